@@ -58,6 +58,7 @@ var layers = []layer{
 	{folder: "solvers/evidence", ours: []string{"solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/neighbors", ours: []string{"solvers", "backend", "kernels", "internal/run"}},
 	{folder: "solvers/online", ours: []string{"backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
@@ -69,7 +70,7 @@ var layers = []layer{
 	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners", ours: []string{"solvers", "solvers/evidence", "solvers/glm", "solvers/lsq", "solvers/online", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "solvers/evidence", "solvers/glm", "solvers/lsq", "solvers/neighbors", "solvers/online", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.

@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -93,7 +94,7 @@ func (l KernelKNN) store(f *fitting, y backend.Host[float64]) (*KernelKNNModel, 
 	}
 	k := f.kernel(l.Kernel, 0)
 	m := &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(k, y, func(n int) int64 {
-		return 8 * (int64(n)*int64(f.x.Cols) + int64(rowsAtOnce(n))*int64(n+f.x.Cols))
+		return neighbors.Bytes(n, f.x.Cols)
 	})}
 	if f.err != nil {
 		return nil, f.err
@@ -125,44 +126,16 @@ func (m *KernelKNNModel) norms() error {
 	return nil
 }
 
+func (m *KernelKNNModel) samples() neighbors.Samples {
+	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.own}
+}
+
 // nearest calls f with the samples nearest to each row of x, so many that their
 // weights make K, and their d² less k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
 	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel}.check(dev, x)
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
 	if err == nil {
-		list, keys := make([]int, 0, m.k+1), make([]float64, 0, m.k+1)
-		err = m.each(ctx, dev, h, func(i int, values []float64) error {
-			list, keys = list[:0], keys[:0]
-			weight, last := 0.0, math.Inf(1)
-			for z, v := range values {
-				key := m.own[z] - 2*v
-				if key-key != 0 { // it would be the nearest, or hide those that are
-					return solvers.PointError(m.kernel, i, h.Row(i), v)
-				}
-				if !(key < last) && weight >= float64(m.k) {
-					continue
-				}
-				at := len(list)
-				for at > 0 && keys[at-1] > key {
-					at--
-				}
-				list, keys = append(list, 0), append(keys, 0)
-				copy(list[at+1:], list[at:])
-				copy(keys[at+1:], keys[at:])
-				list[at], keys[at] = z, key
-				weight += m.weight[z]
-				for n := len(list) - 1; weight-m.weight[list[n]] >= float64(m.k); n-- {
-					weight -= m.weight[list[n]]
-					list, keys = list[:n], keys[:n]
-				}
-				last = keys[len(keys)-1]
-			}
-			f(i, h.Row(i), list, keys)
-			return nil
-		})
+		err = m.samples().Nearest(ctx, dev, h, m.k, func(i int, list []int, keys []float64) { f(i, h.Row(i), list, keys) })
 	}
 	if err != nil {
 		return 0, predictError(m.learner, err)

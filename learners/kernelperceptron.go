@@ -130,27 +130,6 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	return kept, nil
 }
 
-// kernelFor is k, or where it is nil the Gaussian whose sigma is the median distance. It
-// refuses one that is not made for the samples.
-func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], weights []float64, seed uint64) (kernels.Kernel, error) {
-	if k == nil {
-		sigma, err := medianDistance(ctx, x, weights, seed)
-		if err != nil {
-			return nil, err
-		}
-		return kernels.Gaussian{Sigma: sigma}, nil
-	}
-	return checkedKernel(k, x)
-}
-
-// checkedKernel refuses a kernel that is not made for the samples.
-func checkedKernel(k kernels.Kernel, x backend.Host[float64]) (kernels.Kernel, error) {
-	if err := k.Check(x.Cols); err != nil {
-		return nil, err
-	}
-	return k, backend.CheckPoints(k, "x", x)
-}
-
 // KernelPerceptronModel is a fitted KernelPerceptron, the last or the averaged
 // one. Its centers are the samples with a_i ≠ 0.
 type KernelPerceptronModel struct {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -87,7 +87,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 func (l KernelVote) store(f *fitting, y backend.Host[float64]) (*KernelVoteModel, error) {
 	k := f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {
-		sigma, err := l.width(f.ctx, k.(kernels.Gaussian).Sigma, f.x, y, f.o)
+		sigma, err := neighbors.Bandwidth(f.ctx, k.(kernels.Gaussian).Sigma, f.kept(f.x), y, positiveWeights(f.o.Weights, f.x.Rows), l.Seed)
 		f.fail(err)
 		k = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
 	}
@@ -95,84 +95,6 @@ func (l KernelVote) store(f *fitting, y backend.Host[float64]) (*KernelVoteModel
 		return 8 * int64(n) * int64(2*f.x.Cols+2*y.Cols+2)
 	})}
 	return m, f.err
-}
-
-// voteRows is the number of rows that the default width is chosen by.
-const voteRows = 1000
-
-// width returns the sigma of the default kernel: see KernelVote.Kernel. y has the rows
-// of x that have a weight. A sigma at which some row is too far from the others for
-// their mean is left out; errors of a column of y are relative to its variance.
-func (l KernelVote) width(ctx context.Context, median float64, x, y backend.Host[float64], o Options) (float64, error) {
-	points, weight := dropZeroWeight(x, o.Weights), positiveWeights(o.Weights, x.Rows)
-	rows := rand.New(rand.NewPCG(l.Seed, 1)).Perm(points.Rows)
-	rows = rows[:min(len(rows), voteRows)]
-	// Targets from 0 to 1: no square overflows.
-	u, variance := backend.NewHost[float64](len(rows), y.Cols), make([]float64, y.Cols)
-	weights, all := make([]float64, len(rows)), 0.0
-	for a, i := range rows {
-		weights[a] = weight[i]
-		all += weight[i]
-	}
-	for j := range y.Cols {
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, i := range rows {
-			low, high = min(low, y.Row(i)[j]), max(high, y.Row(i)[j])
-		}
-		if low == high {
-			continue
-		}
-		mean := 0.0
-		for a, i := range rows {
-			u.Row(a)[j] = (y.Row(i)[j]/2 - low/2) / (high/2 - low/2)
-			mean += weights[a] / all * u.Row(a)[j]
-		}
-		for a := range rows {
-			variance[j] += weights[a] / all * (u.Row(a)[j] - mean) * (u.Row(a)[j] - mean)
-		}
-	}
-	var loss [15]float64
-	sum, square := make([]float64, y.Cols), make([]float64, len(rows))
-	for a, i := range rows {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		for b, other := range rows {
-			d := distance(points.Row(i), points.Row(other)) / median
-			square[b] = d * d
-		}
-		for g := range loss {
-			// (8·2^(−g/2))² = 64·2^−g
-			scale, total := -0.5/math.Ldexp(64, -g), 0.0
-			clear(sum)
-			for b := range rows {
-				if b == a {
-					continue
-				}
-				k := weights[b] * math.Exp(scale*square[b])
-				total += k
-				for j, v := range u.Row(b) {
-					sum[j] += k * v
-				}
-			}
-			if !(total > 0) {
-				loss[g] = math.Inf(1)
-				continue
-			}
-			for j, s := range sum {
-				if e := u.Row(a)[j] - s/total; variance[j] > 0 {
-					loss[g] += weights[a] * e * e / variance[j]
-				}
-			}
-		}
-	}
-	best := 6 // the median distance itself
-	for g, v := range loss {
-		if v < loss[best] {
-			best = g
-		}
-	}
-	return median * 8 * math.Pow(2, -float64(best)/2), nil
 }
 
 // sums returns Σ w_i y_i k(x, x_i), and in the last column, if asked for,

@@ -1,11 +1,9 @@
 package learners
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -17,46 +15,6 @@ type trainingSet struct {
 	points backend.Host[float64] // the samples of weight > 0
 	weight []float64
 	y      backend.Host[float64] // their targets, n×t, or 1 in the column of their class, n×K
-}
-
-// rowsAtOnce is how many rows of x are held against n samples at a time.
-func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
-
-// each calls f with k(x_i, z) for all samples z, for every row of x.
-func (r *trainingSet) each(ctx context.Context, dev backend.Device, x backend.Host[float64], f func(i int, values []float64) error) error {
-	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	z, err := backend.Place(base, r.points)
-	if err != nil {
-		return err
-	}
-	defer z.Free()
-	rows := min(x.Rows, rowsAtOnce(r.points.Rows))
-	gram, err := b.New(rows, r.points.Rows)
-	if err != nil {
-		return err
-	}
-	defer gram.Free()
-	host := backend.NewHost[float64](rows, r.points.Rows)
-	for first := 0; first < x.Rows; first += rows {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n := min(rows, x.Rows-first)
-		err := run.Placed(base, x.View(first, 0, n, x.Cols), backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
-			out := gram.View(0, 0, n, r.points.Rows)
-			b.Gram(out, r.kernel, x, z)
-			return b.Download(host.View(0, 0, n, r.points.Rows), out)
-		})
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			if err := f(first+i, host.Row(i)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // sharesOf turns n×K sums that are ≥ 0 into probabilities.

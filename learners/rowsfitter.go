@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -145,12 +146,12 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 	if k != nil {
 		return k, nil
 	}
-	some, err := solvers.Sample(ctx, data, sigmaRows, seed)
+	some, err := solvers.Sample(ctx, data, neighbors.MedianRows, seed)
 	if err != nil {
 		return nil, err
 	}
 	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
-		return nil, errEqualRows
+		return nil, neighbors.ErrEqualRows
 	}
 	return kernelFor(ctx, nil, some, nil, seed)
 }

@@ -2,153 +2,71 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 )
-
-// sigmaRows is the number of rows whose distances are looked at: 124,750 pairs
-// give the median to a fraction of a percent.
-const sigmaRows = 500
-
-var errEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
 // MedianDistance is the sigma of the Gaussian kernel that learners choose where
 // none is given: see KernelRidge.Kernel.
-func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (float64, error) {
+func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	h, err := gonum.Host("x", x)
-	if err != nil {
-		return 0, fmt.Errorf("learners: %w", err)
-	}
 	if i, j, ok := notFinite(h); ok {
-		return 0, fmt.Errorf("learners: %w", valueError("x", h, i, j))
+		err = valueError("x", h, i, j)
 	}
-	sigma, err := medianDistance(ctx, h, weights, seed)
+	if err == nil {
+		sigma, err = medianDistance(ctx, h, weights, seed)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("learners: %w", err)
 	}
 	return sigma, nil
 }
 
-// medianDistance returns the median of the Euclidean distances between rows of
-// x whose weight is not 0, pairs of equal rows left out: a length scale at which
-// a Gaussian kernel neither calls all points alike nor all points different.
-// With more than sigmaRows such rows it looks at that many of them, chosen by
-// seed. A fit refuses what is not finite in x; here it is looked for only where no
-// distance is left.
+// medianDistance is neighbors.MedianDistance. A fit refuses what is not finite in x; here
+// it is looked for only where no distance is left.
 func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
-	var rows []int
-	for i := range x.Rows {
-		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
-			rows = append(rows, i)
-		}
-	}
-	if len(rows) > sigmaRows {
-		r := rand.New(rand.NewPCG(seed, 0))
-		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		rows = rows[:sigmaRows]
-	}
-	var distances []float64
-	for i, a := range rows {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		for _, b := range rows[:i] {
-			if d := distance(x.Row(a), x.Row(b)); d > 0 && !math.IsInf(d, 1) {
-				distances = append(distances, d)
-			}
-		}
-	}
-	if len(rows) == 0 {
-		return 0, errors.New("weights: all are 0: no sample is left")
-	}
-	if len(distances) == 0 {
+	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
+	if err != nil {
 		if i, j, ok := notFinite(x); ok {
 			return 0, valueError("x", x, i, j)
 		}
 	}
-	if len(distances) == 0 && len(rows) == 1 {
-		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
-	}
-	if len(distances) == 0 {
-		return 0, errEqualRows
-	}
-	slices.Sort(distances)
-	n := len(distances)
-	low, high := distances[(n-1)/2], distances[n/2]
-	sigma := low + (high-low)/2
-	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
-		return 0, kernels.Overflow(fmt.Errorf("the median distance of the rows of x: %w", err))
-	}
-	return sigma, nil
+	return sigma, err
 }
 
-// scaleKernelFor is k, or where it is nil the Gaussian with sigma = √(d·Var(X)/2),
-// where Var(X) is the variance of all entries of the n×d matrix X, rows of weight 0
-// left out: exp(−γ‖x − z‖²) with the γ = 1/(d·Var(X)) that scikit-learn's support
-// vector machines call gamma="scale". It refuses a kernel that is not made for the
-// samples, and entries that are all equal, where every sigma gives k = 1. x is finite.
+// kernelFor is k, or where it is nil the Gaussian whose sigma is the median distance. It
+// refuses one that is not made for the samples.
+func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], weights []float64, seed uint64) (kernels.Kernel, error) {
+	if k == nil {
+		sigma, err := medianDistance(ctx, x, weights, seed)
+		if err != nil {
+			return nil, err
+		}
+		return kernels.Gaussian{Sigma: sigma}, nil
+	}
+	return checkedKernel(k, x)
+}
+
+// checkedKernel refuses a kernel that is not made for the samples.
+func checkedKernel(k kernels.Kernel, x backend.Host[float64]) (kernels.Kernel, error) {
+	if err := k.Check(x.Cols); err != nil {
+		return nil, err
+	}
+	return k, backend.CheckPoints(k, "x", x)
+}
+
+// scaleKernelFor is k, or where it is nil the Gaussian with neighbors.ScaleSigma. It
+// refuses a kernel that is not made for the samples.
 func scaleKernelFor(k kernels.Kernel, x backend.Host[float64], weights []float64) (kernels.Kernel, error) {
 	if k != nil {
 		return checkedKernel(k, x)
 	}
-	var rows []int
-	low, high := math.Inf(1), math.Inf(-1)
-	for i := range x.Rows {
-		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
-			rows = append(rows, i)
-			for _, v := range x.Row(i) {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-	}
-	if !(low < high) {
-		return nil, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
-	}
-	// Differences from an entry in units of the largest: squares neither overflow nor
-	// vanish, and a common offset does not round them away.
-	largest := high/2 - low/2
-	count, mean, square := float64(len(rows))*float64(x.Cols), 0.0, 0.0
-	for _, i := range rows {
-		for _, v := range x.Row(i) {
-			mean += (v/2 - low/2) / largest / count
-		}
-	}
-	for _, i := range rows {
-		for _, v := range x.Row(i) {
-			d := (v/2-low/2)/largest - mean
-			square += d * d / count
-		}
-	}
-	g := kernels.Gaussian{Sigma: 2 * largest * math.Sqrt(float64(x.Cols)*square/2)}
-	if err := g.Check(-1); err != nil {
-		return nil, kernels.Overflow(fmt.Errorf("the deviation of the entries of x: %w", err))
-	}
-	return g, nil
-}
-
-// distance is the 2-norm of a − b, scaled so that squares neither overflow nor
-// vanish.
-func distance(a, b []float64) float64 {
-	most := 0.0
-	for p, v := range a {
-		most = max(most, math.Abs(v-b[p]))
-	}
-	if most == 0 || math.IsInf(most, 1) {
-		return most
-	}
-	sum := 0.0
-	for p, v := range a {
-		q := (v - b[p]) / most
-		sum += q * q
-	}
-	return most * math.Sqrt(sum)
+	sigma, err := neighbors.ScaleSigma(x, weights)
+	return kernels.Gaussian{Sigma: sigma}, err
 }

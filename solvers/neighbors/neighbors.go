@@ -1,0 +1,100 @@
+// Package neighbors looks at how near samples are to each other: it finds the nearest ones
+// in the feature space of a kernel, and chooses length scales by their distances.
+package neighbors
+
+import (
+	"context"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Samples are those that are searched.
+type Samples struct {
+	Kernel kernels.Kernel
+	Points backend.Host[float64] // n×d
+	Weight []float64             // > 0
+	Own    []float64             // k(z, z)
+}
+
+// Bytes is what a search among n samples of d features takes on a device.
+func Bytes(n, d int) int64 { return 8 * (int64(n)*int64(d) + int64(rowsAtOnce(n))*int64(n+d)) }
+
+// Nearest calls f for each row of x with the samples nearest to it by
+// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, so
+// many that their weights make k, and their d² less k(x, x). f may not keep the slices.
+func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host[float64], k int, f func(i int, list []int, keys []float64)) error {
+	list, keys := make([]int, 0, k+1), make([]float64, 0, k+1)
+	return s.each(ctx, dev, x, func(i int, values []float64) error {
+		list, keys = list[:0], keys[:0]
+		weight, last := 0.0, math.Inf(1)
+		for z, v := range values {
+			key := s.Own[z] - 2*v
+			if key-key != 0 { // it would be the nearest, or hide those that are
+				return solvers.PointError(s.Kernel, i, x.Row(i), v)
+			}
+			if !(key < last) && weight >= float64(k) {
+				continue
+			}
+			at := len(list)
+			for at > 0 && keys[at-1] > key {
+				at--
+			}
+			list, keys = append(list, 0), append(keys, 0)
+			copy(list[at+1:], list[at:])
+			copy(keys[at+1:], keys[at:])
+			list[at], keys[at] = z, key
+			weight += s.Weight[z]
+			for n := len(list) - 1; weight-s.Weight[list[n]] >= float64(k); n-- {
+				weight -= s.Weight[list[n]]
+				list, keys = list[:n], keys[:n]
+			}
+			last = keys[len(keys)-1]
+		}
+		f(i, list, keys)
+		return nil
+	})
+}
+
+// rowsAtOnce is how many rows of x are held against n samples at a time.
+func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
+
+// each calls f with k(x_i, z) for all samples z, for every row of x.
+func (s Samples) each(ctx context.Context, dev backend.Device, x backend.Host[float64], f func(i int, values []float64) error) error {
+	base, b := dev.F64(), dev.F64().With(ctx, nil)
+	z, err := backend.Place(base, s.Points)
+	if err != nil {
+		return err
+	}
+	defer z.Free()
+	rows := min(x.Rows, rowsAtOnce(s.Points.Rows))
+	gram, err := b.New(rows, s.Points.Rows)
+	if err != nil {
+		return err
+	}
+	defer gram.Free()
+	host := backend.NewHost[float64](rows, s.Points.Rows)
+	for first := 0; first < x.Rows; first += rows {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := min(rows, x.Rows-first)
+		err := run.Placed(base, x.View(first, 0, n, x.Cols), backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+			out := gram.View(0, 0, n, s.Points.Rows)
+			b.Gram(out, s.Kernel, x, z)
+			return b.Download(host.View(0, 0, n, s.Points.Rows), out)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			if err := f(first+i, host.Row(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

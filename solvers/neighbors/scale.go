@@ -1,0 +1,125 @@
+package neighbors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// MedianRows is the number of rows whose distances are looked at: 124,750 pairs
+// give the median to a fraction of a percent.
+const MedianRows = 500
+
+// ErrEqualRows is the error of MedianDistance where no two rows differ.
+var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
+
+// MedianDistance returns the median of the Euclidean distances between rows of
+// x whose weight is not 0, pairs of equal rows left out: a length scale at which
+// a Gaussian kernel neither calls all points alike nor all points different.
+// With more than MedianRows such rows it looks at that many of them, chosen by
+// seed.
+func MedianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
+	var rows []int
+	for i := range x.Rows {
+		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) > MedianRows {
+		r := rand.New(rand.NewPCG(seed, 0))
+		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		rows = rows[:MedianRows]
+	}
+	var distances []float64
+	for i, a := range rows {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		for _, b := range rows[:i] {
+			if d := distance(x.Row(a), x.Row(b)); d > 0 && !math.IsInf(d, 1) {
+				distances = append(distances, d)
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return 0, errors.New("weights: all are 0: no sample is left")
+	}
+	if len(distances) == 0 && len(rows) == 1 {
+		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
+	}
+	if len(distances) == 0 {
+		return 0, ErrEqualRows
+	}
+	slices.Sort(distances)
+	n := len(distances)
+	low, high := distances[(n-1)/2], distances[n/2]
+	sigma := low + (high-low)/2
+	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
+		return 0, kernels.Overflow(fmt.Errorf("the median distance of the rows of x: %w", err))
+	}
+	return sigma, nil
+}
+
+// ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the
+// n×d matrix X, rows of weight 0 left out: the sigma of exp(−γ‖x − z‖²) with the
+// γ = 1/(d·Var(X)) that scikit-learn's support vector machines call gamma="scale". It
+// refuses entries that are all equal, where every sigma gives k = 1. x is finite.
+func ScaleSigma(x backend.Host[float64], weights []float64) (float64, error) {
+	var rows []int
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range x.Rows {
+		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+			rows = append(rows, i)
+			for _, v := range x.Row(i) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	if !(low < high) {
+		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
+	}
+	// Differences from an entry in units of the largest: squares neither overflow nor
+	// vanish, and a common offset does not round them away.
+	largest := high/2 - low/2
+	count, mean, square := float64(len(rows))*float64(x.Cols), 0.0, 0.0
+	for _, i := range rows {
+		for _, v := range x.Row(i) {
+			mean += (v/2 - low/2) / largest / count
+		}
+	}
+	for _, i := range rows {
+		for _, v := range x.Row(i) {
+			d := (v/2-low/2)/largest - mean
+			square += d * d / count
+		}
+	}
+	sigma := 2 * largest * math.Sqrt(float64(x.Cols)*square/2)
+	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
+		return 0, kernels.Overflow(fmt.Errorf("the deviation of the entries of x: %w", err))
+	}
+	return sigma, nil
+}
+
+// distance is the 2-norm of a − b, scaled so that squares neither overflow nor
+// vanish.
+func distance(a, b []float64) float64 {
+	most := 0.0
+	for p, v := range a {
+		most = max(most, math.Abs(v-b[p]))
+	}
+	if most == 0 || math.IsInf(most, 1) {
+		return most
+	}
+	sum := 0.0
+	for p, v := range a {
+		q := (v - b[p]) / most
+		sum += q * q
+	}
+	return most * math.Sqrt(sum)
+}
