@@ -388,3 +388,31 @@ func looksLIBSVM(r *bufio.Reader) bool {
 	}
 	return false
 }
+
+// A libsvmPart is a piece of a LIBSVM file.
+type libsvmPart struct {
+	piece
+	source string
+}
+
+func (p *libsvmPart) table() (*Table, error) {
+	s := newLIBSVM(&Table{Source: p.source})
+	if err := s.add(p.piece); err != nil {
+		return nil, err
+	}
+	return s.finish(), nil
+}
+
+func (p *pass) beginLIBSVM(in *input, lines int) {
+	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+		in.r.Discard(3)
+	}
+	cut := &pieces{in: in, line: 1, lines: lines}
+	p.parts = func() (part, error) {
+		next, err := cut.next()
+		if err != nil {
+			return nil, err
+		}
+		return &libsvmPart{next, in.t.Source}, nil
+	}
+}

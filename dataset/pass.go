@@ -1,36 +1,9 @@
 package dataset
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"sync/atomic"
 )
-
-// A part is some rows of a file that were read but not decoded.
-type part interface {
-	// table decodes the rows, on any goroutine.
-	table() (*Table, error)
-}
-
-// A pass reads a file once.
-type pass struct {
-	form  form
-	t     *Table   // names the file in faults
-	names []string // of the columns, where the file begins with them
-	plain []atomic.Bool
-	keyed bool                 // the keys of the rows are asked for
-	parts func() (part, error) // the next part, and io.EOF after the last
-	done  []func()
-}
-
-func (p *pass) next() (part, error) { return p.parts() }
-
-func (p *pass) close() {
-	for _, f := range p.done {
-		f()
-	}
-}
 
 // begin opens the file for a pass. Parts of a text have that many lines at most,
 // or any number for 0.
@@ -110,52 +83,4 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 func (e *Encoder) isNumber(name string) bool {
 	return e.Labels == nil && slices.Contains(e.Outputs, name) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name && in.Number != nil })
-}
-
-// beginCSV reads the header.
-func (p *pass) beginCSV(in *input, lines int) error {
-	first, cut, err := in.readHeader(lines)
-	if err != nil {
-		return err
-	}
-	p.names = in.t.Names()
-	p.plain = make([]atomic.Bool, len(p.names))
-	p.parts = func() (part, error) {
-		next := first
-		if first = (piece{}); len(next.text) == 0 {
-			if next, err = cut.next(); err != nil {
-				return nil, err
-			}
-		}
-		return &csvPart{piece: next, source: in.t.Source, na: in.t.na, names: p.names, comma: in.t.comma, index: in.t.index, plain: p.plain}, nil
-	}
-	return nil
-}
-
-// A libsvmPart is a piece of a LIBSVM file.
-type libsvmPart struct {
-	piece
-	source string
-}
-
-func (p *libsvmPart) table() (*Table, error) {
-	s := newLIBSVM(&Table{Source: p.source})
-	if err := s.add(p.piece); err != nil {
-		return nil, err
-	}
-	return s.finish(), nil
-}
-
-func (p *pass) beginLIBSVM(in *input, lines int) {
-	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
-		in.r.Discard(3)
-	}
-	cut := &pieces{in: in, line: 1, lines: lines}
-	p.parts = func() (part, error) {
-		next, err := cut.next()
-		if err != nil {
-			return nil, err
-		}
-		return &libsvmPart{next, in.t.Source}, nil
-	}
 }

@@ -166,25 +166,6 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	return slices.Clone(values), err
 }
 
-// numbers is Numbers for a column of t; they may be those that are stored.
-func (t *Table) numbers(c *column) ([]float64, error) {
-	if m, ok := c.cells.(*csr); ok {
-		return m.column(c.at, c.rows), nil
-	}
-	if c.plain && c.cells == nil && len(c.odd) == 0 {
-		return c.numbers, nil
-	}
-	values := c.values(make([]float64, t.rows), 0, t.rows)
-	for i, v := range values {
-		if v-v != 0 {
-			if _, k := c.number(i); k > number {
-				return nil, t.notNumber(c, i, k)
-			}
-		}
-	}
-	return values, nil
-}
-
 // Texts returns the cells of a column; a missing cell is "". Where the column
 // holds more than MaxCategories different numbers, they are written anew, in
 // the shortest form. A column that does not exist is an *Error.
