@@ -187,3 +187,55 @@ func name(i int, names ...string) string {
 	}
 	return fmt.Sprintf("invalid(%d)", i)
 }
+
+// Packed is a symmetric matrix, or the lower triangle that it was factored into,
+// in the memory of the device that made it: in half the memory of a Matrix of
+// that order. How its elements lie there is the device's affair.
+type Packed[T Float] interface {
+	// Order is the number of rows, and of columns.
+	Order() int
+	// Leading returns the part of the first n rows and columns. It shares
+	// memory with it and must not be used after its Free.
+	Leading(n int) Packed[T]
+	// Free gives the memory back. On a leading part it does nothing.
+	Free()
+}
+
+// PackedBackend is a Backend with an optional ability, found by assertion:
+// symmetric matrices in packed storage, factored in place at the speed of full
+// storage. What With returns has it too. What Backend says of queueing, waiting,
+// overlap, NaN and workers holds here as well.
+type PackedBackend[T Float] interface {
+	Backend[T]
+	// PackedBytes returns what NewPacked(n) takes: n(n+1)/2 elements and at most
+	// 64(n+1) more. It is math.MaxInt64 when that is no number of bytes.
+	PackedBytes(n int) int64
+	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
+	NewPacked(n int) (Packed[T], error)
+	// UploadPacked waits: rows first, first+1, … of dst ← those of src, from
+	// column 0 to the diagonal. src is r × (first + r); what stands right of
+	// the diagonal is not read.
+	UploadPacked(dst Packed[T], first int, src Host[T]) error
+	// DownloadPacked waits: dst ← rows first, first+1, … of src, from column 0
+	// to the diagonal. dst is r × (first + r); what stands right of the
+	// diagonal is not written.
+	DownloadPacked(dst Host[T], src Packed[T], first int) error
+	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
+	// k(x_i, x_i) with distances of exactly 0.
+	GramPacked(a Packed[T], k kernels.Kernel, x Matrix[T])
+	// AddDiagPacked queues A_ii ← A_ii + d_i; a d of length 1 is used for every
+	// i. d may be changed once the call has returned.
+	AddDiagPacked(d []T, a Packed[T])
+	// DiagPacked waits: dst_i ← A_ii.
+	DiagPacked(dst []T, a Packed[T]) error
+	// SymmPacked queues C ← α A B + β C.
+	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
+	// PotrfPacked waits: A = L Lᵀ, L in place of A. It returns a *PivotError
+	// when a pivot is not a positive finite number; the leading part of the
+	// factor is valid then.
+	PotrfPacked(a Packed[T]) error
+	// TrsmPacked queues B ← op(L)⁻¹ B, L being the lower triangle of A. After
+	// PotrfPacked, NoTrans and then Transpose solve A X = B. A zero on the
+	// diagonal gives Inf or NaN.
+	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
+}

@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"fmt"
-	"math"
 	"sync"
 	"unsafe"
 
@@ -114,69 +112,5 @@ type allocator[T backend.Float] func(n int) ([]T, func())
 
 // fresh allocates memory that no pool takes back.
 func fresh[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
-
-// own is m as a matrix of this device; any other panics.
-func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
-	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
-		return own
-	}
-	backend.Foreign(op)
-	panic("unreachable")
-}
-
-func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.engine.own(op, m) }
-
-func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
-	backend.CheckNew(rows, cols)
-	bytes, size := int64(math.MaxInt64), int(unsafe.Sizeof(*new(T)))
-	if cols == 0 || rows <= math.MaxInt/cols/size {
-		bytes = int64(rows) * int64(cols) * int64(size)
-	}
-	m, err := q.allocate(rows, cols, cols, bytes)
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// allocate returns a matrix of zeros that takes so many bytes.
-func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
-	d := q.engine.device
-	if d.closed.Load() {
-		return nil, fmt.Errorf("cpu: new: the device has been closed")
-	}
-	if err := d.memory.take(bytes); err != nil {
-		return nil, err
-	}
-	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: aligned[T](rows * stride), bytes: bytes}, nil
-}
-
-// Wrap makes a matrix of h's own memory.
-func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
-	backend.CheckHost("Wrap", h)
-	return &matrix[T]{device: q.engine.device, rows: h.Rows, cols: h.Cols, stride: h.Stride, data: h.Data}
-}
-
-func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
-	to := q.own("Upload", dst)
-	backend.CheckTransfer("Upload", dst, src)
-	q.copy(to.host(), src)
-	return q.wait()
-}
-
-func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
-	from := q.own("Download", src)
-	backend.CheckTransfer("Download", src, dst)
-	q.copy(dst, from.host())
-	return q.wait()
-}
-
-func (q *queue[T]) copy(to, from backend.Host[T]) {
-	q.rows(from.Rows, from.Cols, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			copy(to.Row(i), from.Row(i))
-		}
-	})
-}
 
 func (q *queue[T]) Sync() error { return q.wait() }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -18,14 +19,14 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	q.gram(q.own("Gram", dst), k, mx, mz, part)
 }
 
-// gram is out ← k(X, Z) on a region of it.
-func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
-	n, m := out.rows, out.cols
+// gram is A ← k(X, Z) on a region of it.
+func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
+	n, m := a.rows, a.cols
 	if n == 0 || m == 0 {
 		return
 	}
 	g := q.newGram(k, x, z)
-	stream := g.gaussian && q.streams(out)
+	stream := g.gaussian && q.streams(a)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
@@ -38,12 +39,12 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 			}
 			whole := elements == rows*cols && cols%q.engine.ukr.NR == 0
 			if whole && stream {
-				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
+				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
 			} else if whole && g.inPlace {
-				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
+				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
 			} else {
 				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
-					copy(out.row(i0 + i + r)[j0+j+from:], values)
+					copy(a.row(i0 + i + r)[j0+j+from:], values)
 				})
 			}
 			q.count(2 * float64(elements) * float64(x.cols))
@@ -65,7 +66,7 @@ type gram[T backend.Float] struct {
 	inPlace bool
 	// gaussian says that it is exp(a‖x−z‖²), a ≤ 0, by the norms.
 	gaussian bool
-	// decay is not nil for a Matérn kernel: its three numbers; see maternCoeffs.
+	// matern is not nil for a Matérn kernel: its three numbers; see maternCoeffs.
 	matern *[3]T
 }
 
@@ -123,38 +124,38 @@ func (q *queue[T]) streams(m *matrix[T]) bool {
 }
 
 // tileStreamed evaluates a Gaussian for the whole tile in scratch memory, and stores the
-// results in out past the caches: memory that is written whole need not be read
+// results in A past the caches: memory that is written whole need not be read
 // first.
-func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, out view[T]) {
+func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
-	width := out.cols
-	memory := s.grow(out.rows * width)
-	g.fill(s, st, bx[0], bz[0], i, j, out.rows, width, memory, width)
-	for r := range out.rows {
+	width := a.cols
+	memory := s.grow(a.rows * width)
+	g.fill(s, st, bx[0], bz[0], i, j, a.rows, width, memory, width)
+	for r := range a.rows {
 		if g.q.stopped() {
 			return
 		}
 		row := memory[r*width:][:width]
-		if !g.gaussiansTo(s, out.at(r, 0), row, bx[0], bz[0], i+r, j) {
+		if !g.gaussiansTo(s, a.at(r, 0), row, bx[0], bz[0], i+r, j) {
 			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
-			copy(out.data[out.off+r*out.rs:][:width], row)
+			copy(a.data[a.off+r*a.rs:][:width], row)
 		}
 	}
 }
 
-// tileInPlace evaluates the kernel for the whole tile in place of out, the result:
+// tileInPlace evaluates the kernel for the whole tile in place of A, the result:
 // the micro-kernel writes the statistic there, and the program changes it while
 // it is in the cache. That saves a pass over memory that is cold. Of the columns,
 // whole vectors, cols belong to points.
-func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, out view[T]) {
+func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
-	g.fill(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
-	stack := s.spare(g.prog.Depth * out.cols)
-	for r := range out.rows {
+	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
+	stack := s.spare(g.prog.Depth * a.cols)
+	for r := range a.rows {
 		if g.q.stopped() {
 			return
 		}
-		row := out.data[out.off+r*out.rs:][:out.cols]
+		row := a.data[a.off+r*a.rs:][:a.cols]
 		if g.gaussian {
 			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
 			continue
@@ -162,7 +163,7 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 		if st.norms {
 			g.distances(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
 		}
-		g.run(s, stack, row, 0, 0, out.cols)
+		g.run(s, stack, row, 0, 0, a.cols)
 	}
 }
 
@@ -256,4 +257,194 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 			st.kernel(&s.tile)
 		}
 	}
+}
+
+// pairwise is how one statistic of a program is computed: a micro-kernel on
+// points packed in one way.
+type pairwise[T backend.Float] struct {
+	kernel  func(*ukr.Tile[T])
+	packing int // index into gram.packs
+	scale   []float64
+	product bool // the kernel is Gemm
+	norms   bool // it gives xᵀz; ‖x−z‖² follows by the norms
+	// features is what a packed point has: those of the points, or others.
+	features int
+	fill     filler[T] // instead of a micro-kernel
+	factor   T         // what the micro-kernel's sums are multiplied by
+}
+
+// directDistance is the number of features up to which ‖x−z‖² is summed from
+// the differences. That is two operations instead of one on each feature, but
+// exact, and with few features the rest costs more.
+const directDistance = 16
+
+// cancelled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
+// than ten bits to cancellation and ‖x−z‖² is summed from the differences.
+const cancelled = 1.0 / 1024
+
+func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
+	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
+	for _, s := range g.prog.Stats {
+		st := pairwise[T]{factor: 1}
+		var p packing[T]
+		u := q.engine.ukr
+		switch {
+		case s.Kind == kernels.L1:
+			st.kernel = u.L1
+		case s.Kind == kernels.Dot:
+			st.kernel, st.product = u.Gemm, true
+		case s.Kind == kernels.CosSum:
+			st.kernel, st.product, p.freqs = u.Gemm, true, s.Freqs
+		case s.Kind == kernels.Entry:
+			st.fill = g.entries()
+		case s.Kind == kernels.Chi2:
+			st.kernel, p.positive = u.Chi2, true
+		case s.Kind == kernels.Sinc, s.Kind == kernels.SinSum:
+			st.fill = g.sines(s.Freqs)
+		case s.Kind.OnePoint():
+			st.fill = g.onePoint(s)
+		case s.Scale == nil && x.cols <= directDistance:
+			st.kernel = u.SqDist
+		default:
+			st.kernel, st.product, st.norms, p.norms = u.Gemm, true, true, true
+		}
+		st.scale, p.scale = s.Scale, s.Scale
+		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
+			// Of one feature, in the derivative by its length scale.
+			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
+			p = packing[T]{single: true, column: c}
+		}
+		p.none = st.fill != nil
+		if s.Kind.TranslationInvariant() && !p.single && (s.Scale != nil || st.norms || p.freqs != nil) {
+			p.center = center(z)
+		}
+		if st.norms {
+			p.sparse = manyZeros(z, p.center, u.NR)
+		}
+		st.packing, st.features = len(g.packs), p.features(x.cols)
+		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))
+		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
+	}
+	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
+	code := g.prog.Code
+	g.gaussian = g.inPlace && g.stats[0].norms && len(code) == 3 &&
+		code[1].Op == kernels.Affine && code[1].A <= 0 && code[1].B == 0 && code[2].Op == kernels.Exp
+	if m, ok := k.(kernels.Matern); ok {
+		g.inPlace, g.matern = true, maternCoeffs[T](m)
+	}
+	return g
+}
+
+// maternCoeffs is a Matérn kernel as (1 + b·t + c·t²) exp(−t), t = a‖x−z‖.
+func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
+	d := &[3]T{inRange[T](math.Sqrt(2*k.Nu) / k.Sigma)}
+	if k.Nu > 0.5 {
+		d[1] = 1
+	}
+	if k.Nu > 1.5 {
+		d[2] = T(1.0 / 3)
+	}
+	return d
+}
+
+// inRange is v, or the finite number of T next to it: the scale of a kernel may
+// be too large for float32, and 0 times it is 0.
+func inRange[T backend.Float](v float64) T {
+	if unsafe.Sizeof(T(0)) == 4 {
+		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
+	}
+	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
+}
+
+// only returns the one number of scale that is not 0, if there is just one.
+func only(scale []float64) (column int, ok bool) {
+	for c, v := range scale {
+		if v != 0 {
+			if ok {
+				return 0, false
+			}
+			column, ok = c, true
+		}
+	}
+	return column, ok
+}
+
+// inPlace reports whether a program ends with its result where its only load was.
+func inPlace(p *kernels.Program) bool {
+	loads := 0
+	for _, in := range p.Code {
+		if in.Op == kernels.Load {
+			loads++
+		}
+	}
+	return loads == 1 && p.Code[0].Op == kernels.Load
+}
+
+// distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
+// points of bz from j on, of which cols exist.
+func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
+	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
+	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: cancelled}
+	g.q.engine.ukr.Distance(&s.span)
+	if s.span.Flag == 0 {
+		return
+	}
+	for c, sq := range row[:cols] {
+		// Also true for NaN: an infinite feature, or an overflow of the norms.
+		if !(sq >= (norm+norms[c])*cancelled) {
+			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
+		}
+	}
+}
+
+// gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), as distances and then
+// Exp would.
+func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
+	u := g.q.engine.ukr
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
+	u.DistanceExp(&s.span)
+	if s.span.Flag == 0 {
+		return
+	}
+	// Those that have lost too much are marked by −1: a few at a time.
+	marked := s.block[:0]
+	for c := 0; c < cols; {
+		first := c
+		marked = marked[:0]
+		for ; c < cols && len(marked) < u.NR; c++ {
+			if row[c] == -1 {
+				marked = append(marked, squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale))
+			}
+		}
+		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: inRange[T](g.prog.Code[1].A)}
+		u.Exp(&s.span)
+		for k := 0; first < c; first++ {
+			if row[first] == -1 {
+				row[first] = marked[k]
+				k++
+			}
+		}
+	}
+}
+
+// gaussiansTo is gaussians with the results in to, past the caches; row stays as
+// it was. It returns false, and to is of no use, when a distance has lost too
+// much.
+func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
+	g.q.engine.ukr.DistanceExpTo(&s.span)
+	return s.span.Flag == 0
+}
+
+// squaredDistance is Σ ((x_p−z_p)·scale_p)² from the differences.
+func squaredDistance[T backend.Float](x, z []T, scale []float64) T {
+	sum := 0.0
+	for p, v := range x {
+		diff := float64(v) - float64(z[p])
+		if scale != nil {
+			diff *= scale[p]
+		}
+		sum += diff * diff
+	}
+	return T(sum)
 }

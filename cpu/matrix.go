@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -130,3 +132,67 @@ func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 // at is the address of element (i, j). By pointer, because a copy of v, which
 // does not fit in registers, would take several times as long.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
+
+// own is m as a matrix of this device; any other panics.
+func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
+	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
+		return own
+	}
+	backend.Foreign(op)
+	panic("unreachable")
+}
+
+func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.engine.own(op, m) }
+
+func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
+	backend.CheckNew(rows, cols)
+	bytes, size := int64(math.MaxInt64), int(unsafe.Sizeof(*new(T)))
+	if cols == 0 || rows <= math.MaxInt/cols/size {
+		bytes = int64(rows) * int64(cols) * int64(size)
+	}
+	m, err := q.allocate(rows, cols, cols, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// allocate returns a matrix of zeros that takes so many bytes.
+func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
+	d := q.engine.device
+	if d.closed.Load() {
+		return nil, fmt.Errorf("cpu: new: the device has been closed")
+	}
+	if err := d.memory.take(bytes); err != nil {
+		return nil, err
+	}
+	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: aligned[T](rows * stride), bytes: bytes}, nil
+}
+
+// Wrap makes a matrix of h's own memory.
+func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
+	backend.CheckHost("Wrap", h)
+	return &matrix[T]{device: q.engine.device, rows: h.Rows, cols: h.Cols, stride: h.Stride, data: h.Data}
+}
+
+func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
+	to := q.own("Upload", dst)
+	backend.CheckTransfer("Upload", dst, src)
+	q.copy(to.host(), src)
+	return q.wait()
+}
+
+func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
+	from := q.own("Download", src)
+	backend.CheckTransfer("Download", src, dst)
+	q.copy(dst, from.host())
+	return q.wait()
+}
+
+func (q *queue[T]) copy(to, from backend.Host[T]) {
+	q.rows(from.Rows, from.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			copy(to.Row(i), from.Row(i))
+		}
+	})
+}

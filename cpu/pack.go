@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
@@ -116,5 +118,164 @@ func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 				panel[c*w+k] = element(r+k, c)
 			}
 		}
+	}
+}
+
+// A packing is a transformation of the points before they are packed:
+// (x − center)·scale, feature by feature.
+type packing[T backend.Float] struct {
+	center []T       // nil: zeros
+	scale  []float64 // nil: ones
+	norms  bool      // squared norms are wanted
+	sparse bool      // features of X that are 0 are left out; see sparse.go
+	freqs  []float64 // instead: cosines and sines of these frequencies
+	none   bool      // nothing is packed
+	single bool      // only this feature is, as it is
+	column int
+	// positive says that a feature below 0 is not allowed, and becomes NaN.
+	positive bool
+}
+
+// features is what a packed point has of d features.
+func (p packing[T]) features(d int) int {
+	switch {
+	case p.none:
+		return 0
+	case p.single:
+		return 1
+	}
+	return d * max(1, 2*len(p.freqs))
+}
+
+// packedPoints is a block of packed points.
+type packedPoints[T backend.Float] struct {
+	panels []T
+	norms  []T     // squared, one for each point
+	first  int     // number of the first point in its matrix
+	places []int32 // of the features in panels where some are left out; see sparse.go
+}
+
+// center is a point amid the data: the mean of the finite values of each column
+// over at most 64 rows, evenly spaced, or 0. Distances do not change when both
+// points are moved by it, but lose fewer digits.
+func center[T backend.Float](m *matrix[T]) []T {
+	const rows = 64
+	mean, count := make([]float64, m.cols), make([]float64, m.cols)
+	for k := range min(rows, m.rows) {
+		for j, v := range m.row(k * m.rows / min(rows, m.rows)) {
+			if x := float64(v); !math.IsNaN(x) && !math.IsInf(x, 0) {
+				count[j]++
+				mean[j] += (x - mean[j]) / count[j]
+			}
+		}
+	}
+	c := make([]T, m.cols)
+	for j, v := range mean {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			c[j] = T(v)
+		}
+	}
+	return c
+}
+
+// pack packs the block of points that begins at first, in every way that the
+// statistics need, into memory that is allocated so: those of X by MR, those of Z by
+// NR. The second result gives it back.
+func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
+	rows := min(g.size, m.rows-first)
+	packerFor := g.q.engine.packerB
+	if ofX {
+		packerFor = g.q.engine.packerA
+	}
+	w := packerFor(&scratch[T]{}).Width
+	out := make([]packedPoints[T], len(g.packs))
+	frees := make([]func(), 0, 2*len(g.packs))
+	for i, p := range g.packs {
+		if p.sparse && ofX {
+			var free func()
+			out[i], free = g.packSparse(p, m, first, rows, lend)
+			frees = append(frees, free)
+			continue
+		}
+		padded, d := panels(rows, w)*w, p.features(m.cols)
+		memory, free := lend(padded * (d + 1))
+		frees = append(frees, free)
+		out[i] = packedPoints[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
+		if p.none {
+			continue
+		}
+		g.q.chunks(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
+			if p.freqs != nil {
+				expanded := view[T]{data: s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
+				p.cosinesAndSines(m, first+r, count, expanded.data)
+				packerFor(s).view(out[i].panels[r*d:], expanded)
+				return
+			}
+			if p.single {
+				packerFor(s).view(out[i].panels[r:], m.view().part(first+r, p.column, count, 1))
+				return
+			}
+			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
+			for k := r; k < r+count; k += w {
+				p.finish(out[i].panels[k*m.cols:], out[i].norms[k:], m.cols, min(w, rows-k), w)
+			}
+		})
+	}
+	return out, func() {
+		for _, free := range frees {
+			free()
+		}
+	}
+}
+
+// finish transforms one packed panel of w points with d features, of which rows
+// exist, and sums up their squared norms.
+func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
+	if p.center != nil {
+		for c, shift := range p.center {
+			column := dst[c*w : c*w+rows]
+			for r := range column {
+				column[r] -= shift
+			}
+		}
+	}
+	if p.scale != nil {
+		for c, factor := range p.scale {
+			column := dst[c*w : c*w+rows]
+			for r := range column {
+				column[r] = T(float64(column[r]) * factor)
+			}
+		}
+	}
+	if p.positive {
+		for i, v := range dst[:d*w] {
+			if v < 0 {
+				dst[i] = T(math.NaN())
+			}
+		}
+	}
+	if !p.norms {
+		return
+	}
+	// Four points at a time: the sums do not wait for each other. They stay 0 for the
+	// padding.
+	r := 0
+	for ; r+4 <= w; r += 4 {
+		var a, b, c, e float64
+		for from := r; from < d*w; from += w {
+			v := dst[from : from+4 : from+4]
+			a += float64(v[0]) * float64(v[0])
+			b += float64(v[1]) * float64(v[1])
+			c += float64(v[2]) * float64(v[2])
+			e += float64(v[3]) * float64(v[3])
+		}
+		norms[r], norms[r+1], norms[r+2], norms[r+3] = T(a), T(b), T(c), T(e)
+	}
+	for ; r < w; r++ {
+		sum := 0.0
+		for from := r; from < d*w; from += w {
+			sum += float64(dst[from]) * float64(dst[from])
+		}
+		norms[r] = T(sum)
 	}
 }

@@ -27,20 +27,20 @@ type packedMatrix[T backend.Float] struct {
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 }
 
-func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
-func (h *packedMatrix[T]) Free()      { h.rect.Free() }
+func (p *packedMatrix[T]) Order() int { return p.n1 + p.n2 }
+func (p *packedMatrix[T]) Free()      { p.rect.Free() }
 
 // Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
-func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.Order())
-	n1 := min(n, h.n1)
-	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
+func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
+	backend.CheckLeading(n, p.Order())
+	n1 := min(n, p.n1)
+	return &packedMatrix[T]{p.rect.window(0, 0, p.rect.rows, p.rect.cols), n1, n - n1}
 }
 
 // parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
 // the upper one is.
-func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
-	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
+func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
+	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
 
 // window is View, of this package's type.
@@ -49,18 +49,18 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 }
 
 // cut is v in the rows that belong to A₁₁ and those that belong to A₂₂.
-func (h *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
-	return v.part(0, 0, h.n1, v.cols), v.part(h.n1, 0, h.n2, v.cols)
+func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
+	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
 // row is row i of the lower triangle: its elements 0 … n₁−1, and those behind
 // as a column of A₂₂ᵀ.
-func (h *packedMatrix[T]) row(i int) (left []T, right view[T]) {
-	if i < h.n1 {
-		return h.rect.row(1 + i)[:i+1], view[T]{}
+func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
+	if i < p.n1 {
+		return p.rect.row(1 + i)[:i+1], view[T]{}
 	}
-	k := i - h.n1
-	return h.rect.row(1 + i), h.rect.view().part(0, k, k+1, 1)
+	k := i - p.n1
+	return p.rect.row(1 + i), p.rect.view().part(0, k, k+1, 1)
 }
 
 // packedStride is the length of a row of the rectangle with padding: an odd
@@ -93,22 +93,22 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		backend.NoFixed(op)
 	}
-	h, ok := a.(*packedMatrix[T])
-	if !ok || h.rect.device != q.engine.device {
+	p, ok := a.(*packedMatrix[T])
+	if !ok || p.rect.device != q.engine.device {
 		backend.Foreign(op)
 	}
-	if h.rect.data == nil {
+	if p.rect.data == nil {
 		backend.Freed(op)
 	}
-	return h
+	return p
 }
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
-	h := q.ownPacked("UploadPacked", dst)
+	p := q.ownPacked("UploadPacked", dst)
 	backend.CheckTransferPacked("UploadPacked", dst, first, src)
 	q.rows(src.Rows, src.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			left, right := h.row(first + i)
+			left, right := p.row(first + i)
 			values := src.Row(i)[copy(left, src.Row(i)):]
 			for j := range right.rows {
 				*right.at(j, 0) = values[j]
@@ -131,10 +131,10 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 		})
 		return q.wait()
 	}
-	h := q.ownPacked("DownloadPacked", src)
+	p := q.ownPacked("DownloadPacked", src)
 	q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			left, right := h.row(first + i)
+			left, right := p.row(first + i)
 			values := dst.Row(i)[copy(dst.Row(i), left):]
 			for j := range right.rows {
 				values[j] = *right.at(j, 0)
@@ -144,16 +144,16 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 	return q.wait()
 }
 
-func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := backend.CheckGramPacked(dst, k, x)
-	points := q.own("GramPacked", x)
-	if fixed := q.fixed("GramPacked", dst); fixed != nil {
-		q.gramFixed(fixed, k, points)
+func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
+	_, d := backend.CheckGramPacked(a, k, x)
+	mx := q.own("GramPacked", x)
+	if fixed := q.fixed("GramPacked", a); fixed != nil {
+		q.gramFixed(fixed, k, mx)
 		return
 	}
-	h := q.ownPacked("GramPacked", dst)
-	a11, a21, a22t := h.parts()
-	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
+	p := q.ownPacked("GramPacked", a)
+	a11, a21, a22t := p.parts()
+	x1, x2 := mx.window(0, 0, p.n1, d), mx.window(p.n1, 0, p.n2, d)
 	q.gram(a11, k, x1, x1, lower)
 	q.gram(a21, k, x2, x1, whole)
 	q.gram(a22t, k, x2, x2, upper)
@@ -188,11 +188,11 @@ func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(i int) *T {
 }
 
 // diagonal is the address of element (i, i).
-func (h *packedMatrix[T]) diagonal(i int) *T {
-	if i < h.n1 {
-		return &h.rect.row(1 + i)[i]
+func (p *packedMatrix[T]) diagonal(i int) *T {
+	if i < p.n1 {
+		return &p.rect.row(1 + i)[i]
 	}
-	return &h.rect.row(i - h.n1)[i-h.n1]
+	return &p.rect.row(i - p.n1)[i-p.n1]
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
@@ -202,15 +202,15 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 		q.symmFixed(alpha, fixed, vb, beta, vc)
 		return
 	}
-	h := q.ownPacked("SymmPacked", a)
-	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(vb)
-	c1, c2 := h.cut(vc)
+	p := q.ownPacked("SymmPacked", a)
+	a11, a21, a22t := p.parts()
+	b1, b2 := p.cut(vb)
+	c1, c2 := p.cut(vc)
 	if vc.cols <= symvColumns(vc.rows) && vc.cols > 0 && vc.rows > 0 {
 		// A₁₁ and A₂₁ together, so that A₂₁ is read once.
-		left := h.rect.window(1, 0, h.Order(), h.n1)
+		left := p.rect.window(1, 0, p.Order(), p.n1)
 		q.symv(backend.Lower, alpha, left.view(), vb, beta, vc)
-		if h.n2 > 0 {
+		if p.n2 > 0 {
 			q.symv(backend.Upper, alpha, a22t.view(), b2, 1, c2)
 		}
 		return
@@ -222,11 +222,11 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 }
 
 func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
-	h := q.ownPacked("PotrfPacked", a)
+	p := q.ownPacked("PotrfPacked", a)
 	if err := q.wait(); err != nil {
 		return err
 	}
-	err := q.potrfPacked(h)
+	err := q.potrfPacked(p)
 	if stopped := q.wait(); stopped != nil {
 		return stopped
 	}
@@ -234,9 +234,9 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 }
 
 // potrfPacked is the Cholesky factorization of two by two blocks.
-func (q *queue[T]) potrfPacked(h *packedMatrix[T]) error {
-	a11, a21, a22t := h.parts()
-	if err := q.potrf(backend.Lower, a11.view()); err != nil || h.n2 == 0 || q.stopped() {
+func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
+	a11, a21, a22t := p.parts()
+	if err := q.potrf(backend.Lower, a11.view()); err != nil || p.n2 == 0 || q.stopped() {
 		return err
 	}
 	q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, a11.view(), a21.view())
@@ -246,16 +246,16 @@ func (q *queue[T]) potrfPacked(h *packedMatrix[T]) error {
 	}
 	err := q.potrf(backend.Upper, a22t.view())
 	if pivot := new(backend.PivotError); errors.As(err, &pivot) {
-		pivot.Index += h.n1
+		pivot.Index += p.n1
 	}
 	return err
 }
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	backend.CheckTrsmPacked(t, a, b)
-	h := q.ownPacked("TrsmPacked", a)
-	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(q.own("TrsmPacked", b).view())
+	p := q.ownPacked("TrsmPacked", a)
+	a11, a21, a22t := p.parts()
+	b1, b2 := p.cut(q.own("TrsmPacked", b).view())
 	if t == backend.NoTrans {
 		q.trsm(backend.Left, backend.Lower, backend.NoTrans, false, 1, a11.view(), b1)
 		q.gemm(-1, a21.view(), b1, 1, b2, whole)

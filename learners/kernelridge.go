@@ -151,3 +151,19 @@ func (m *KernelRidgeModel) fields() []field {
 	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
 		optionalRow("weights", &m.weights, rowsOf(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }
+
+// each returns the λ of the targets: lambda alone where there is no list.
+func each(lambda float64, lambdas []float64) []float64 {
+	if len(lambdas) == 0 {
+		return []float64{lambda}
+	}
+	return lambdas
+}
+
+// solveEach is solvers.Solve, or solvers.SolveEach where each target has its own λ.
+func solveEach(ctx context.Context, dev backend.Device, p solvers.Problem, lambdas []float64, par solvers.Params) (*solvers.Result, error) {
+	if len(lambdas) == 0 {
+		return solvers.Solve(ctx, dev, p, par)
+	}
+	return solvers.SolveEach(ctx, dev, p, lambdas, par)
+}

@@ -17,9 +17,9 @@
 //	askotch.go  accelerated sketch-and-project by blocks of samples, K never stored
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
-//	choose.go   the list of methods, and which of them is cheapest; a new one is a file
-//	            and a line there
-//	plan.go     memory and work, known before the work starts
+//	plan.go     the list of methods, and which of them is cheapest: memory and work, known
+//	            before the work starts; a new method is a file and a line there
+//	samples.go  what is checked of the samples, and which of them take part
 //	symmetric.go  how K and its factor are stored
 //
 //	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,

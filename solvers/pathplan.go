@@ -140,7 +140,7 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 }
 
 // choosePath returns the method for p and why. The rates are relative to a
-// large product (see choose.go): products with a side of a few dozen run at
+// large product (see plan.go): products with a side of a few dozen run at
 // about 0.6 of it.
 func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 	linear := isLinear(p.Kernel)

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Plan says what a Solve will do and take.
@@ -194,4 +197,251 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 		return nil
 	}
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: run.Largest(p.rows, p.bytesOf, p.available)}
+}
+
+// soluble refuses for a method in the dual what has no unique solution there,
+// whatever the samples.
+func (z *sizes) soluble(m Method) error {
+	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
+		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use {solver=primal}", m)
+	}
+	return nil
+}
+
+// choose returns the method, what it would do, and why it was taken.
+func choose(z *sizes, par Params) (method, estimate, string, error) {
+	name, why := par.Method, "asked for"
+	if name == Auto && z.linear && z.p.Lambda == 0 {
+		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
+		if z.p.Intercept || z.n >= z.d {
+			name, why = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
+		}
+	}
+	if name == Auto {
+		return cheapest(z, par)
+	}
+	m, err := lookUp(name)
+	if err != nil {
+		return m, estimate{}, "", err
+	}
+	if par.Checkpoint.Dir != "" && !m.saves {
+		return m, estimate{}, "", noCheckpoint(name, Mixed, CG, Askotch)
+	}
+	if err := par.unusedBy(name); err != nil {
+		return m, estimate{}, "", err
+	}
+	e, err := m.estimate(z, par)
+	return m, e, why, err
+}
+
+// noCheckpoint is the error of a checkpoint that a method does not write.
+func noCheckpoint(m Method, others ...Method) error {
+	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
+}
+
+// unusedBy is the error of a choice that the method has no use for, or nil.
+func (par Params) unusedBy(m Method) error {
+	for _, choice := range []struct {
+		name  string
+		given bool
+		users []Method
+	}{
+		{"rank", par.Rank > 0, []Method{CG, Askotch}},
+		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
+		{"block", par.Block > 0, []Method{Askotch}},
+		{"precision", par.Precision != PrecisionAuto, []Method{Mixed, OutOfCore}},
+	} {
+		if choice.given && !slices.Contains(choice.users, m) {
+			return fmt.Errorf("solvers: %s: the method %s has none: leave the %s out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
+		}
+	}
+	return nil
+}
+
+// alternatives lists methods as "a, b or c".
+func alternatives(list []Method) string {
+	text := string(list[0])
+	for i, m := range list[1:] {
+		if i == len(list)-2 {
+			text += " or " + string(m)
+		} else {
+			text += ", " + string(m)
+		}
+	}
+	return text
+}
+
+// smallCost is a fifth of a second or so.
+const smallCost = 2e10
+
+// operations is the unit of modeled costs in Plan.Reason.
+const operations = "operations, those that are slower than in a matrix product counted as several"
+
+// cheapest takes the method of the least modeled time among those that fit the
+// memory, or of the least memory when none does. With a checkpoint only methods
+// that write one are taken, and with a rank, a preconditioner, a block or a precision
+// those that use it.
+func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
+	var list, large []string
+	var all []error
+	var unused error
+	fits := false
+	for _, m := range methods {
+		if m.only || par.Checkpoint.Dir != "" && !m.saves {
+			continue
+		}
+		if e := par.unusedBy(m.name); e != nil {
+			unused = e
+			continue
+		}
+		if m.iterates && fits && chosen.cost < z.costs().small {
+			continue // looking at the spectrum would take longer than the work
+		}
+		e, err := m.estimate(z, par)
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		need := e.bytesOf(z.n)
+		fit := need <= z.available
+		if fit {
+			text := fmt.Sprintf("%s %.2g", m.name, e.cost)
+			if m.count != "" {
+				text += " (" + m.count + ")"
+			}
+			list = append(list, text)
+		} else {
+			large = append(large, fmt.Sprintf("%s needs %s", m.name, size(need)))
+		}
+		better := best.name == "" || fit && !fits
+		switch {
+		case better:
+		case fit == fits && fit:
+			better = e.cost < chosen.cost
+		case fit == fits:
+			better = need < chosen.bytesOf(z.n)
+		}
+		if better {
+			best, chosen, fits = m, e, fit
+		}
+	}
+	if best.name == "" {
+		if len(all) == 0 {
+			return best, chosen, "", unused
+		}
+		return best, chosen, "", errors.Join(all...)
+	}
+	switch {
+	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
+		why = "writes checkpoints, and takes little time"
+	case len(list)+len(large) == 1 && unused != nil:
+		why = "the only one that uses what is chosen"
+	case len(list)+len(large) == 1:
+		why = "a direct method is the fastest for few rows"
+	case !fits:
+		why = "takes the least memory: " + strings.Join(large, ", ")
+	case len(list) == 1:
+		why = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(large, ", "))
+	default:
+		why = "cheapest: " + strings.Join(list, ", ") + " " + operations
+		if len(large) > 0 {
+			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))
+		}
+	}
+	return best, chosen, why, nil
+}
+
+// A method is one way to solve a Problem. A new one is a file and a line in
+// methods.
+type method struct {
+	name Method
+	// count is the formula of its operations for n samples of d features, for those who
+	// read Plan.Reason; empty where it depends on the spectrum of K.
+	count string
+	// estimate says what the method would do and take for a problem of these
+	// sizes, or why it cannot solve it: "needs …: use …".
+	estimate func(z *sizes, par Params) (estimate, error)
+	// solve fills Result but for what Solve itself fills.
+	solve func(w *work) error
+	// only says that Auto leaves the method to those who ask for it.
+	only bool
+	// iterates says that the estimate looks at the spectrum of K.
+	iterates bool
+	// saves says that the method writes checkpoints.
+	saves bool
+}
+
+// methods lists the ways to solve a Problem, the default for small ones first.
+// It is filled by init because the methods use what uses it.
+var methods []method
+
+func init() {
+	methods = []method{
+		{name: Dual, count: "n²d + n³/3", estimate: dualEstimate, solve: (*work).dual},
+		{name: Primal, count: "nd² + d³/3", estimate: primalEstimate, solve: (*work).primal},
+		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true, saves: true},
+		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
+		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true, saves: true},
+		{name: Askotch, estimate: askotchEstimate, solve: (*work).askotch, only: true, saves: true},
+	}
+}
+
+// Methods returns the names that Params.Method takes beside Auto.
+func Methods() []Method {
+	names := make([]Method, len(methods))
+	for i, m := range methods {
+		names[i] = m.name
+	}
+	return names
+}
+
+func lookUp(name Method) (method, error) {
+	var names []string
+	for _, m := range methods {
+		if m.name == name {
+			return m, nil
+		}
+		names = append(names, fmt.Sprintf("%q", m.name))
+	}
+	return method{}, fmt.Errorf("solvers: no method is called %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// sizes is what an estimate may look at.
+type sizes struct {
+	n, d, t   int // rows that take part, features, outputs
+	columns   int // right-hand sides: t, and one more when b is an unknown
+	kernel    kernels.Kernel
+	linear    bool
+	bordered  bool  // b is an unknown of the dual system
+	centered  bool  // X takes part centered
+	weighted  bool  // the weights differ from 1
+	wrapped   bool  // X takes part where it is, in Go memory
+	available int64 // bytes that may be taken
+	p         Problem
+	dev       backend.Device
+	ctx       context.Context // ends the estimates early, which are of no use then
+	seen      *spectrum       // of K, once somebody has asked
+}
+
+// estimate is what a method would do and take.
+type estimate struct {
+	stages  []stage
+	bytesOf func(n int) int64 // peak on the device for n rows; never falls with n
+	cost    float64           // modeled time, in operations at the rate of a large float64 product
+	note    string            // what was chosen within the method, for Plan.Reason; may be empty
+	choice  any               // the same for its solve
+}
+
+// stage is a part of a Solve and its floating-point operations.
+type stage struct {
+	name  string
+	flops float64
+}
+
+// place is the bytes of X on the device.
+func (z *sizes) place(n int) int64 {
+	if z.wrapped {
+		return 0
+	}
+	return bytes(elements(n, z.d))
 }

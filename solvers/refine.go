@@ -79,9 +79,9 @@ type refinement struct {
 	z        backend.Host[float64]   // n×1: A⁻¹1 of an intercept, empty as long as it is unknown
 	b        []float64               // intercept of the centered targets
 	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
-	y        []float64               // norms of the outputs, centered with an intercept
+	size     []float64               // norms of the outputs, centered with an intercept
 	left     []float64               // norms of the residuals
-	residual float64                 // the largest, relative to y
+	residual float64                 // the largest, relative to size
 	product  product                 // nil: the residual is computed from the data
 
 	best iterate
@@ -218,11 +218,11 @@ func (f *refinement) begin(columns int) {
 			f.r.Row(i)[s.t] = 1
 		}
 	}
-	f.y, f.residual = make([]float64, s.t), 0
+	f.size, f.residual = make([]float64, s.t), 0
 	for j := range s.t {
 		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
-		f.y[j] = f.left[j]
-		f.residual = larger(f.residual, ratio(f.left[j], f.y[j]))
+		f.size[j] = f.left[j]
+		f.residual = larger(f.residual, ratio(f.left[j], f.size[j]))
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
@@ -323,7 +323,7 @@ func (f *refinement) correct(in inner) error {
 		}
 		size := v // of the border: what an error of z does to b·z, |b| being at most about ‖y‖/√n
 		if j < s.t {
-			size = f.y[j]
+			size = f.size[j]
 		}
 		// A quarter: errors of the border come on top.
 		goal[j] = w.par.tol() / 4 * size / scale[j]
@@ -415,14 +415,14 @@ func (f *refinement) measure() error {
 	if err := w.B.Download(fit, f.fit); err != nil {
 		return err
 	}
-	targets := backend.NewHost[float64](1, s.t)
+	y := backend.NewHost[float64](1, s.t)
 	sums := make([]float64, s.t)
 	for i := range s.n {
-		s.fill(targets, s.Y, s.meanY, i, false)
+		s.fill(y, s.Y, s.meanY, i, false)
 		r, a := fit.Row(i), f.alpha.Row(i)
 		diagonal := shift[min(i, len(shift)-1)]
-		for j, y := range targets.Row(0) {
-			r[j] = y - (r[j] + diagonal*a[j] + f.b[j])
+		for j, v := range y.Row(0) {
+			r[j] = v - (r[j] + diagonal*a[j] + f.b[j])
 			sums[j] += a[j]
 		}
 	}
@@ -433,7 +433,7 @@ func (f *refinement) measure() error {
 		if s.Intercept {
 			all = math.Hypot(all, sums[j])
 		}
-		f.residual = larger(f.residual, ratio(all, f.y[j]))
+		f.residual = larger(f.residual, ratio(all, f.size[j]))
 	}
 	if f.residual < f.best.residual {
 		f.best = iterate{cloneHost(f.alpha), cloneHost(f.r), slices.Clone(f.b), slices.Clone(f.left), f.residual}
@@ -505,7 +505,7 @@ func (f *refinement) short(err error) error {
 	}
 	for j := range s.t {
 		size := norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
-		e.Attainable = larger(e.Attainable, ratio(epsilon*(trace+s.Lambda)*size, f.y[j]))
+		e.Attainable = larger(e.Attainable, ratio(epsilon*(trace+s.Lambda)*size, f.size[j]))
 	}
 	e.Result = f.w.res
 	return e

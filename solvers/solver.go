@@ -20,7 +20,7 @@ type Problem struct {
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 }
 
-// Method names a way to solve a Problem; choose.go lists them.
+// Method names a way to solve a Problem; plan.go lists them.
 type Method string
 
 // Auto is the method with the least modeled time that fits the memory.

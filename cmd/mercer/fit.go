@@ -402,6 +402,14 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 	return x, y, err
 }
 
+// trainingFeatures are what a learner takes for the rows of a table, and what its file
+// keeps of texts or trees, for which k is the kernel.
+func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (*mat.Dense, *modelfile.Objects, error) {
+	p := a.newProgress()
+	defer p.close()
+	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
+}
+
 // encodeTraining is encode for the rows of a fit: of a Gram matrix their points.
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {

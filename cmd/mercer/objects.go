@@ -154,14 +154,6 @@ func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	return r
 }
 
-// trainingFeatures are what a learner takes for the rows of a table, and what its file
-// keeps of texts or trees, for which k is the kernel.
-func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (*mat.Dense, *modelfile.Objects, error) {
-	p := a.newProgress()
-	defer p.close()
-	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
-}
-
 // trainingPoints is the Gram matrix of the training objects as points.
 func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kernel, o *modelfile.Objects) (*mat.Dense, error) {
 	p := a.newProgress()
