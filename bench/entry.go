@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -73,15 +72,10 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 // memory, copied there before every run otherwise.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
-	var failure error
-	place := func(h backend.Host[T]) backend.Matrix[T] {
-		m, err := backend.Place(q, h)
-		failure = errors.Join(failure, err)
-		return m
-	}
-	a, b, c := place(p.a), place(p.b), place(p.c)
-	if failure != nil {
-		return e, failure
+	on := placer[T]{q: q}
+	a, b, c := on.place(p.a), on.place(p.b), on.place(p.c)
+	if err := on.failed(); err != nil {
+		return e, err
 	}
 	_, shared := q.(backend.Wrapper[T])
 	e.Run = p.device(q, a, b, c)
@@ -105,11 +99,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 		}
 		return p.compare()
 	}
-	e.Close = func() {
-		for _, m := range []backend.Matrix[T]{a, b, c} {
-			m.Free()
-		}
-	}
+	e.Close = on.free
 	return e, nil
 }
 

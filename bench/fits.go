@@ -91,16 +91,12 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 // the device has it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
-	mx, err := backend.Place(q, x)
-	if err != nil {
-		return alpha, err
+	on := placer[T]{q: q}
+	defer on.free()
+	mx, b := on.place(x), on.make(y.Rows, y.Cols) // not placed: y stays as it is
+	if on.err != nil {
+		return alpha, on.err
 	}
-	defer mx.Free()
-	b, err := q.New(y.Rows, y.Cols) // not placed: y stays as it is
-	if err != nil {
-		return alpha, err
-	}
-	defer b.Free()
 	if err := q.Upload(b, y); err != nil {
 		return alpha, err
 	}
@@ -119,11 +115,10 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 		h.TrsmPacked(backend.Transpose, a, b)
 		return alpha, q.Download(alpha, b)
 	}
-	a, err := q.New(x.Rows, x.Rows)
-	if err != nil {
-		return alpha, err
+	a := on.make(x.Rows, x.Rows)
+	if on.err != nil {
+		return alpha, on.err
 	}
-	defer a.Free()
 	q.Gram(a, k, mx, mx)
 	q.AddDiag([]T{lambda}, a)
 	if err := q.Potrf(backend.Lower, a); err != nil {

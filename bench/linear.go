@@ -12,7 +12,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/pypeer"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -102,42 +101,21 @@ func newLinear(n, d int, classes bool) *synthetic {
 	return s
 }
 
-// gemm is op(A)·B on the judge's processor.
-func (j judge) gemm(t backend.Trans, a, b backend.Host[float64]) (backend.Host[float64], error) {
-	rows := a.Rows
-	if t == backend.Transpose {
-		rows = a.Cols
-	}
-	out := backend.NewHost[float64](rows, b.Cols)
-	return out, run.Placed(j.q, a, b, func(x, y backend.Matrix[float64]) error {
-		c, err := j.q.New(out.Rows, out.Cols)
-		if err != nil {
-			return err
-		}
-		defer c.Free()
-		j.q.Gemm(t, backend.NoTrans, 1, x, y, 0, c)
-		return j.q.Download(out, c)
-	})
-}
-
 // A linearProblem is the objectives of some linear models, one for each column of W.
 type linearProblem struct {
 	judge
-	// objectives returns F of each column of W, and lower bounds of the minimum if asked.
-	objectives func(w backend.Host[float64], bounds bool) (values, lower []float64, err error)
+	// objectives returns F of each column of W, and lower bounds of the minimum.
+	objectives func(w backend.Host[float64]) (values, lower []float64)
 	lower      []float64
 	zero       float64 // F(0)
 }
 
 // excess is the largest (F − F*)/F(0), F* a lower bound of the minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
-	values, _, err := p.objectives(f.linear, false)
-	if err == nil && len(values) != len(p.lower) {
-		err = fmt.Errorf("%d models, want %d", len(values), len(p.lower))
+	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
+		return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
 	}
-	if err != nil {
-		return 0, fmt.Errorf("bench: fit: %w", err)
-	}
+	values, _ := p.objectives(f.linear)
 	for i, v := range values {
 		largest = max(largest, (v-p.lower[i])/p.zero)
 	}
@@ -146,79 +124,47 @@ func (p *linearProblem) excess(f function) (largest float64, err error) {
 
 // lassoObjectives are ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The bound is the dual
 // objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the s ≤ 1 that makes ‖Xᵀθ‖∞ ≤ μ.
-func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64], bool) ([]float64, []float64, error) {
-	return func(w backend.Host[float64], bounds bool) (values, lower []float64, err error) {
-		r, err := j.gemm(backend.NoTrans, j.x, w)
-		if err != nil {
-			return nil, nil, err
+func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (values, lower []float64) {
+	return func(w backend.Host[float64]) (values, lower []float64) {
+		var r, g mat.Dense
+		r.Mul(matrixOf(j.x), matrixOf(w))
+		r.Apply(func(i, _ int, f float64) float64 { return j.y.Data[i] - f }, &r)
+		g.Mul(matrixOf(j.x).T(), &r)
+		for c, mu := range mus {
+			rest := mat.Col(nil, c, &r)
+			scale := min(1, mu/floats.Norm(mat.Col(nil, c, &g), math.Inf(1)))
+			square := floats.Dot(rest, rest)
+			values = append(values, square/2+mu*floats.Norm(mat.Col(nil, c, matrixOf(w)), 1))
+			lower = append(lower, scale*floats.Dot(rest, j.y.Data)-scale*scale*square/2)
 		}
-		values, lower = make([]float64, w.Cols), make([]float64, w.Cols)
-		for i, y := range j.y.Data {
-			for c, f := range r.Row(i) {
-				r.Row(i)[c] = y - f
-				values[c] += (y - f) * (y - f) / 2
-			}
-		}
-		if bounds {
-			g, err := j.gemm(backend.Transpose, j.x, r)
-			if err != nil {
-				return nil, nil, err
-			}
-			for c, mu := range mus {
-				largest, dual := 0.0, 0.0
-				for p := range g.Rows {
-					largest = max(largest, math.Abs(g.Row(p)[c]))
-				}
-				scale := min(1, mu/largest)
-				for i, y := range j.y.Data {
-					theta := scale * r.Row(i)[c]
-					dual += theta*y - theta*theta/2
-				}
-				lower[c] = dual
-			}
-		}
-		for p := range w.Rows {
-			for c, v := range w.Row(p) {
-				values[c] += mus[c] * math.Abs(v)
-			}
-		}
-		return values, lower, nil
+		return values, lower
 	}
 }
 
 // logisticObjectives are F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖² with f = ±wᵀx, whose minimum is
 // at least F − ‖∇F‖²/2λ.
-func (j judge) logisticObjectives(w backend.Host[float64], _ bool) (values, lower []float64, err error) {
-	r, err := j.gemm(backend.NoTrans, j.x, w)
-	if err != nil {
-		return nil, nil, err
-	}
+func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []float64) {
+	var r, g mat.VecDense
+	r.MulVec(matrixOf(j.x), mat.NewVecDense(w.Rows, w.Data))
 	value := j.lambda / 2 * floats.Dot(w.Data, w.Data)
 	for i, y := range j.y.Data {
-		f := r.Data[i]
+		f := r.AtVec(i)
 		value += math.Log1p(math.Exp(-math.Abs(f))) + max(f, 0) - y*f
-		r.Data[i] = 1/(1+math.Exp(-f)) - y
+		r.SetVec(i, 1/(1+math.Exp(-f))-y)
 	}
-	g, err := j.gemm(backend.Transpose, j.x, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	floats.AddScaled(g.Data, j.lambda, w.Data)
-	return []float64{value}, []float64{value - floats.Dot(g.Data, g.Data)/(2*j.lambda)}, nil
+	g.MulVec(matrixOf(j.x).T(), &r)
+	g.AddScaledVec(&g, j.lambda, mat.NewVecDense(w.Rows, w.Data))
+	return []float64{value}, []float64{value - mat.Dot(&g, &g)/(2*j.lambda)}
 }
 
 // bounded sets the lower bounds from a solution to a tenth of the limit.
 func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
-	zero, _, err := p.objectives(backend.NewHost[float64](p.x.Cols, columns), false)
-	if err != nil {
-		return err
-	}
+	zero, _ := p.objectives(backend.NewHost[float64](p.x.Cols, columns))
 	p.zero = zero[0]
 	w, err := fit(dev, linearLimit/10)
-	if err != nil {
-		return err
+	if err == nil {
+		_, p.lower = p.objectives(w)
 	}
-	_, p.lower, err = p.objectives(w, true)
 	return err
 }
 
@@ -245,15 +191,13 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 // hundredth where there are fewer samples than features (as glmnet has it), without intercept.
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
-	g, err := p.gemm(backend.Transpose, p.x, p.y)
-	if err != nil {
-		return contest{}, p.judge, err
-	}
 	ratio := 1e-3
 	if n < c.Features {
 		ratio = 1e-2
 	}
-	top := max(floats.Max(g.Data), -floats.Min(g.Data))
+	var g mat.VecDense
+	g.MulVec(matrixOf(p.x).T(), mat.NewVecDense(n, p.y.Data))
+	top := mat.Norm(&g, math.Inf(1))
 	lambdas, mus := make([]float64, 100), make([]float64, 100)
 	for i := range mus {
 		mus[i] = top * math.Pow(ratio, float64(i)/99)

@@ -13,23 +13,6 @@ type operand[T backend.Float] struct {
 	q backend.Backend[T]
 	judge
 	x, y backend.Host[T]
-
-	placed []backend.Matrix[T]
-}
-
-// keep is m, freed in the end.
-func (o *operand[T]) keep(m backend.Matrix[T], err error) (backend.Matrix[T], error) {
-	if err == nil {
-		o.placed = append(o.placed, m)
-	}
-	return m, err
-}
-
-func (o *operand[T]) free() {
-	for _, m := range o.placed {
-		m.Free()
-	}
-	o.placed = nil
 }
 
 // productLimit is how far two products with K can differ, relative, when no terms
@@ -42,13 +25,8 @@ func productLimit[T backend.Float](n, d int) float64 {
 // entry makes an operation's entry. A product is compared with the judge's, a
 // factor and a fit by the residual of their solution.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
-	defer func() {
-		if err != nil {
-			o.free()
-		}
-	}()
-	e.Close = o.free
-	n := o.x.Rows
+	n, on := o.x.Rows, placer[T]{q: o.q}
+	e.Close = on.free
 	if operation == "fit" {
 		var alpha backend.Host[T]
 		e.Run = func() (err error) {
@@ -58,19 +36,9 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		e.Check = func() *Check { return checked(residualLimit, func() (float64, error) { return o.residualOf(alpha) }) }
 		return e, nil
 	}
-	x, err := o.keep(backend.Place(o.q, o.x))
-	if err != nil {
-		return e, err
-	}
+	x := on.place(o.x)
 	if operation == "mul" {
-		v, err := o.keep(o.ones())
-		if err != nil {
-			return e, err
-		}
-		out, err := o.keep(o.q.New(n, 1))
-		if err != nil {
-			return e, err
-		}
+		v, out := on.place(o.ones()), on.make(n, 1)
 		e.Run = func() error {
 			o.q.GramMul(out, o.kernel, x, x, v)
 			return o.q.Sync()
@@ -78,19 +46,16 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		e.Check = func() *Check {
 			return checked(productLimit, func() (float64, error) { return o.productDifference(out) })
 		}
-		return e, nil
+		return e, on.failed()
 	}
-	k, err := o.keep(o.q.New(n, n))
-	if err != nil {
-		return e, err
-	}
+	k := on.make(n, n)
 	if operation == "gram" {
 		e.Run = func() error {
 			o.q.Gram(k, o.kernel, x, x)
 			return o.q.Sync()
 		}
 		e.Check = func() *Check { return checked(productLimit, func() (float64, error) { return o.gramDifference(k) }) }
-		return e, nil
+		return e, on.failed()
 	}
 	e.Before = func() error {
 		o.q.Gram(k, o.kernel, x, x)
@@ -100,13 +65,13 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	e.Run = func() error { return o.q.Potrf(backend.Lower, k) }
 	e.Check = func() *Check {
 		return checked(residualLimit, func() (float64, error) {
-			alpha := backend.NewHost[T](n, 1)
-			b, err := o.q.New(n, 1) // not placed: y stays as it is
-			if err != nil {
-				return 0, err
+			own := placer[T]{q: o.q}
+			defer own.free()
+			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // not placed: y stays as it is
+			if own.err != nil {
+				return 0, own.err
 			}
-			defer b.Free()
-			err = o.q.Upload(b, o.y)
+			err := o.q.Upload(b, o.y)
 			twoTriangles(o.q, k, b)
 			if err := errors.Join(err, o.q.Download(alpha, b)); err != nil {
 				return 0, err
@@ -114,27 +79,23 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 			return o.residualOf(alpha)
 		})
 	}
-	return e, nil
+	return e, on.failed()
 }
 
 // ones is a column of ones, with which no terms of a product with K cancel.
-func (o *operand[T]) ones() (backend.Matrix[T], error) {
+func (o *operand[T]) ones() backend.Host[T] {
 	n := o.x.Rows
-	return backend.Place(o.q, backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)})
+	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
 // gramDifference multiplies the stored K, its lower triangle, by ones.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
-	v, err := o.ones()
-	if err != nil {
-		return 0, err
+	on := placer[T]{q: o.q}
+	defer on.free()
+	v, out := on.place(o.ones()), on.make(o.x.Rows, 1)
+	if on.err != nil {
+		return 0, on.err
 	}
-	defer v.Free()
-	out, err := o.q.New(o.x.Rows, 1)
-	if err != nil {
-		return 0, err
-	}
-	defer out.Free()
 	o.q.Symm(backend.Lower, 1, k, v, 0, out)
 	return o.productDifference(out)
 }

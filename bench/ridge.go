@@ -83,32 +83,15 @@ func newRidge[T backend.Float](n, m int) *ridge[T] {
 
 // entry is a form of p on a device, with its operands there.
 func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error) {
-	var placed []backend.Matrix[T]
-	e.Close = func() {
-		for _, m := range placed {
-			m.Free()
-		}
-	}
-	defer func() {
-		if err != nil {
-			e.Close()
-		}
-	}()
-	keep := func(m backend.Matrix[T], failure error) backend.Matrix[T] {
-		if failure != nil {
-			err = failure
-			return nil
-		}
-		placed = append(placed, m)
-		return m
-	}
+	on := placer[T]{q: q}
+	e.Close = on.free
 	order := p.m
 	if form == dual {
 		order = p.n
 	}
-	x, y := keep(backend.Place(q, p.x)), keep(backend.Place(q, p.y))
-	a, v, w := keep(q.New(order, order)), keep(q.New(order, 1)), keep(q.New(p.m, 1))
-	if err != nil {
+	x, y := on.place(p.x), on.place(p.y)
+	a, v, w := on.make(order, order), on.make(order, 1), on.make(p.m, 1)
+	if err := on.failed(); err != nil {
 		return e, err
 	}
 	stages := ridgeStages(form, p.n, p.m)

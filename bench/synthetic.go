@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 
@@ -93,29 +92,15 @@ type judge struct {
 
 // product is k(a, b)v.
 func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, error) {
-	var list []backend.Matrix[float64]
-	defer func() {
-		for _, m := range list {
-			m.Free()
-		}
-	}()
-	var failure error
-	place := func(h backend.Host[float64]) backend.Matrix[float64] {
-		m, err := backend.Place(j.q, h)
-		if err != nil {
-			failure = errors.Join(failure, err)
-			return nil
-		}
-		list = append(list, m)
-		return m
-	}
+	on := placer[float64]{q: j.q}
+	defer on.free()
 	column := func(v []float64) backend.Host[float64] {
 		return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
 	}
 	out := column(make([]float64, a.Rows))
-	ma, mb, mv, mo := place(a), place(b), place(column(v)), place(out)
-	if failure != nil {
-		return nil, failure
+	ma, mb, mv, mo := on.place(a), on.place(b), on.place(column(v)), on.place(out)
+	if on.err != nil {
+		return nil, on.err
 	}
 	j.q.GramMul(mo, j.kernel, ma, mb, mv)
 	return out.Data, j.q.Download(out, mo)

@@ -1,0 +1,46 @@
+package bench
+
+import "github.com/mercer-go/mercer/backend"
+
+// A placer puts matrices on a device, to be freed together. After its first failure,
+// which is err, it makes none.
+type placer[T backend.Float] struct {
+	q    backend.Backend[T]
+	list []backend.Matrix[T]
+	err  error
+}
+
+// place is a matrix in host memory on the device.
+func (p *placer[T]) place(h backend.Host[T]) backend.Matrix[T] {
+	return p.keep(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
+}
+
+// make is a matrix of zeros.
+func (p *placer[T]) make(rows, cols int) backend.Matrix[T] {
+	return p.keep(func() (backend.Matrix[T], error) { return p.q.New(rows, cols) })
+}
+
+func (p *placer[T]) keep(get func() (backend.Matrix[T], error)) (m backend.Matrix[T]) {
+	if p.err == nil {
+		m, p.err = get()
+	}
+	if p.err == nil {
+		p.list = append(p.list, m)
+	}
+	return m
+}
+
+func (p *placer[T]) free() {
+	for _, m := range p.list {
+		m.Free()
+	}
+	p.list = nil
+}
+
+// failed is err; on a failure all is freed.
+func (p *placer[T]) failed() error {
+	if p.err != nil {
+		p.free()
+	}
+	return p.err
+}
