@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/bench/pypeer"
 )
 
 // BLASKind measures level 3, and what else of the BLAS and LAPACK the solvers stand on:
@@ -19,8 +20,9 @@ const BLASKind = "blas"
 // Peer is a library that was opened, or the reason why it was not.
 type Peer struct {
 	Name    string
-	Library *peer.Library // nil: missing
-	Missing string
+	Library *peer.Library   // in this process
+	Python  *pypeer.Process // or in one of its own
+	Missing string          // or why there is none
 }
 
 // OpenPeers opens libraries by name, looking in places first, and never fails:
@@ -138,11 +140,7 @@ func (c *blasBench) implementations() []Implementation {
 		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor})
 	}
 	for _, p := range c.Libraries {
-		e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing}
-		if p.Library != nil {
-			e.Detail, e.Path = p.Library.Detail, p.Library.Path
-		}
-		list = append(list, e)
+		list = append(list, p.implementation(0))
 	}
 	for _, d := range c.ceilings {
 		list = append(list, ceilingImplementation(d))

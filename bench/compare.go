@@ -62,12 +62,9 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable is a row for each comparison; nil when there is none. With rates
+// comparisonTable is a row for each comparison, of which there is one at least. With rates
 // Mercer's value is in GFLOP/s, else in seconds.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
-	if len(list) == 0 {
-		return nil
-	}
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {
 		key = "size"
@@ -154,7 +151,7 @@ func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 }
 
 // agreementTable lists, for every implementation and precision whose results were
-// compared with the reference's, the largest difference; nil where none were.
+// compared with the reference's, the largest difference.
 func (r *Result) agreementTable() *Table {
 	t := &Table{
 		Title: "Agreement of the results",
@@ -183,9 +180,6 @@ func (r *Result) agreementTable() *Table {
 				})
 			}
 		}
-	}
-	if len(t.Rows) == 0 {
-		return nil
 	}
 	return t
 }

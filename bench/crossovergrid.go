@@ -233,7 +233,7 @@ func (r *Result) theory(g *Growth) string {
 }
 
 // growthTable has the laws that were fitted to the stages beside those of the
-// operations; nil when there is none.
+// operations.
 func (r *Result) growthTable() *Table {
 	t := &Table{
 		Title: "Growth of the stages",
@@ -246,9 +246,6 @@ func (r *Result) growthTable() *Table {
 			{Text: g.Implementation + ", " + g.Case.Title()}, {Text: strings.TrimSuffix(g.Quantity, " seconds")},
 			{Text: g.String()}, {Text: r.theory(g)}, {Text: percent(g.Deviation)},
 		})
-	}
-	if len(t.Rows) == 0 {
-		return nil
 	}
 	return t
 }

@@ -1,12 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/dustin/go-humanize"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/pypeer"
@@ -114,14 +113,13 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	}
 	for _, dev := range w.devices {
 		needs := int64(8) * int64(n) * int64(n)
-		if precision == "float32" {
+		switch {
+		case operation == "mul" || operation == "solve":
+			needs = 0
+		case precision == "float32":
 			needs /= 2
 		}
-		if memory := dev.Info().Memory; operation != "mul" && operation != "solve" && needs > memory {
-			finish(Entry{Implementation: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(needs)), humanize.IBytes(uint64(memory)))})
-			continue
-		}
-		if reason := late(ownName(dev)); reason != "" {
+		if reason := cmp.Or(exceeds(needs, dev), late(ownName(dev))); reason != "" {
 			finish(Entry{Implementation: ownName(dev), Reason: reason})
 			continue
 		}
@@ -141,8 +139,8 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 		if operation == "solve" {
 			continue
 		}
-		if reason := late(p.name); reason != "" {
-			finish(Entry{Implementation: p.name, Reason: reason})
+		if reason := late(p.Name); reason != "" {
+			finish(Entry{Implementation: p.Name, Reason: reason})
 			continue
 		}
 		finish(peerOperation(p, operation, precision, j, x, y))
@@ -152,11 +150,11 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 
 // peerOperation is an operation by a library of Python. What it makes stays on its side
 // and is not checked, but the solution of a fit.
-func peerOperation[T backend.Float](p fitPeer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
+func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {
 		k.task = "ridge"
-		return byPython(p, p.name, k).entry(j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, j.lambda))
+		return byPython(p, p.Name, k).entry(j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, j.lambda))
 	}
 	k.put = func(process *pypeer.Process) error {
 		if err := putAll(x, y)(process); err != nil {
@@ -167,5 +165,5 @@ func peerOperation[T backend.Float](p fitPeer, operation, precision string, j ju
 		_, err := process.Run("hold", hold)
 		return err
 	}
-	return byPython(p, p.name, k).Entry
+	return byPython(p, p.Name, k).Entry
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
 	"github.com/mercer-go/mercer/bench/pypeer"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -44,14 +43,6 @@ const (
 type fitBench struct {
 	*setup
 	folder string // of the files of the fit from a file
-}
-
-// fitPeer is a library, or the reason why it is missing.
-type fitPeer struct {
-	name    string
-	gonum   *peer.Library
-	python  *pypeer.Process
-	missing string
 }
 
 func runFit(ctx context.Context, b Benchmark) (*Result, error) {
@@ -116,18 +107,18 @@ func (c *fitBench) implementations() []Implementation {
 	}
 	for _, p := range c.peers {
 		e := p.implementation(c.Threads[0])
-		if p.gonum != nil {
-			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
+		if p.Library != nil {
+			e.Detail += ", by hand: SymOuterK, exp, mat.Cholesky"
 		}
-		if p.name == "glmnet" || p.name == "liblinear" {
+		if p.Name == "glmnet" || p.Name == "liblinear" {
 			e.Threads = 1
 		}
 		process := e
-		if p.name == sklearn && p.python != nil {
-			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression (lbfgs): " + p.python.Detail
+		if p.Name == sklearn && p.Python != nil {
+			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression (lbfgs): " + p.Python.Detail
 			process.Detail = "GaussianProcessRegressor without its search for parameters"
 		}
-		if list = append(list, e); p.name == sklearn {
+		if list = append(list, e); p.Name == sklearn {
 			process.Name += processGP
 			list = append(list, process)
 		}
@@ -181,14 +172,14 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 	}
 	for _, p := range c.peers {
 		switch {
-		case !slices.Contains(k.peers, p.name):
-		case p.name == "gonum":
+		case !slices.Contains(k.peers, p.Name):
+		case p.Name == "gonum":
 			list = append(list, c.byGonum(p, j.synthetic, precision))
 		default:
-			list = append(list, byPython(p, p.name, k))
-			if p.name == sklearn && fit == "ridge" {
-				if k.task = "process"; precision == "float32" && p.python != nil {
-					p = fitPeer{missing: "computes in float64, whatever it is given"}
+			list = append(list, byPython(p, p.Name, k))
+			if p.Name == sklearn && fit == "ridge" {
+				if k.task = "process"; precision == "float32" && p.Python != nil {
+					p = Peer{Missing: "computes in float64, whatever it is given"}
 				}
 				list = append(list, byPython(p, sklearn+processGP, k))
 			}
@@ -232,24 +223,24 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 }
 
 // byPython is a library of Python in a contest.
-func byPython(p fitPeer, name string, k contest) competitor {
-	w := competitor{Entry: Entry{Implementation: name, Reason: p.missing, Optional: true}}
-	if p.python == nil {
+func byPython(p Peer, name string, k contest) competitor {
+	w := competitor{Entry: Entry{Implementation: name, Reason: p.Missing, Optional: true}}
+	if p.Python == nil {
 		return w
 	}
-	w.Close = func() { _ = p.python.Clear() } // if it has gone, the next case says so
+	w.Close = func() { _ = p.Python.Clear() } // if it has gone, the next case says so
 	if k.put != nil {
-		if err := k.put(p.python); err != nil {
+		if err := k.put(p.Python); err != nil {
 			w.Reason = err.Error()
 		}
 	}
 	var last time.Duration
 	w.Run = func() (err error) {
-		last, err = p.python.Run(k.task, k.parameters)
+		last, err = p.Python.Run(k.task, k.parameters)
 		return err
 	}
 	w.Took = func() time.Duration { return last }
-	w.result = func() (function, error) { return k.result(p.python) }
+	w.result = func() (function, error) { return k.result(p.Python) }
 	if k.tolerant {
 		k.parameters = maps.Clone(k.parameters)
 		return w.atEqualObjective(func(tol float64) { k.parameters["tol"] = tol }, k.residual)
@@ -262,9 +253,10 @@ func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method sol
 	w := competitor{Entry: Entry{Implementation: name}}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}
-	if plan, err := solvers.MakePlan(d, p, par); err == nil && plan.Bytes > d.Info().Memory {
-		w.Reason = fmt.Sprintf("needs %d bytes of memory, %d may be used", plan.Bytes, d.Info().Memory)
-		return w
+	if plan, err := solvers.MakePlan(d, p, par); err == nil {
+		if w.Reason = exceeds(plan.Bytes, d); w.Reason != "" {
+			return w
+		}
 	}
 	var res *solvers.Result
 	w.Run = func() (err error) {

@@ -129,9 +129,9 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 }
 
 // byGonum is what one would write with gonum/mat.
-func (c *fitBench) byGonum(p fitPeer, s *synthetic, precision string) competitor {
-	w := competitor{Entry: Entry{Implementation: p.name, Reason: p.missing, Optional: true}}
-	if p.gonum == nil {
+func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
+	w := competitor{Entry: Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}}
+	if p.Library == nil {
 		return w
 	}
 	if precision == "float32" {
@@ -142,7 +142,7 @@ func (c *fitBench) byGonum(p fitPeer, s *synthetic, precision string) competitor
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
 	y := mat.NewVecDense(n, s.y.Data)
 	var alpha *mat.VecDense
-	w.Enter = func() func() { return p.gonum.Threads(c.Threads[0]) }
+	w.Enter = func() func() { return p.Library.Threads(c.Threads[0]) }
 	w.Run = func() error {
 		if err := c.ctx.Err(); err != nil {
 			return err

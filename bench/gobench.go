@@ -64,14 +64,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		}
 		r.Machine.Processor, r.Machine.System = line.GetConfig("cpu"), line.GetConfig("goos")+"/"+line.GetConfig("goarch")
 		r.Machine.CPUs = r.Machine.MaxProcs
-		if r.Implementation(who) == nil {
-			kind := PeerKind
-			if who == mercerName {
-				kind = OwnKind
-			}
-			r.Implementations = append(r.Implementations, Implementation{Name: who, Kind: kind})
-		}
-		run := r.runOf(c, who)
+		run := r.runOf(c, Implementation{Name: who})
 		run.Calls = line.Iters
 		run.Timings = append(run.Timings, seconds)
 		r.Seconds += seconds * float64(line.Iters)
@@ -89,17 +82,23 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 	return r, nil
 }
 
-// runOf is the run of an implementation in a case, made where it is not there. The next call
-// may move it.
-func (r *Result) runOf(c Case, who string) *Run {
+// runOf is the run of an implementation in a case, made where it is not there: of Mercer
+// where the name begins so, of another library otherwise. The next call may move it.
+func (r *Result) runOf(c Case, who Implementation) *Run {
+	if r.Implementation(who.Name) == nil {
+		if who.Kind = PeerKind; strings.HasPrefix(who.Name, mercerName) {
+			who.Kind = OwnKind
+		}
+		r.Implementations = append(r.Implementations, who)
+	}
 	at := slices.IndexFunc(r.Cells, func(o Cell) bool { return slices.Equal(o.Case, c) })
 	if at < 0 {
 		at = len(r.Cells)
 		r.Cells = append(r.Cells, Cell{Case: c})
 	}
 	cell := &r.Cells[at]
-	if cell.Run(who) == nil {
-		cell.Runs = append(cell.Runs, Run{Implementation: who})
+	if cell.Run(who.Name) == nil {
+		cell.Runs = append(cell.Runs, Run{Implementation: who.Name})
 	}
-	return cell.Run(who)
+	return cell.Run(who.Name)
 }

@@ -2,7 +2,10 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
@@ -35,7 +38,7 @@ type setup struct {
 	Benchmark
 	ctx           context.Context
 	devices       []backend.Device
-	peers         []fitPeer
+	peers         []Peer
 	judges        backend.Device
 	judge         func(*synthetic) judge
 	methods       []string      // what the automatic choice was, once for each case
@@ -55,17 +58,17 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	}
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {
-		p, err := fitPeer{name: name}, error(nil)
+		p, err := Peer{Name: name}, error(nil)
 		if name == "gonum" {
-			p.gonum, err = peer.Open(name, nil)
+			p.Library, err = peer.Open(name, nil)
 		} else {
 			if finder == nil {
 				finder = pypeer.NewFinder(ctx, b.Pythons)
 			}
-			p.python, err = finder.Open(ctx, name, b.Threads[0])
+			p.Python, err = finder.Open(ctx, name, b.Threads[0])
 		}
 		if err != nil {
-			p.missing = err.Error()
+			p.Missing = err.Error()
 		}
 		l.peers = append(l.peers, p)
 	}
@@ -78,11 +81,14 @@ func ownImplementation(d backend.Device) Implementation {
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
 }
 
-// implementation is a library as an implementation.
-func (p fitPeer) implementation(threads int) Implementation {
-	e := Implementation{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: threads}
-	if p.python != nil {
-		e.Detail, e.Path = p.python.Detail, p.python.Path
+// implementation is a library as an implementation; no threads are not known.
+func (p Peer) implementation(threads int) Implementation {
+	e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing, Threads: threads}
+	switch {
+	case p.Python != nil:
+		e.Detail, e.Path = p.Python.Detail, p.Python.Path
+	case p.Library != nil:
+		e.Detail, e.Path = p.Library.Detail, p.Library.Path
 	}
 	return e
 }
@@ -92,6 +98,15 @@ func ceilingImplementation(d backend.Device) Implementation {
 		Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
 		Detail: "fused multiply-adds in registers on one core, times the threads",
 	}
+}
+
+// exceeds is why matrices do not fit a device: "" if they do.
+func exceeds(bytes int64, d backend.Device) string {
+	memory := d.Info().Memory
+	if bytes <= memory {
+		return ""
+	}
+	return fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
 }
 
 func closeAll(devices []backend.Device) {
@@ -106,8 +121,8 @@ func (l *setup) close() {
 		l.judges.Close()
 	}
 	for _, p := range l.peers {
-		if p.python != nil {
-			p.python.Close()
+		if p.Python != nil {
+			p.Python.Close()
 		}
 	}
 }

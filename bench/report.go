@@ -32,9 +32,7 @@ func (r *Result) Report() (*Report, error) {
 	p := &Report{Answer: "Nothing was measured.", Facts: append(r.Lines(), r.Notes...)}
 	build(r, p)
 	p.Title += " on " + r.Processor()
-	if len(r.Cells) > 0 {
-		p.add(r.agreementTable())
-	}
+	p.add(r.agreementTable())
 	list := &Table{Title: "Implementations", Head: []string{"", ""}}
 	for _, e := range r.Implementations {
 		list.Rows = append(list.Rows, []Field{{Text: e.Name}, {Text: e.About()}})
@@ -43,12 +41,20 @@ func (r *Result) Report() (*Report, error) {
 	return p, nil
 }
 
-// add adds the tables that are not nil.
+// add adds the tables that have a row.
 func (p *Report) add(tables ...*Table) {
 	for _, t := range tables {
-		if t != nil {
+		if t != nil && len(t.Rows) > 0 {
 			p.Tables = append(p.Tables, t)
 		}
+	}
+}
+
+// beside adds how Mercer compares with other libraries.
+func (p *Report) beside(r *Result, list []comparison, rates bool) {
+	if len(list) > 0 {
+		p.Answer = wins(list)
+		p.add(r.comparisonTable(list, rates))
 	}
 }
 
@@ -63,24 +69,19 @@ func (r *Result) Processor() string {
 func blasReport(r *Result, p *Report) {
 	p.Title = "Mercer’s BLAS"
 	list := r.compare("n")
+	p.beside(r, list, true)
 	if len(list) > 0 {
-		p.Answer = wins(list)
 		shares := func(a, b comparison) int { return cmp.Compare(a.share, b.share) }
 		if low, high := slices.MinFunc(list, shares).share, slices.MaxFunc(list, shares).share; low > 0 {
 			p.Answer += fmt.Sprintf(" It reaches %s to %s of the ceiling.", strings.TrimSuffix(percent(low), " %"), percent(high))
 		}
 	}
-	p.add(r.comparisonTable(list, true))
 	p.add(r.tables("n", rateQuantity, "rate", figures)...)
 }
 
 func fitReport(r *Result, p *Report) {
 	p.Title = "Whole fits"
-	list := r.compare("n")
-	if len(list) > 0 {
-		p.Answer = wins(list)
-	}
-	p.add(r.comparisonTable(list, false))
+	p.beside(r, r.compare("n"), false)
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 	p.add(r.tables("n", metric(residualMetric, ""), "residual", scientific)...)
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
@@ -122,10 +123,7 @@ func goReport(r *Result, p *Report) {
 		all = append(all, part.compare(key)...)
 		tables = append(tables, part.sizeTables(key)...)
 	}
-	if len(all) > 0 {
-		p.Answer = wins(all)
-	}
-	p.add(r.comparisonTable(all, false))
+	p.beside(r, all, false)
 	p.add(tables...)
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,8 +66,8 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		if text, _ := object["program"].(string); text == "" {
 			return nil, fmt.Errorf("bench: runs: object %d: there is no \"program\", which says what printed it", count)
 		}
-		c, who := runCase(object), r.runImplementation(object)
-		run, key := r.runOf(c, who), c.String()+" "+who
+		c, who := runCase(object), runImplementation(object)
+		run, key := r.runOf(c, who), c.String()+" "+who.Name
 		run.Calls = 1
 		run.Timings = append(run.Timings, total)
 		r.Seconds += total
@@ -150,22 +151,12 @@ func runCase(object map[string]any) Case {
 	return c
 }
 
-// runImplementation is the name of who did the work, an implementation from now on.
-func (r *Result) runImplementation(object map[string]any) string {
+// runImplementation is who did the work.
+func runImplementation(object map[string]any) Implementation {
 	device, _ := object["device"].(string)
-	name, ok := object["entrant"].(string)
-	if !ok || name == "" {
-		name = strings.TrimSpace("mercer " + device)
-	}
-	if r.Implementation(name) == nil {
-		kind := PeerKind
-		if strings.HasPrefix(name, "mercer") {
-			kind = OwnKind
-		}
-		detail, _ := object["detail"].(string)
-		r.Implementations = append(r.Implementations, Implementation{Name: name, Kind: kind, Device: device, Detail: detail})
-	}
-	return name
+	detail, _ := object["detail"].(string)
+	name, _ := object["entrant"].(string)
+	return Implementation{Name: cmp.Or(name, strings.TrimSpace(mercerName+" "+device)), Device: device, Detail: detail}
 }
 
 // keepMetric keeps the larger value of a metric.

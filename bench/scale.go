@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
@@ -143,8 +142,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		e.Reason = strings.TrimPrefix(err.Error(), "solvers: ")
 		return e
 	}
-	if available := w.dev.Info().Memory; plan.Bytes > available {
-		e.Reason = fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(plan.Bytes)), humanize.IBytes(uint64(available)))
+	if e.Reason = exceeds(plan.Bytes, w.dev); e.Reason != "" {
 		return e
 	}
 	key := solver.name + " " + over

@@ -121,8 +121,5 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 		}
 		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(over)}, Field{Text: figures(run.Time.Median)}, Field{Text: figures(run.Metrics[bytesMetric] / (1 << 20))}))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
 	return t
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -77,31 +75,16 @@ type imports struct {
 func (a *app) readImports(names []string) (*imports, error) {
 	all := new(imports)
 	for i, name := range names {
-		from, written := a.stdin, time.Now()
-		if name != "-" {
-			f, err := os.Open(name)
-			if err != nil {
-				return nil, err
-			}
-			defer f.Close()
-			info, err := f.Stat()
-			if err != nil {
-				return nil, err
-			}
-			from, written = f, info.ModTime()
-		}
-		in := bufio.NewReader(from)
-		objects, err := beginsObject(in)
+		text, written, err := a.readImport(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
+		objects := bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 		if i > 0 && objects != all.objects {
 			return nil, usagef("%s and %s are of two forms, JSON and the text of go test -bench: import them one by one", names[0], name)
 		}
-		if _, err := io.Copy(&all.text, in); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
 		all.objects = objects
+		all.text.Write(text)
 		if written = written.UTC().Truncate(time.Second); written.After(all.measured) {
 			all.measured = written
 		}
@@ -109,18 +92,20 @@ func (a *app) readImports(names []string) (*imports, error) {
 	return all, nil
 }
 
-// beginsObject reports whether the first letter that is no space opens an object of
-// JSON, and leaves it unread.
-func beginsObject(in *bufio.Reader) (bool, error) {
-	for {
-		r, _, err := in.ReadRune()
-		if err == io.EOF {
-			return false, nil
-		} else if err != nil {
-			return false, err
+// readImport reads a file, or the standard input, and when it was written.
+func (a *app) readImport(name string) (text []byte, written time.Time, err error) {
+	if name == "-" {
+		if text, err = io.ReadAll(a.stdin); err != nil {
+			return nil, written, fmt.Errorf("%s: %w", name, err)
 		}
-		if !unicode.IsSpace(r) {
-			return r == '{', in.UnreadRune()
-		}
+		return text, time.Now(), nil
 	}
+	if text, err = os.ReadFile(name); err != nil {
+		return nil, written, err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, written, err
+	}
+	return text, info.ModTime(), nil
 }
