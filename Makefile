@@ -77,7 +77,7 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 # subtests, whose names are devices or tiers, are left out here; what opens the best one
 # sees AVX2 by tiers, and the portable code that is also the tier of a processor without
 # AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults are no
-# matter of the tier.
+# matter of the tier. make vet has vetted each build.
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/...
 NAMED   := '/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$|^TestDefaultsAgainstScikitLearn$$'
 PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
@@ -85,8 +85,8 @@ BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^av
 
 .PHONY: tiers
 tiers: ## run the short tests, and the comparisons with other programs, with AVX2 as the best tier
-	GODEBUG=cpu.avx512f=off MERCER_REQUIRE= $(GO) test -short -timeout 30m -skip $(NAMED) $(TIERED) ./cpu/...
-	GODEBUG=cpu.avx512f=off $(BELOW) $(GO) test -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
+	GODEBUG=cpu.avx512f=off MERCER_REQUIRE= $(GO) test -vet=off -short -timeout 30m -skip $(NAMED) $(TIERED) ./cpu/...
+	GODEBUG=cpu.avx512f=off $(BELOW) $(GO) test -vet=off -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
 
 .PHONY: modules-test
 modules-test: ## vet and test the modules with large dependencies: gorgonia, beam
@@ -105,18 +105,18 @@ LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Pred
 
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./backend ./bindings/c/internal/handles ./dataset ./internal/atomicfile ./internal/run ./kernels/gram ./solvers/glm ./solvers/svm
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(CONCURRENT)' ./backend/ref ./cpu ./cuda
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(SOLVERS)' -skip '/^ref$$|//^ref$$' ./solvers
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(LEARNERS)' ./learners
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Devices|Repeats|KFoldScore|Refuses' ./learners/tuning
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m . ./backend ./bindings/c/internal/handles ./dataset ./internal/atomicfile ./internal/run ./kernels/gram ./solvers/glm ./solvers/svm
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(CONCURRENT)' ./backend/ref ./cpu ./cuda
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(SOLVERS)' -skip '/^ref$$|//^ref$$' ./solvers
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(LEARNERS)' ./learners
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Devices|Repeats|KFoldScore|Refuses' ./learners/tuning
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
 
 .PHONY: purego
 purego: ## run the short tests, and the comparisons with other programs, without any assembly
-	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m ./cpu/...
-	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m -skip $(NAMED) $(TIERED)
-	$(BELOW) $(GO) test -tags purego -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
+	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m ./cpu/...
+	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -skip $(NAMED) $(TIERED)
+	$(BELOW) $(GO) test -vet=off -tags purego -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
 
 # The edges of every routine, and gonum's suite of BLAS.
 ARM64 := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers
@@ -124,8 +124,8 @@ ARM64 := $(ARM64)|^Test(GonumBLAS|Level2|Level3Exact|CholeskyExact|TriangleNotFi
 
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
-	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
-	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run '$(ARM64)' ./cpu
+	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
+	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -exec qemu-aarch64 -run '$(ARM64)' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly and docs/results.md anew
@@ -136,31 +136,36 @@ generate: ## write the generated assembly and docs/results.md anew
 check-generated: ## fail if the generated assembly differs from what its source makes
 	cd tools && $(GO) test -count=1 ./...
 
+# Only these packages have files of the tag purego. -trimpath, as in releases, whose builds
+# find the packages compiled then.
 .PHONY: vet
 vet: ## gofmt, go vet and staticcheck, for every build there is, of Windows and macOS too; 32 bits compile
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }
 	$(GO) vet ./... ./testdata
-	$(GO) vet -tags purego ./...
+	$(GO) vet -tags purego ./bench/... ./cpu/... ./cuda/...
 	$(GO) vet -tags static ./cuda/... ./bench/... ./cmd/...
-	GOARCH=arm64 $(GO) vet ./...
-	GOOS=windows GOARCH=amd64 $(GO) vet ./...
-	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	GOARCH=arm64 $(GO) vet -trimpath ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet -trimpath ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet -trimpath ./...
 	GOARCH=386 $(GO) build ./...
 	cd tools && $(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./... ./testdata
-	$(GO) run $(STATICCHECK) -tags purego ./...
+	$(GO) run $(STATICCHECK) -tags purego ./bench/... ./cpu/... ./cuda/...
 	cd tools && $(GO) run $(STATICCHECK) ./...
+
+# having are the folders of this module whose tests have functions Fuzz… or Benchmark….
+having = $(shell grep -rl --include='*_test.go' --exclude-dir=beam --exclude-dir=build --exclude-dir=gorgonia --exclude-dir=tools '^func $(1)' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: bench
 bench: ## run the benchmarks: BENCH=regexp BENCHTIME=1s
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) ./...
+	$(GO) test -vet=off -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) $(call having,Benchmark)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## run every fuzz test for FUZZTIME=20000x inputs
-	@set -e; for package in $$($(GO) list ./...); do \
-		for name in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-			echo "$$package $$name"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$package; \
+	@set -e; for folder in $(call having,Fuzz); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$folder/*_test.go); do \
+			echo "$$folder $$name"; \
+			$(GO) test -vet=off -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$folder; \
 		done; \
 	done
 
