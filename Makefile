@@ -63,15 +63,21 @@ demo: build ## build, then fit and check models on the bundled data (writes ./de
 test: ## run the short tests: minutes, with nothing but Go installed
 	$(GO) test -short -timeout 10m ./...
 
+# Many parts have one thread, so that JOBS of them run side by side; the longest begin.
+# python-test makes libmercer-test.
+JOBS ?= 2
+
 .PHONY: test-all
 test-all: ## run everything: full suites, other tiers and builds, all modules, fuzzing, benchmarks, C, Python
+	@parts=; has() { command -v "$$1" >/dev/null; }; \
+	if has gcc && has $(PYTHON); then parts='race python-test agree'; \
+	elif has gcc; then parts='race libmercer-test'; fi; \
+	if has qemu-aarch64; then parts="$$parts arm64"; else echo 'left out: arm64 needs qemu-aarch64'; fi; \
+	if has g++; then parts="$$parts gpu-bundle-test"; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi; \
+	has gcc || echo 'left out: the race detector and the C library need gcc'; \
+	has gcc && has $(PYTHON) || echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; \
+	$(MAKE) --jobs=$(JOBS) --output-sync=target BENCHTIME=1x $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
 	$(GO) test -timeout 30m ./...
-	$(MAKE) check-generated modules-test tiers purego fuzz-smoke release-test
-	$(MAKE) bench BENCHTIME=1x
-	@if command -v g++ >/dev/null; then $(MAKE) gpu-bundle-test; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi
-	@if command -v gcc >/dev/null; then $(MAKE) race libmercer-test; else echo 'left out: the race detector and the C library need gcc'; fi
-	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then $(MAKE) agree python-test; else echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; fi
-	@if command -v qemu-aarch64 >/dev/null; then $(MAKE) arm64; else echo 'left out: arm64 needs qemu-aarch64'; fi
 
 # The full tests range over all tiers where they open devices by name, so that those
 # subtests, whose names are devices or tiers, are left out here; what opens the best one
@@ -90,8 +96,8 @@ tiers: ## run the short tests, and the comparisons with other programs, with AVX
 
 .PHONY: modules-test
 modules-test: ## vet and test the modules with large dependencies: gorgonia, beam
-	cd gorgonia && $(GO) vet ./... && $(GO) test ./...
-	cd beam && $(GO) vet ./... && $(GO) test ./...
+	cd gorgonia && $(GO) vet ./... && $(GO) test -vet=off ./...
+	cd beam && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 # What the race detector and an emulator make slow is run for what they can find:
 # goroutines that share, and arithmetic that is compiled otherwise. The suites of solvers
