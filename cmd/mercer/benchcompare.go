@@ -42,10 +42,7 @@ difference is the machine's.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(ctx, d)
-			}
-			return a.print(ctx, d.Text(all))
+			return a.report(ctx, d, func() string { return d.Text(all) })
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")

@@ -108,10 +108,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	if err := a.writeFile(ctx, "--out", r.Picture, picture); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(ctx, r)
-	}
-	return a.print(ctx, r.text(out))
+	return a.report(ctx, r, func() string { return r.text(out) })
 }
 
 // diabetes writes the bundled table to path, so that it can be used by the

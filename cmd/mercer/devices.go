@@ -111,11 +111,7 @@ func (a *app) devices(ctx context.Context) error {
 		lines = append(lines, l)
 	}
 	var err error
-	if a.json {
-		err = a.printJSON(ctx, map[string]any{"devices": lines})
-	} else {
-		err = a.print(ctx, devicesTable(lines))
-	}
+	err = a.report(ctx, map[string]any{"devices": lines}, func() string { return devicesTable(lines) })
 	return errors.Join(err, failure)
 }
 

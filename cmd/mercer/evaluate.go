@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/internal/process"
-	"github.com/mercer-go/mercer/learners"
 )
 
 // evaluateReport is what `mercer evaluate --json` prints.
@@ -75,25 +73,15 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if b, err = a.complete(ctx, b, interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
-	var s *score
-	if stream {
-		s, err = a.evaluateStream(memory.streaming(ctx, file), dev, b, file, interval)
-	} else if err = memory.encoding(t, b.Encoder, "; use --stream"); err == nil {
-		var x, truth *mat.Dense
-		if x, truth, err = a.encodeWith(ctx, b, t); err == nil {
-			ctx = memory.fitting(ctx, &learners.Options{})
-			s, err = a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
-		}
-		if err == nil {
-			var c cover
-			if c, err = a.coverOf(ctx, dev, b, x, s.outcome.values, interval); err == nil {
-				s.setCoverage(c, interval)
-			}
-		}
-	}
+	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: true, truth: true, interval: interval}, memory)
 	if err != nil {
 		return err
 	}
+	s, err := newScore(b.Model, b.Encoder.Classes(), rows.truth, rows.outcome)
+	if err != nil {
+		return err
+	}
+	s.setCoverage(rows.cover, interval)
 	if plot != "" {
 		picture, err := drawScore(s, b.Model.Learner(), b.Encoder.TargetNames())
 		if err != nil {
@@ -103,8 +91,5 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 			return err
 		}
 	}
-	if a.json {
-		return a.printJSON(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), memory.total(), process.Read()})
-	}
-	return a.print(ctx, s.text())
+	return a.report(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), memory.total(), process.Read()}, s.text)
 }

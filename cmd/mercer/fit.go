@@ -366,11 +366,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Model, a.stdout.besides = f.model, true
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
-	if a.json {
-		err = a.printJSON(ctx, r)
-	} else {
-		err = a.print(ctx, r.text())
-	}
+	err = a.report(ctx, r, r.text)
 	if err != nil { // the work is not lost
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
 	}

@@ -75,10 +75,10 @@ a time of the order of n³.`,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.gram(ctx, &f, args[0]) }),
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
-	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` that is no feature, and is copied to a CSV file; repeat it for several")
+	f.tableFlags.add(flags)
+	flags.Lookup("target").Usage = "`COLUMN` that is no feature, and is copied to a CSV file; repeat it for several"
 	flags.StringVar(&f.train, "train", "", "`FILE` of other rows: K is that of TABLE with them")
 	flags.BoolVar(&f.center, "center", false, "move the origin of the feature space to the mean of the rows")
 	flags.BoolVar(&f.distances, "distances", false, "distances in the feature space in place of K")
@@ -86,10 +86,6 @@ a time of the order of n³.`,
 	flags.IntVar(&f.count, "count", 0, "number of features (default: about 10√n; of principal the rank)")
 	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
 	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` to print the effective dimension at")
-	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
-	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	f.objects.add(flags)
 	a.input.add(flags)
 	return c
@@ -104,12 +100,6 @@ func (f *gramCommandFlags) check() error {
 	switch {
 	case f.out != "" && ending != ".csv" && ending != ".npy":
 		return usagef("--out: %s must end in .csv or .npy", f.out)
-	case slices.Contains(f.targets, ""):
-		return usagef("--target: the name of the column is empty")
-	case twice(f.targets) != "":
-		return usagef("--target: %q is given twice", twice(f.targets))
-	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
-		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case f.features != "" && !slices.Contains(featureMaps, f.features):
 		return usagef("--features: there is no %q%s; there are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
 	case f.features != "" && f.distances:
@@ -126,6 +116,9 @@ func (f *gramCommandFlags) check() error {
 		return usagef("--count: is for --features fourier, nystrom and principal")
 	case f.train != "" && f.eigenvalues:
 		return usagef("--train: eigenvalues are those of the matrix of rows with themselves; leave --train out")
+	}
+	if err := f.tableFlags.check(); err != nil {
+		return err
 	}
 	for _, l := range f.lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {
@@ -420,10 +413,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 		r.Out, r.Columns, a.stdout.besides = f.out, out.Cols, true
 	}
 	r.Seconds = time.Since(start).Seconds()
-	if a.json {
-		return a.printJSON(ctx, r)
-	}
-	return a.print(ctx, r.text(f))
+	return a.report(ctx, r, func() string { return r.text(f) })
 }
 
 // gramTables reads the tables; train is rows where --train is not given.

@@ -76,21 +76,6 @@ func (c cover) names(classes learners.Classes) [][]string {
 	return sets
 }
 
-// gatheredCover is the cover of rows that are worked on block by block.
-type gatheredCover struct{ lower, upper, sets gathered }
-
-func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x, values *mat.Dense, level float64) error {
-	c, err := a.coverOf(ctx, dev, b, x, values, level)
-	g.lower.add(c.lower)
-	g.upper.add(c.upper)
-	g.sets.add(c.sets)
-	return err
-}
-
-func (g *gatheredCover) cover() cover {
-	return cover{g.lower.dense(), g.upper.dense(), g.sets.dense()}
-}
-
 // coverage is how well intervals or sets contain the truth.
 type coverage struct {
 	Level    float64 `json:"level"`

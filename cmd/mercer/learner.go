@@ -19,22 +19,54 @@ import (
 // learnerFlags are the flags of all commands that fit: which learner with what
 // parameters, and which columns of the table it learns from.
 type learnerFlags struct {
-	learner, task, missing string
-	categorical            []string
-	given                  map[string]string // the learner's parameters
-	targets                []string
-	seed                   uint64
-	noStandardize          bool
-	textbook               bool // noStandardize, and no shuffling
-	stream                 bool // of fit only
-	gram                   bool // the table is a Gram matrix: --kernel 'precomputed()'
+	tableFlags
+	learner  string
+	given    map[string]string // the learner's parameters
+	textbook bool              // noStandardize, and no shuffling
+	stream   bool              // of fit only
 
 	models  []string                         // of pictures, in place of a learner
 	several bool                             // --learner takes names with commas between them
 	takes   func(learners.Description) error // refuses learners that the command is not for; nil: none
 }
 
-const categoricalHelp = "`COLUMNS` of CSV whose cells are categories, numbers or not"
+// tableFlags say what the columns of a table are for.
+type tableFlags struct {
+	targets, categorical []string
+	task, missing        string
+	noStandardize        bool
+	seed                 uint64
+	gram                 bool // the table is a Gram matrix: --kernel 'precomputed()'
+}
+
+func (f *tableFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
+	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
+	flags.StringSliceVar(&f.categorical, "categorical", nil, "`COLUMNS` of CSV whose cells are categories, numbers or not")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
+}
+
+func (f *tableFlags) check() error {
+	switch {
+	case slices.Contains(f.targets, ""):
+		return usagef("--target: the name of the column is empty")
+	case twice(f.targets) != "":
+		return usagef("--target: %q is given twice", twice(f.targets))
+	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
+		return usagef("--missing: want impute or refuse, got %q", f.missing)
+	}
+	return nil
+}
+
+func (f *tableFlags) rules(task learners.Task) dataset.Rules {
+	return dataset.Rules{
+		Categorical: f.categorical,
+		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
+	}
+}
 
 // defaultLearner is the one that mercer fit takes when none is named.
 const defaultLearner = "kernel-ridge"
@@ -92,15 +124,10 @@ func (f *learnerFlags) add(c *cobra.Command) {
 		f.learner = defaultLearner
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.Var(learnerName{f}, "learner", "`NAME` of the learner; --learner NAME --help shows its flags")
-	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
+	f.tableFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
-	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
-	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
 	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, the rows in their order; --no-standardize and --no-shuffle in one")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	for _, d := range append([]learners.Description{f.description()}, learners.Catalogue()...) {
 		for _, p := range d.Parameters {
 			if p.Name == "seed" || flags.Lookup(p.Name) != nil {
@@ -243,20 +270,17 @@ func (f *learnerFlags) check(command string) error {
 		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
-	case slices.Contains(f.targets, ""):
-		return usagef("--target: the name of the column is empty")
-	case twice(f.targets) != "":
-		return usagef("--target: %q is given twice", twice(f.targets))
-	case len(f.targets) > 1 && !d.Outputs:
+	case len(f.targets) > 1 && !d.Outputs && twice(f.targets) == "":
 		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
-	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
-		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		var tasks []string
 		for _, t := range d.Tasks {
 			tasks = append(tasks, string(t))
 		}
 		return usagef("--task: %s is not made for %q, but for %s", f.learner, f.task, strings.Join(tasks, " and "))
+	}
+	if err := f.tableFlags.check(); err != nil {
+		return err
 	}
 	_, err := f.fitter("")
 	return err
@@ -371,11 +395,9 @@ func allTexts(t *dataset.Table, name string) bool {
 }
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
-	return dataset.Rules{
-		Categorical: f.categorical,
-		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
-		Standardize: !f.noStandardize && !f.textbook && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
-	}
+	r := f.tableFlags.rules(task)
+	r.Standardize = r.Standardize && !f.textbook
+	return r
 }
 
 // options are those of a fit to a table that enc encodes.

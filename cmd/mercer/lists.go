@@ -33,12 +33,16 @@ func (a *app) learners(ctx context.Context, args []string) error {
 		}
 		list = []learners.Description{d}
 	}
-	if a.json {
-		return a.printJSON(ctx, map[string]any{"learners": list})
-	}
-	if len(args) == 1 {
-		return a.print(ctx, describeLearner(list[0]))
-	}
+	return a.report(ctx, map[string]any{"learners": list}, func() string {
+		if len(args) == 1 {
+			return describeLearner(list[0])
+		}
+		return learnersText(list)
+	})
+}
+
+// learnersText is the list for eyes.
+func learnersText(list []learners.Description) string {
 	text := "Learners, what they are for, and their parameters.\n"
 	for _, d := range list {
 		var names []string
@@ -47,7 +51,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 		}
 		text += fmt.Sprintf("\n%-20s %s\n", d.Name, tasks(d)) + entry("    ", strings.Join(names, ", "))
 	}
-	return a.print(ctx, text+"\nmercer learners NAME describes one.\n")
+	return text + "\nmercer learners NAME describes one.\n"
 }
 
 func tasks(d learners.Description) string {
@@ -139,11 +143,8 @@ func (a *app) kernels(ctx context.Context, args []string) error {
 	if len(list) == 0 {
 		return usagef("there is no kernel %q%s; there are: %s", args[0], didYouMean("", args[0], all), strings.Join(all, ", "))
 	}
-	if a.json {
-		return a.printJSON(ctx, map[string]any{"kernels": list})
+	if len(args) == 0 {
+		text += "\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n" + gramHelp + "\n"
 	}
-	if len(args) == 1 {
-		return a.print(ctx, text)
-	}
-	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n"+gramHelp+"\n")
+	return a.report(ctx, map[string]any{"kernels": list}, func() string { return text })
 }

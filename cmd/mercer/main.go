@@ -254,10 +254,18 @@ func swallowed(c *cobra.Command) (err error) {
 
 // open opens the device that the flags ask for.
 func (a *app) open() (backend.Device, error) {
-	if strings.Contains(a.device, ",") {
-		return nil, usagef("--device: one device does this work, %q names several", a.device)
+	if err := a.oneDevice(); err != nil {
+		return nil, err
 	}
 	return a.openNamed(a.device)
+}
+
+// oneDevice refuses several of them.
+func (a *app) oneDevice() error {
+	if strings.Contains(a.device, ",") {
+		return usagef("--device: one device does this work, %q names several", a.device)
+	}
+	return nil
 }
 
 func (a *app) openNamed(name string) (backend.Device, error) {

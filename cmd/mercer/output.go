@@ -57,8 +57,11 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
-// printJSON writes v as one object.
-func (a *app) printJSON(ctx context.Context, v any) error {
+// report prints a result: v as one object with --json, else the text to be read.
+func (a *app) report(ctx context.Context, v any, read func() string) error {
+	if !a.json {
+		return a.print(ctx, read())
+	}
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err

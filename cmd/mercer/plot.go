@@ -106,10 +106,7 @@ func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
 		return err
 	}
 	a.stdout.besides = true
-	if a.json {
-		report := map[string]any{"program": "plot", "plot": o.path}
-		maps.Copy(report, pic.data)
-		return a.printJSON(ctx, report)
-	}
-	return a.print(ctx, fmt.Sprintf("%s is drawn in %s\n", pic.title, o.path))
+	report := map[string]any{"program": "plot", "plot": o.path}
+	maps.Copy(report, pic.data)
+	return a.report(ctx, report, func() string { return fmt.Sprintf("%s is drawn in %s\n", pic.title, o.path) })
 }

@@ -23,41 +23,24 @@ import (
 
 // samples are a table that a picture fits models to.
 type samples struct {
-	dev  backend.Device
-	f    *learnerFlags
-	t    *dataset.Table
+	*resampling
 	enc  *dataset.Encoder
 	x, y *mat.Dense
-	task learners.Task
 }
 
 // samples reads the table; the caller closes the device.
-func (a *app) samples(f *learnerFlags, command, file string) (s *samples, err error) {
-	if err := f.check(command); err != nil {
+func (a *app) samples(ctx context.Context, f *resampleFlags, command, file string) (*samples, error) {
+	if err := a.oneDevice(); err != nil {
 		return nil, err
 	}
-	if err := misplaced(f.given["kernel"]); err != nil {
-		return nil, err
-	}
-	dev, err := a.open()
+	r, err := a.newResampling(ctx, f, command, file)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			dev.Close()
-		}
-	}()
-	s = &samples{f: f, dev: dev}
-	if s.t, err = a.table(file); err != nil {
-		return nil, err
+	s := &samples{resampling: r, enc: a.input.apply(r.full)}
+	if s.x, s.y, err = encodeTraining(s.enc, s.all); err != nil {
+		s.close()
 	}
-	s.task = f.taskFor(s.t)
-	if s.enc, err = dataset.Learn(s.t, f.rules(s.task)); err != nil {
-		return nil, err
-	}
-	s.enc = a.input.apply(s.enc)
-	s.x, s.y, err = encodeTraining(s.enc, s.t)
 	return s, err
 }
 
@@ -68,18 +51,18 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 		return b, err
 	}
 	o.Classes = s.enc.Classes()
-	if o.Keys, err = s.f.keys(s.enc, s.t); err != nil {
+	if o.Keys, err = s.f.keys(s.enc, s.all); err != nil {
 		return b, err
 	}
 	b.Encoder = s.enc
-	b.Model, err = fit(ctx, s.dev, s.x, s.y, o)
+	b.Model, err = fit(s.memory.fitting(ctx, &o), s.devices[0], s.x, s.y, o)
 	return b, err
 }
 
 // modelFlags name the models of a picture: their files, or a learner that is fitted to the
 // table, once for each of --values.
 type modelFlags struct {
-	learnerFlags
+	resampleFlags
 	values string
 }
 
@@ -89,7 +72,7 @@ func (f *modelFlags) add(c *cobra.Command, help string) {
 	})
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVar(&f.models, "model", nil, help)
-	f.learnerFlags.add(c)
+	f.resampleFlags.add(c)
 }
 
 // drawn is a model of a picture with the table.
@@ -146,10 +129,10 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 	for i, given := range settings {
 		f.given = given
 		if s == nil {
-			if s, err = a.samples(&f.learnerFlags, c.CommandPath()[len("mercer "):], file); err != nil {
+			if s, err = a.samples(ctx, &f.resampleFlags, c.CommandPath()[len("mercer "):], file); err != nil {
 				return nil, close, err
 			}
-			devices = append(devices, s.dev)
+			devices = append(devices, s.devices...)
 		}
 		p := a.newProgress()
 		b, err := s.fit(ctx, learners.Options{Progress: p.report})
@@ -158,13 +141,13 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 			return nil, close, err
 		}
 		b.Model = asClassifier(b.Model)
-		list = append(list, drawn{s.dev, b, s.t, names[i]})
+		list = append(list, drawn{s.devices[0], b, s.all, names[i]})
 	}
 	return list, close, nil
 }
 
 func (a *app) plotEpochsCommand() *cobra.Command {
-	f := learnerFlags{takes: hasEpochs}
+	f := resampleFlags{learnerFlags: learnerFlags{takes: hasEpochs}}
 	c := &cobra.Command{
 		Use:   "epochs --learner NAME --target COLUMN --out FILE [flags] TABLE",
 		Short: "Mistakes and loss after each epoch of one fit",
@@ -176,12 +159,12 @@ as they are and rows in their order add --textbook. --json prints the numbers.`,
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotEpochs(ctx, &f, file) })
 }
 
-func (a *app) plotEpochs(ctx context.Context, f *learnerFlags, file string) (pic picture, err error) {
-	s, err := a.samples(f, "plot epochs", file)
+func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pic picture, err error) {
+	s, err := a.samples(ctx, f, "plot epochs", file)
 	if err != nil {
 		return pic, err
 	}
-	defer s.dev.Close()
+	defer s.close()
 	trace := &epochTrace{learner: f.learner}
 	if _, err := s.fit(ctx, learners.Options{Trace: trace.add}); err != nil {
 		return pic, err
@@ -213,7 +196,7 @@ func (a *app) plotEpochs(ctx context.Context, f *learnerFlags, file string) (pic
 }
 
 func (a *app) plotBallCommand() *cobra.Command {
-	var f learnerFlags
+	var f resampleFlags
 	theta := 0.0
 	c := &cobra.Command{
 		Use:   "ball --target COLUMN --out FILE [flags] TABLE",
@@ -228,7 +211,7 @@ those of lasso, where one is often 0, and of ridge, where none is.`,
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotBall(ctx, &f, theta, file) })
 }
 
-func (a *app) plotBall(ctx context.Context, f *learnerFlags, theta float64, file string) (pic picture, err error) {
+func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, file string) (pic picture, err error) {
 	if !(theta >= 0) || math.IsInf(theta, 1) {
 		return pic, usagef("--radius: must be a finite number > 0, got %v", theta)
 	}
@@ -236,11 +219,11 @@ func (a *app) plotBall(ctx context.Context, f *learnerFlags, theta float64, file
 		return pic, usagef("--learner: the picture is of least-squares, lasso and ridge-constrained with their defaults; leave it and their parameters out")
 	}
 	f.learner = "least-squares"
-	s, err := a.samples(f, "plot ball", file)
+	s, err := a.samples(ctx, f, "plot ball", file)
 	if err != nil {
 		return pic, err
 	}
-	defer s.dev.Close()
+	defer s.close()
 	names := s.enc.FeatureNames()
 	if len(names) != 2 || s.task != learners.Regression || len(f.targets) != 1 {
 		return pic, usagef("plot ball: a table of two columns of numbers beside one target of numbers is needed, got %s", count(len(names), "feature"))

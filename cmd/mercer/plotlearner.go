@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) plotPathCommand() *cobra.Command {
-	f := learnerFlags{takes: hasPath}
+	f := resampleFlags{learnerFlags: learnerFlags{takes: hasPath}}
 	points := 50
 	c := &cobra.Command{
 		Use:   "path --learner ridge|lasso --target NAME --out FILE [flags] TABLE",
@@ -53,15 +53,15 @@ func hasPath(d learners.Description) error {
 // maxPoints is as many places as a picture could show.
 const maxPoints = 10000
 
-func (a *app) plotPath(ctx context.Context, f *learnerFlags, points int, file string) (pic picture, err error) {
+func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file string) (pic picture, err error) {
 	if points < 2 || points > maxPoints {
 		return pic, usagef("--points: must be from 2 to %d, got %d", maxPoints, points)
 	}
-	s, err := a.samples(f, "plot path", file)
+	s, err := a.samples(ctx, f, "plot path", file)
 	if err != nil {
 		return pic, err
 	}
-	defer s.dev.Close()
+	defer s.close()
 	weights := func(lambda float64) ([]float64, error) {
 		f.given["lambda"] = exact(lambda)
 		b, err := s.fit(ctx, learners.Options{})

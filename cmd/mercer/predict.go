@@ -86,12 +86,11 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if b, err = a.complete(ctx, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
-	var p predictions
-	if f.stream {
-		p, err = a.predictStream(memory.streaming(ctx, file), f, dev, b, file)
-	} else {
-		p, err = a.predictTable(ctx, f, dev, b, t, memory)
+	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, interval: f.interval}, memory)
+	if err != nil {
+		return err
 	}
+	p, err := newPredictions(f, b, rows)
 	if err != nil {
 		return err
 	}
@@ -107,33 +106,6 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return a.writeFile(ctx, "--out", f.out, text)
 	}
 	return a.print(ctx, string(text))
-}
-
-// predictTable is what `mercer predict` writes.
-func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget) (predictions, error) {
-	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
-		return predictions{}, err
-	}
-	x, err := a.features(ctx, b, t)
-	if err != nil {
-		return predictions{}, err
-	}
-	ctx = memory.fitting(ctx, &learners.Options{})
-	o, err := a.outcomes(ctx, dev, b.Model, x, f.proba)
-	if err != nil {
-		return predictions{}, err
-	}
-	var variance *mat.Dense
-	if f.std { // of all rows at once: a model may have much to do before the first
-		if variance, err = b.Model.(learners.Uncertain).Variance(ctx, dev, x); err != nil {
-			return predictions{}, err
-		}
-	}
-	cover, err := a.coverOf(ctx, dev, b, x, o.values, f.interval)
-	if err != nil {
-		return predictions{}, err
-	}
-	return newPredictions(f, b, o, variance, cover)
 }
 
 // defined refuses what the model does not know.
@@ -252,9 +224,8 @@ func (p *predictions) add(name string, cell func(i int) string) {
 	p.head, p.columns = append(p.head, name), append(p.columns, cell)
 }
 
-// newPredictions makes the table of an outcome; variance is that of new targets, or
-// nil.
-func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat.Dense, cover cover) (predictions, error) {
+// newPredictions makes the table of what a model says.
+func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions, error) {
 	n, _ := o.values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
 	if err := o.check(); err != nil {
@@ -265,17 +236,17 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat
 	if !ok {
 		p.Predictions = rowsOf(o.values)
 		addNumbers(add, "prediction", p.Targets, o.values)
-		if variance != nil {
-			variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
-			p.Std = rowsOf(variance)
-			addNumbers(add, "std", p.Targets, variance)
+		if o.variance != nil {
+			o.variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, o.variance)
+			p.Std = rowsOf(o.variance)
+			addNumbers(add, "std", p.Targets, o.variance)
 		}
-		if cover.lower != nil {
-			p.Lower, p.Upper = rowsOf(cover.lower), rowsOf(cover.upper)
-			addNumbers(add, "lower", p.Targets, cover.lower)
-			addNumbers(add, "upper", p.Targets, cover.upper)
+		if o.lower != nil {
+			p.Lower, p.Upper = rowsOf(o.lower), rowsOf(o.upper)
+			addNumbers(add, "lower", p.Targets, o.lower)
+			addNumbers(add, "upper", p.Targets, o.upper)
 		}
-		return p, finite("the standard deviation", variance)
+		return p, finite("the standard deviation", o.variance)
 	}
 	classes := k.Classes()
 	p.Classes = classes.Names
@@ -293,9 +264,9 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat
 		p.Decision = rowsOf(o.decision)
 		addNumbers(add, "decision", classes.Names, o.decision)
 	}
-	if cover.sets != nil {
-		p.Sets = cover.names(classes)
-		addNumbers(add, "in_set", classes.Names, cover.sets)
+	if o.sets != nil {
+		p.Sets = o.cover.names(classes)
+		addNumbers(add, "in_set", classes.Names, o.sets)
 	}
 	return p, nil
 }

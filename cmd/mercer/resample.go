@@ -333,9 +333,6 @@ func (r resampleReport) text() string {
 }
 
 func (a *app) printReport(ctx context.Context, r resampleReport) error {
-	if a.json {
-		r.Used = process.Read()
-		return a.printJSON(ctx, r)
-	}
-	return a.print(ctx, r.text())
+	r.Used = process.Read()
+	return a.report(ctx, r, r.text)
 }

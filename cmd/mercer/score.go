@@ -93,11 +93,6 @@ func finite(what string, m *mat.Dense) error {
 // are those of the classes.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense) (*score, error) {
 	m = asClassifier(m)
-	if k, ok := m.(novelty); ok {
-		if err := k.checkTruth(truth); err != nil {
-			return nil, err
-		}
-	}
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err
@@ -108,6 +103,11 @@ func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model,
 func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome) (*score, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if k, ok := m.(novelty); ok {
+		if err := k.checkTruth(truth); err != nil {
+			return nil, err
+		}
 	}
 	k, ok := m.(learners.Classifier)
 	if !ok {

@@ -116,10 +116,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 			return err
 		}
 	}
-	if a.json {
-		return a.printJSON(ctx, s)
-	}
-	return a.print(ctx, s.text(f.rows))
+	return a.report(ctx, s, func() string { return s.text(f.rows) })
 }
 
 // newShown gathers what is known of a model.

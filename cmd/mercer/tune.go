@@ -20,20 +20,15 @@ const tuneRows = 2000
 
 // tuneFlags are the flags of `mercer tune`.
 type tuneFlags struct {
-	targets, vary        []string
-	kernels, grid        []string
-	learner              string
+	tableFlags
+	vary, kernels, grid  []string
+	learner, model, plot string
 	objects              objectFlags
-	by, search, task     string
+	by, search           string
 	lambdas              []float64
 	reach, testFraction  float64
 	steps, folds, rows   int
 	ard, noIntercept     bool
-	noStandardize        bool
-	missing, model, plot string
-	categorical          []string
-	gram                 bool // the table is a Gram matrix: --kernel 'precomputed()'
-	seed                 uint64
 	devices              []backend.Device // beside the first one
 	given                func(flag string) bool
 }
@@ -90,8 +85,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	refusing(c, f.refusals)
 	flags := c.Flags()
 	f.given = flags.Changed
-	flags.SortFlags = false
-	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
+	f.tableFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
 	flags.StringArrayVar(&f.kernels, "kernel", nil, "`TEXT` of the kernel that the search begins at; repeat it for several (default: gaussian, sigma the median distance)")
 	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, where no kernel is given")
@@ -109,10 +103,6 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
-	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
-	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	f.objects.add(flags)
 	a.input.add(flags)
 	return c
@@ -187,10 +177,6 @@ func (f *tuneFlags) check() error {
 	switch {
 	case len(f.targets) == 0:
 		return usagef("tune needs --target COLUMN: the column to learn")
-	case slices.Contains(f.targets, ""):
-		return usagef("--target: the name of the column is empty")
-	case twice(f.targets) != "":
-		return usagef("--target: %q is given twice", twice(f.targets))
 	case !slices.Contains(tuning.Criteria, f.by):
 		return usagef("--by: there is no %q%s; there are: %s", f.by, didYouMean("", f.by, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
 	case !slices.Contains(tuning.Strategies, f.search):
@@ -209,9 +195,10 @@ func (f *tuneFlags) check() error {
 	case f.learner != "" && f.model == "" && f.testFraction == 0:
 		return usagef("--learner: without --model or --test-fraction nothing is fitted")
 	}
+	if err := f.tableFlags.check(); err != nil {
+		return err
+	}
 	switch {
-	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
-		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case !(f.reach > 1) || math.IsInf(f.reach, 1):

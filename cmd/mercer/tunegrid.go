@@ -252,7 +252,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	r := &resampling{
 		a: a, all: some, full: d.enc, task: task, memory: memory, devices: devices,
-		f: &resampleFlags{learnerFlags: learnerFlags{learner: f.learner, task: f.task, missing: f.missing, categorical: f.categorical, targets: f.targets, seed: f.seed, noStandardize: f.noStandardize, gram: f.gram}, objects: f.objects},
+		f: &resampleFlags{learnerFlags: learnerFlags{tableFlags: f.tableFlags, learner: f.learner}, objects: f.objects},
 	}
 	signs := rowsAt(d.signs, rows)
 	if f.gram { // the points of the rows among themselves

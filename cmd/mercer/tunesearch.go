@@ -63,11 +63,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err := f.checkLearner(task); err != nil {
 		return err
 	}
-	rules := f.objects.rules(dataset.Rules{
-		Categorical: f.categorical,
-		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
-		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
-	})
+	rules := f.objects.rules(f.rules(task))
 	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
@@ -134,11 +130,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Planned, r.Used = memory.total(), process.Read()
-	if a.json {
-		err = a.printJSON(ctx, r)
-	} else {
-		err = a.print(ctx, r.text())
-	}
+	err = a.report(ctx, r, r.text)
 	if err == nil && refused != nil {
 		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", refused)
 	}

@@ -43,6 +43,17 @@ func readVersion() version {
 	return v
 }
 
+func (v version) text() string {
+	text := "mercer " + v.Version
+	if v.Revision != "" {
+		text += " " + v.Revision
+		if v.Modified {
+			text += "+changes"
+		}
+	}
+	return fmt.Sprintf("%s %s %s %s\n", text, v.Go, v.Platform, v.Build)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "version",
@@ -50,17 +61,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: a.work(func(ctx context.Context, _ []string) error {
 			v := readVersion()
-			if a.json {
-				return a.printJSON(ctx, v)
-			}
-			text := "mercer " + v.Version
-			if v.Revision != "" {
-				text += " " + v.Revision
-				if v.Modified {
-					text += "+changes"
-				}
-			}
-			return a.print(ctx, fmt.Sprintf("%s %s %s %s\n", text, v.Go, v.Platform, v.Build))
+			return a.report(ctx, v, v.text)
 		}),
 	})
 }

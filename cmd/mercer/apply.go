@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// streamBytes is about what the features of a block take that is predicted at
+// once.
+const streamBytes = 16 << 20
+
+const streamHelp = "leave the table in its file and read it a block of rows at a time, for one larger than the memory"
+
+// wanted is what is asked of a model beside its predictions.
+type wanted struct {
+	proba, std, truth bool
+	interval          float64 // the level; 0: none
+}
+
+// applied is what a model says of rows; what was not asked for is nil.
+type applied struct {
+	outcome
+	variance *mat.Dense // of new targets
+	cover
+	truth *mat.Dense
+}
+
+// matrices are all that an applied has, a row for each row.
+func (p *applied) matrices() []**mat.Dense {
+	return []**mat.Dense{&p.values, &p.decision, &p.proba, &p.variance, &p.lower, &p.upper, &p.sets, &p.truth}
+}
+
+// add adds the rows of another one below.
+func (p *applied) add(q applied) {
+	more := q.matrices()
+	for i, m := range p.matrices() {
+		if *m == nil {
+			*m = *more[i]
+		} else if *more[i] != nil {
+			var both mat.Dense
+			both.Stack(*m, *more[i])
+			*m = &both
+		}
+	}
+}
+
+// applyTo applies a model to encoded rows.
+func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, w wanted) (p applied, err error) {
+	if p.outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
+		return p, err
+	}
+	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once: a model may have much to do before the first
+		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
+			return p, err
+		}
+	}
+	p.cover, err = a.coverOf(ctx, dev, b, x, p.values, w.interval)
+	return p, err
+}
+
+// apply applies a model to a table, or where that is nil to one that stays in its file,
+// block by block.
+func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w wanted, memory *budget) (all applied, err error) {
+	if t == nil {
+		return a.applyToFile(memory.streaming(ctx, file), dev, b, file, w)
+	}
+	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
+		return all, err
+	}
+	if !w.truth {
+		b.Encoder = withoutTargets(b.Encoder)
+	}
+	x, truth, err := a.encodeWith(ctx, b, t)
+	if err != nil {
+		return all, err
+	}
+	all, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
+	all.truth = truth
+	return all, err
+}
+
+// withoutTargets is an encoder for rows whose targets are not looked at.
+func withoutTargets(e *dataset.Encoder) *dataset.Encoder {
+	enc := *e
+	enc.Outputs, enc.Labels = nil, nil
+	return &enc
+}
+
+func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, w wanted) (all applied, err error) {
+	s, err := a.stream(file)
+	if err != nil {
+		return all, err
+	}
+	enc := b.Encoder
+	if !w.truth {
+		enc = withoutTargets(enc)
+	}
+	p := a.newProgress()
+	defer p.close()
+	p.report(solvers.Progress{Stage: "predict"})
+	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
+	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
+	err = s.Blocks(ctx, enc, rows, func(x, truth *mat.Dense) error {
+		x, err := b.Points(file, x)
+		if err != nil {
+			return err
+		}
+		part, err := quiet.applyTo(ctx, dev, b, x, w)
+		if truth != nil { // the next block takes its place
+			part.truth = mat.DenseCopyOf(truth)
+		}
+		all.add(part)
+		return err
+	})
+	if err == nil {
+		a.reportUnknown(file, "row", s.Unknown())
+	}
+	return all, err
+}
