@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
@@ -114,17 +116,35 @@ func addGrid(p *plot.Plot) {
 	p.Add(grid)
 }
 
-// addDashes adds the line that something should lie on.
-func addDashes(p *plot.Plot, name string, ends plotter.XYs) error {
-	line, err := plotter.NewLine(ends)
+// addLine adds a line; "" is not in the legend.
+func addLine(p *plot.Plot, name string, points plotter.XYs, style draw.LineStyle) error {
+	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
 	}
-	line.LineStyle = draw.LineStyle{Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
+	line.LineStyle = style
 	p.Add(line)
 	if name != "" {
 		p.Legend.Add(name, line)
 	}
+	return nil
+}
+
+// addDashes adds the line that something should lie on.
+func addDashes(p *plot.Plot, name string, ends plotter.XYs) error {
+	return addLine(p, name, ends, draw.LineStyle{Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}})
+}
+
+// addBand adds the area between two curves.
+func addBand(p *plot.Plot, look color.Color, low, high plotter.XYs) error {
+	high = slices.Clone(high)
+	slices.Reverse(high)
+	area, err := plotter.NewPolygon(append(slices.Clone(low), high...))
+	if err != nil {
+		return err
+	}
+	area.Color, area.LineStyle.Width = faint(look), 0
+	p.Add(area)
 	return nil
 }
 
@@ -156,33 +176,40 @@ func addMarkedLine(p *plot.Plot, name string, look color.Color, points plotter.X
 func drawPanel(rows []demoRow) (*plot.Plot, error) {
 	p := newPanel(fmt.Sprintf("%s: %d rows, %d held out", rows[0].Data, rows[0].N, rows[0].Test), "true", "predicted")
 	addGrid(p)
-
-	low, high := math.Inf(1), math.Inf(-1)
+	var all plotter.XYs
 	for _, r := range rows {
 		look, drawn := colors[r.Model]
 		if !drawn {
 			continue
 		}
-		points := make(plotter.XYs, r.Test)
-		for i := range points {
-			points[i].X, points[i].Y = r.truth.At(i, 0), r.predicted.At(i, 0)
-			low = min(low, points[i].X, points[i].Y)
-			high = max(high, points[i].X, points[i].Y)
-		}
+		points := pairs(r.truth, r.predicted, 0)
 		s, err := newDots(points, look)
 		if err != nil {
 			return nil, err
 		}
 		p.Add(s)
 		p.Legend.Add(fmt.Sprintf("%s, RMSE %#.4g", r.Model, r.RMSE), s)
+		all = append(all, points...)
 	}
-	if err := addDashes(p, "predicted = true", plotter.XYs{{X: low, Y: low}, {X: high, Y: high}}); err != nil {
-		return nil, err
-	}
+	return p, addDiagonal(p, all)
+}
 
-	// The same range on both axes, with room for the legend above the data.
-	room := 0.04 * (high - low)
-	p.X.Min, p.X.Max = low-room, high+room
-	p.Y.Min, p.Y.Max = low-room, high+room
-	return p, nil
+// pairs are the true and the predicted values of target j.
+func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
+	n, _ := truth.Dims()
+	points := make(plotter.XYs, n)
+	for i := range points {
+		points[i].X, points[i].Y = truth.At(i, j), predicted.At(i, j)
+	}
+	return points
+}
+
+// addDiagonal adds where predictions would be right, and gives both axes the same range.
+func addDiagonal(p *plot.Plot, points plotter.XYs) error {
+	xmin, xmax, ymin, ymax := plotter.XYRange(points)
+	low, high := min(xmin, ymin), max(xmax, ymax)
+	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
+	err := addDashes(p, "predicted = true", plotter.XYs{{X: low, Y: low}, {X: high, Y: high}})
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low-room, high+room, low-room, high+room
+	return err
 }

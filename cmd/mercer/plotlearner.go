@@ -114,16 +114,13 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(math.Abs(lines[j][0].Y), math.Abs(lines[i][0].Y)) })
 	for rank, j := range order {
-		line, err := plotter.NewLine(lines[j])
-		if err != nil {
+		name, style := "", draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
+		if rank < len(curveColors) {
+			name, style = names[j], draw.LineStyle{Color: curveColors[rank], Width: vg.Points(1.5)}
+		}
+		if err := addLine(p, name, lines[j], style); err != nil {
 			return pic, err
 		}
-		line.LineStyle = draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
-		if rank < len(curveColors) {
-			line.LineStyle = draw.LineStyle{Color: curveColors[rank], Width: vg.Points(1.5)}
-			p.Legend.Add(names[j], line)
-		}
-		p.Add(line)
 	}
 	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*plot.Plot{{p}}}, nil
 }
@@ -139,25 +136,18 @@ type spreadCurve struct {
 func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 	for k, c := range curves {
 		look := curveColors[k%len(curveColors)]
-		var band, line plotter.XYs
+		var low, line, high plotter.XYs
 		for i, s := range c.at {
 			if s.N == 0 {
 				continue
 			}
 			line = append(line, plotter.XY{X: c.x[i], Y: s.Mean})
-			band = append(band, plotter.XY{X: c.x[i], Y: s.Mean - s.SD})
+			low = append(low, plotter.XY{X: c.x[i], Y: s.Mean - s.SD})
+			high = append(high, plotter.XY{X: c.x[i], Y: s.Mean + s.SD})
 		}
-		for i := len(c.at) - 1; i >= 0; i-- {
-			if s := c.at[i]; s.N > 0 {
-				band = append(band, plotter.XY{X: c.x[i], Y: s.Mean + s.SD})
-			}
-		}
-		area, err := plotter.NewPolygon(band)
-		if err != nil {
+		if err := addBand(p, look, low, high); err != nil {
 			return err
 		}
-		area.Color, area.LineStyle.Width = faint(look), 0
-		p.Add(area)
 		if err := addMarkedLine(p, c.name, look, line); err != nil {
 			return err
 		}

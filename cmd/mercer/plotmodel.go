@@ -507,33 +507,19 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, m drawn, x
 		}
 		*panel = p
 	}
-	line := make(plotter.XYs, points)
-	for i, v := range grid {
-		line[i].X, line[i].Y = v, o.values.At(i, 0)
+	at := func(values *mat.Dense) plotter.XYs {
+		line := make(plotter.XYs, points)
+		for i, v := range grid {
+			line[i].X, line[i].Y = v, values.At(i, 0)
+		}
+		return line
 	}
 	if c.lower != nil {
-		band := make(plotter.XYs, 0, 2*points)
-		for i := range points {
-			band = append(band, plotter.XY{X: grid[i], Y: c.lower.At(i, 0)})
-		}
-		for i := points - 1; i >= 0; i-- {
-			band = append(band, plotter.XY{X: grid[i], Y: c.upper.At(i, 0)})
-		}
-		area, err := plotter.NewPolygon(band)
-		if err != nil {
+		if err := addBand(p, look, at(c.lower), at(c.upper)); err != nil {
 			return err
 		}
-		area.Color, area.LineStyle.Width = faint(look), 0
-		p.Add(area)
 	}
-	curve, err := plotter.NewLine(line)
-	if err != nil {
-		return err
-	}
-	curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.8)}
-	p.Add(curve)
-	p.Legend.Add(m.name, curve)
-	return nil
+	return addLine(p, m.name, at(o.values), draw.LineStyle{Color: look, Width: vg.Points(1.8)})
 }
 
 func (a *app) plotCalibrationCommand() *cobra.Command {

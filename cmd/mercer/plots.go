@@ -54,47 +54,33 @@ var blue = color.NRGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xb0}
 func drawCompared(s *score, title string, j int) (*plot.Plot, error) {
 	p := newPanel(title, "true", "predicted")
 	addGrid(p)
-	points := make(plotter.XYs, s.N)
-	low, high := math.Inf(1), math.Inf(-1)
-	for i := range points {
-		points[i].X, points[i].Y = s.truth.At(i, j), s.predicted.At(i, j)
-		low, high = min(low, points[i].X, points[i].Y), max(high, points[i].X, points[i].Y)
-	}
+	points := pairs(s.truth, s.predicted, j)
 	dots, err := newDots(points, blue)
 	if err != nil {
 		return nil, err
 	}
 	p.Add(dots)
-	if err := addDashes(p, "predicted = true", plotter.XYs{{X: low, Y: low}, {X: high, Y: high}}); err != nil {
-		return nil, err
-	}
-	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low-room, high+room, low-room, high+room
-	return p, nil
+	return p, addDiagonal(p, points)
 }
 
 // drawResiduals draws what predictions leave of target j.
 func drawResiduals(s *score, title string, j int) (*plot.Plot, error) {
 	p := newPanel(title, "predicted", "true − predicted")
 	addGrid(p)
-	points := make(plotter.XYs, s.N)
-	low, high, most := math.Inf(1), math.Inf(-1), 0.0
-	for i := range points {
-		points[i].X, points[i].Y = s.predicted.At(i, j), s.truth.At(i, j)-s.predicted.At(i, j)
-		low, high, most = min(low, points[i].X), max(high, points[i].X), max(most, math.Abs(points[i].Y))
+	points := pairs(s.truth, s.predicted, j)
+	for i, at := range points {
+		points[i] = plotter.XY{X: at.Y, Y: at.X - at.Y}
 	}
 	dots, err := newDots(points, blue)
 	if err != nil {
 		return nil, err
 	}
 	p.Add(dots)
+	low, high, ymin, ymax := plotter.XYRange(points)
 	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
-	if err := addDashes(p, "", plotter.XYs{{X: low - room, Y: 0}, {X: high + room, Y: 0}}); err != nil {
-		return nil, err
-	}
-	most = 1.06*most + 1e-12
+	most := 1.06*max(-ymin, ymax) + 1e-12
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low-room, high+room, -most, most
-	return p, nil
+	return p, addDashes(p, "", plotter.XYs{{X: low - room, Y: 0}, {X: high + room, Y: 0}})
 }
 
 // confusion draws a matrix of counts: each cell in the color of its part of the
