@@ -5,15 +5,16 @@ import "github.com/mercer-go/mercer/backend"
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 	n := backend.CheckAddDiag(d, a)
 	A := own(q.dev, "AddDiag", a)
+	q.addDiag(d, n, func(i int) *T { return &A.data[i*(A.rs+A.cs)] })
+}
+
+func (q *queue[T]) addDiag(d []T, n int, diagonal func(i int) *T) {
 	if q.stopped() {
 		return
 	}
 	for i := range n {
-		v := d[0]
-		if len(d) > 1 {
-			v = d[i]
-		}
-		A.set(i, i, A.at(i, i)+float64(v))
+		v := diagonal(i)
+		*v = T(float64(*v) + float64(d[min(i, len(d)-1)]))
 	}
 }
 

@@ -45,16 +45,19 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 }
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	m, n := backend.CheckSymm(ul, a, b, c)
-	A, B, C := own(q.dev, "Symm", a), own(q.dev, "Symm", b), own(q.dev, "Symm", c)
-	progress := q.meter(backend.SymmFlops(m, n), m)
-	for i := range m {
+	backend.CheckSymm(ul, a, b, c)
+	q.symm(ul, alpha, own(q.dev, "Symm", a), own(q.dev, "Symm", b), beta, own(q.dev, "Symm", c))
+}
+
+func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T]) {
+	progress := q.meter(backend.SymmFlops(C.rows, C.cols), C.rows)
+	for i := range C.rows {
 		if q.stopped() {
 			return
 		}
-		for j := range n {
+		for j := range C.cols {
 			var s float64
-			for p := range m {
+			for p := range C.rows {
 				if (p < i) == (ul == backend.Lower) {
 					s += A.at(i, p) * B.at(p, j)
 				} else {
@@ -70,13 +73,18 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 // Trsm solves op(A) X = αB by substitution. From the right, X op(A) = αB is
 // op(A)ᵀ Xᵀ = αBᵀ: the same loops over transposed grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
-	m, n := backend.CheckTrsm(s, ul, t, a, b)
+	backend.CheckTrsm(s, ul, t, a, b)
 	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)
 	lower := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {
 		A, B, lower = A.transpose(), B.transpose(), !lower
-		m, n = n, m
 	}
+	q.trsm(lower, alpha, A, B)
+}
+
+// trsm is Trsm from the left with a triangle as it is.
+func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
+	m, n := B.rows, B.cols
 	progress := q.meter(backend.TrsmFlops(m, n), m)
 	for step := range m {
 		if q.stopped() {

@@ -75,15 +75,14 @@ func (h *packedMatrix[T]) code(i, j int) *uint16 {
 	return &h.codes[i*(i-1)/2+j]
 }
 
-// at is the element of the lower triangle, symmetric that of the whole matrix.
+// at is the element of the lower triangle.
 func (h *packedMatrix[T]) at(i, j int) float64 {
 	if code := h.code(i, j); code != nil {
 		return h.coding.Value(*code)
 	}
 	return float64(*h.address(i, j))
 }
-func (h *packedMatrix[T]) symmetric(i, j int) float64 { return h.at(max(i, j), min(i, j)) }
-func (h *packedMatrix[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) }
+func (h *packedMatrix[T]) set(i, j int, v float64) { *h.address(i, j) = T(v) }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
 	backend.CheckNewPacked(n)
@@ -194,16 +193,7 @@ func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	n := backend.CheckAddDiagPacked(d, a)
 	A := ownPacked(q.dev, "AddDiagPacked", a)
-	if q.stopped() {
-		return
-	}
-	for i := range n {
-		v := d[0]
-		if len(d) > 1 {
-			v = d[i]
-		}
-		A.set(i, i, A.at(i, i)+float64(v))
-	}
+	q.addDiag(d, n, func(i int) *T { return A.address(i, i) })
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
@@ -215,75 +205,38 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait()
 }
 
+// full is a copy in full storage, with the lower triangle, for the loops of Symm, Potrf
+// and Trsm.
+func (h *packedMatrix[T]) full() grid[T] {
+	g := grid[T]{rows: h.n, cols: h.n, rs: h.n, cs: 1, data: make([]T, h.n*h.n)}
+	for i := range h.n {
+		for j := range i + 1 {
+			g.set(i, j, h.at(i, j))
+		}
+	}
+	return g
+}
+
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	n, t := backend.CheckSymmPacked(a, b, c)
-	A, B, C := ownPacked(q.dev, "SymmPacked", a), own(q.dev, "SymmPacked", b), own(q.dev, "SymmPacked", c)
-	progress := q.meter(backend.SymmFlops(n, t), n)
-	for i := range n {
-		if q.stopped() {
-			return
-		}
-		for j := range t {
-			var s float64
-			for p := range n {
-				s += A.symmetric(i, p) * B.at(p, j)
-			}
-			C.update(i, j, float64(alpha), s, float64(beta))
-		}
-		progress.step()
-	}
+	backend.CheckSymmPacked(a, b, c)
+	A := ownPacked(q.dev, "SymmPacked", a)
+	q.symm(backend.Lower, alpha, A.full(), own(q.dev, "SymmPacked", b), beta, own(q.dev, "SymmPacked", c))
 }
 
-// PotrfPacked is Potrf in these rows.
 func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
-	L := ownFloat(q.dev, "PotrfPacked", a)
-	progress := q.meter(backend.PotrfFlops(L.n), L.n)
-	for i := range L.n {
-		if q.stopped() {
-			break
+	A := ownFloat(q.dev, "PotrfPacked", a)
+	L := A.full()
+	err := q.potrf(L)
+	for i := range A.n {
+		for j := range i + 1 {
+			A.set(i, j, L.at(i, j))
 		}
-		for j := range i {
-			v := L.at(i, j)
-			for p := range j {
-				v -= L.at(i, p) * L.at(j, p)
-			}
-			L.set(i, j, v/L.at(j, j))
-		}
-		v := L.at(i, i)
-		for p := range i {
-			v -= L.at(i, p) * L.at(i, p)
-		}
-		if pivot := float64(T(v)); !(pivot > 0) || math.IsInf(pivot, 1) {
-			return &backend.PivotError{Index: i, Value: v}
-		}
-		L.set(i, i, math.Sqrt(v))
-		progress.step()
 	}
-	return q.wait()
+	return err
 }
 
-// TrsmPacked is substitution: row i needs those before it, or, with Lᵀ, those
-// after it.
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
-	n, m := backend.CheckTrsmPacked(t, a, b)
-	L, B := ownFloat(q.dev, "TrsmPacked", a), own(q.dev, "TrsmPacked", b)
-	progress := q.meter(backend.TrsmFlops(n, m), n)
-	for step := range n {
-		if q.stopped() {
-			return
-		}
-		i, first, end := step, 0, step
-		if t == backend.Transpose {
-			i = n - 1 - step
-			first, end = i+1, n
-		}
-		for j := range m {
-			v := B.at(i, j)
-			for p := first; p < end; p++ {
-				v -= L.symmetric(i, p) * B.at(p, j)
-			}
-			B.set(i, j, v/L.at(i, i))
-		}
-		progress.step()
-	}
+	backend.CheckTrsmPacked(t, a, b)
+	L := ownFloat(q.dev, "TrsmPacked", a).full()
+	q.trsm(t == backend.NoTrans, 1, L.op(t), own(q.dev, "TrsmPacked", b))
 }

@@ -14,13 +14,18 @@ import (
 // UᵀU is the same on the transposed grid. When pivot i fails, rows 0…i−1 of L
 // are the factor of the leading i × i part of A.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
-	n := backend.CheckPotrf(ul, a)
+	backend.CheckPotrf(ul, a)
 	L := own(q.dev, "Potrf", a)
 	if ul == backend.Upper {
 		L = L.transpose()
 	}
-	progress := q.meter(backend.PotrfFlops(n), n)
-	for i := range n {
+	return q.potrf(L)
+}
+
+// potrf is Potrf of a lower triangle.
+func (q *queue[T]) potrf(L grid[T]) error {
+	progress := q.meter(backend.PotrfFlops(L.rows), L.rows)
+	for i := range L.rows {
 		if q.stopped() {
 			break
 		}
