@@ -51,35 +51,29 @@ func (d doubles) fetch(e *emitter, from operand.Mem) reg.VecVirtual {
 
 // unload stores v in e's precision.
 func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
-	switch {
-	case e.double():
+	if e.double() {
 		d.store(v, to)
-	case d.tier.bytes == 64:
-		half := d.YMM()
-		d.VCVTPD2PS(v, half)
-		d.VMOVUPS(half, to)
-	default:
-		half := d.XMM()
-		d.VCVTPD2PSY(v, half)
-		d.VMOVUPS(half, to)
+		return
 	}
+	half := d.short(d.tier.bytes / 2)
+	if d.tier.bytes == 64 {
+		d.VCVTPD2PS(v, half)
+	} else {
+		d.VCVTPD2PSY(v, half)
+	}
+	d.VMOVUPS(half, to)
 }
 
 // field is the number of e's precision at offset of the argument, in all lanes.
 func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual {
 	from, to := operand.Mem{Base: args, Disp: offset}, d.vec()
-	switch {
-	case e.double():
+	if e.double() {
 		d.broadcast(from, to)
-	case d.tier.bytes == 64:
-		half := d.YMM()
-		d.VBROADCASTSS(from, half)
-		d.VCVTPS2PD(half, to)
-	default:
-		half := d.XMM()
-		d.VBROADCASTSS(from, half)
-		d.VCVTPS2PD(half, to)
+		return to
 	}
+	half := d.short(d.tier.bytes / 2)
+	d.VBROADCASTSS(from, half)
+	d.VCVTPS2PD(half, to)
 	return to
 }
 

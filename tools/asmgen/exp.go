@@ -136,16 +136,21 @@ func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	e.VPERMI2PD(x.high[1], x.high[0], m)
 	e.VPERMI2PD(x.low[1], x.low[0], low)
 	e.mul(r, r, sq)
-	last := len(x.coefficients) - 1
-	e.move(x.coefficients[last], q)
-	for i := last - 1; i >= 0; i-- {
-		e.fma213(x.coefficients[i], r, q)
-	}
+	x.horner(r, q)
 	e.fma213(r, sq, q)
 	e.fma(m, q, low)
 	e.add(m, low, m)
 	e.scalef(n, m) // by the power of ⌊n/16⌋
 	return m
+}
+
+// horner is q ← the polynomial of the coefficients at r.
+func (x *exponential) horner(r, q reg.VecVirtual) {
+	last := len(x.coefficients) - 1
+	x.e.move(x.coefficients[last], q)
+	for i := last - 1; i >= 0; i-- {
+		x.e.fma213(x.coefficients[i], r, q)
+	}
 }
 
 // byPolynomial is exp(r). With n = round(r/ln 2) and r reduced to
@@ -161,11 +166,7 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e.sub(tail, r, tail)
 	e.fnma231(n, x.lo, tail) // what r lost in the last step
 	e.mul(r, r, sq)
-	last := len(x.coefficients) - 1
-	e.move(x.coefficients[last], q)
-	for i := last - 1; i >= 0; i-- {
-		e.fma213(x.coefficients[i], r, q)
-	}
+	x.horner(r, q)
 	e.fma213(tail, sq, q)
 	e.add(q, r, q)
 	e.add(q, x.one, q)

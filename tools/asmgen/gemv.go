@@ -24,7 +24,12 @@ func (e *emitter) gemv() {
 
 // rowStrides is the strides of a matrix whose rows lie in one piece.
 func (e *emitter) rowStrides(name string) strides {
-	s := strides{rs: e.stride(name), rs3: e.GP64()}
+	return e.stridesOf(e.stride(name))
+}
+
+// stridesOf is the strides of rows that are rs bytes apart.
+func (e *emitter) stridesOf(rs reg.GPVirtual) strides {
+	s := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
 	return s
 }

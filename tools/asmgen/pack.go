@@ -66,51 +66,34 @@ func (e *emitter) packTranspose(w int) {
 	args := e.args()
 	src, dst, k, lda := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLda)
 	e.scale(lda)
-	lda3 := e.GP64()
-	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, lda3)
-	loop, end := e.label("loop"), e.label("end")
-	e.TESTQ(k, k)
-	e.JLE(operand.LabelRef(end))
-	e.Label(loop)
-	row := e.GP64()
-	e.MOVQ(src, row)
-	for i := 0; i < w; i += 4 {
-		first := min(i, w-4)
-		if first < i {
-			back := e.GP64()
-			e.IMUL3Q(operand.U32(i-first), lda, back)
-			e.SUBQ(back, row)
-		}
-		for p := 0; p < 8; p += 4 {
-			r := make([]reg.VecVirtual, 4)
-			for n := range r {
-				r[n] = e.short(4 * e.size())
-				m := operand.Mem{Base: row, Disp: p * e.size()}
-				switch n {
-				case 1:
-					m.Index, m.Scale = lda, 1
-				case 2:
-					m.Index, m.Scale = lda, 2
-				case 3:
-					m.Index, m.Scale = lda3, 1
+	rows := e.stridesOf(lda)
+	e.eachEight(k, func() {
+		row := e.GP64()
+		e.MOVQ(src, row)
+		for i := 0; i < w; i += 4 {
+			first := min(i, w-4)
+			if first < i {
+				back := e.GP64()
+				e.IMUL3Q(operand.U32(i-first), lda, back)
+				e.SUBQ(back, row)
+			}
+			for p := 0; p < 8; p += 4 {
+				r := make([]reg.VecVirtual, 4)
+				for n := range r {
+					r[n] = e.short(4 * e.size())
+					e.move(rows.row(row, n).Offset(p*e.size()), r[n])
 				}
-				e.move(m, r[n])
+				for n, c := range e.transposed(r) {
+					e.move(c, e.at(dst, (p+n)*w+first))
+				}
 			}
-			for n, c := range e.transposed(r) {
-				e.move(c, e.at(dst, (p+n)*w+first))
+			if i+4 < w {
+				e.LEAQ(operand.Mem{Base: row, Index: lda, Scale: 4}, row)
 			}
 		}
-		if i+4 < w {
-			e.LEAQ(operand.Mem{Base: row, Index: lda, Scale: 4}, row)
-		}
-	}
-	e.ADDQ(operand.U32(8*e.size()), src)
-	e.ADDQ(operand.U32(8*w*e.size()), dst)
-	e.SUBQ(operand.U32(8), k)
-	e.JG(operand.LabelRef(loop))
-	e.Label(end)
-	e.VZEROUPPER()
-	e.RET()
+		e.ADDQ(operand.U32(8*e.size()), src)
+		e.ADDQ(operand.U32(8*w*e.size()), dst)
+	})
 }
 
 // unpackTranspose emits the reverse of packTranspose: a panel of w at A, K
@@ -119,40 +102,37 @@ func (e *emitter) unpackTranspose(w int) {
 	args := e.args()
 	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)
 	e.scale(ldc)
-	ldc3 := e.GP64()
-	e.LEAQ(operand.Mem{Base: ldc, Index: ldc, Scale: 2}, ldc3)
+	rows := e.stridesOf(ldc)
+	e.eachEight(k, func() {
+		row := e.GP64()
+		e.MOVQ(dst, row)
+		for i := 0; i < w; i += 4 {
+			for p := 0; p < 8; p += 4 {
+				r := make([]reg.VecVirtual, 4)
+				for n := range r {
+					r[n] = e.short(4 * e.size())
+					e.move(e.at(src, (p+n)*w+i), r[n])
+				}
+				for n, c := range e.transposed(r) {
+					e.move(c, rows.row(row, n).Offset(p*e.size()))
+				}
+			}
+			if i+4 < w {
+				e.LEAQ(operand.Mem{Base: row, Index: ldc, Scale: 4}, row)
+			}
+		}
+		e.ADDQ(operand.U32(8*w*e.size()), src)
+		e.ADDQ(operand.U32(8*e.size()), dst)
+	})
+}
+
+// eachEight emits a function's loop over k columns, a multiple of 8, eight at a time.
+func (e *emitter) eachEight(k reg.GPVirtual, body func()) {
 	loop, end := e.label("loop"), e.label("end")
 	e.TESTQ(k, k)
 	e.JLE(operand.LabelRef(end))
 	e.Label(loop)
-	row := e.GP64()
-	e.MOVQ(dst, row)
-	for i := 0; i < w; i += 4 {
-		for p := 0; p < 8; p += 4 {
-			r := make([]reg.VecVirtual, 4)
-			for n := range r {
-				r[n] = e.short(4 * e.size())
-				e.move(e.at(src, (p+n)*w+i), r[n])
-			}
-			for n, c := range e.transposed(r) {
-				m := operand.Mem{Base: row, Disp: p * e.size()}
-				switch n {
-				case 1:
-					m.Index, m.Scale = ldc, 1
-				case 2:
-					m.Index, m.Scale = ldc, 2
-				case 3:
-					m.Index, m.Scale = ldc3, 1
-				}
-				e.move(c, m)
-			}
-		}
-		if i+4 < w {
-			e.LEAQ(operand.Mem{Base: row, Index: ldc, Scale: 4}, row)
-		}
-	}
-	e.ADDQ(operand.U32(8*w*e.size()), src)
-	e.ADDQ(operand.U32(8*e.size()), dst)
+	body()
 	e.SUBQ(operand.U32(8), k)
 	e.JG(operand.LabelRef(loop))
 	e.Label(end)

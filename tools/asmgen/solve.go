@@ -5,9 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsmDirect emits X ← α L⁻¹ X, from the first row on: four rows lose what the
-// rows above give them, then they are solved among themselves.
-func (e *emitter) trsmDirect() {
+// forPanels emits body for each panel of columns of X, which begins at the address in
+// panel.
+func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int)) {
 	args := e.args()
 	s := e.strides(args)
 	ldc := e.field(args, offDirectLdc)
@@ -16,6 +16,16 @@ func (e *emitter) trsmDirect() {
 	panel := e.AllocLocal(8)
 	e.copyField(args, offDirectC, panel)
 	e.forColumns(n, func(mask columnMask, nv int) {
+		body(args, s, ldc, panel, mask, nv)
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
+	})
+}
+
+// trsmDirect emits X ← α L⁻¹ X, from the first row on: four rows lose what the
+// rows above give them, then they are solved among themselves.
+func (e *emitter) trsmDirect() {
+	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
 		e.MOVQ(panel, c)
 		e.forRows(m, func(rows int) {
@@ -53,8 +63,6 @@ func (e *emitter) trsmDirect() {
 				e.LEAQ(operand.Mem{Base: a, Index: s.rs, Scale: 4}, a)
 			}
 		})
-	}, func() {
-		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
 	})
 }
 
@@ -93,14 +101,7 @@ func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual
 
 // trmmDirect emits X ← α L X, from the last row on.
 func (e *emitter) trmmDirect() {
-	args := e.args()
-	s := e.strides(args)
-	ldc := e.field(args, offDirectLdc)
-	e.scale(ldc)
-	n := e.field(args, offDirectN)
-	panel := e.AllocLocal(8)
-	e.copyField(args, offDirectC, panel)
-	e.forColumns(n, func(mask columnMask, nv int) {
+	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
 		by := e.GP64()
 		e.MOVQ(panel, c)
@@ -153,8 +154,6 @@ func (e *emitter) trmmDirect() {
 				}
 			}
 		})
-	}, func() {
-		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
 	})
 }
 
