@@ -45,7 +45,7 @@ wheel: libmercer ## make the wheel of the Python package, with the library in it
 
 .PHONY: python-test
 python-test: build libmercer-test ## test the C library and the Python package with scikit-learn (skips where that is absent)
-	$(PYTHON) -m unittest discover --buffer -s bindings/python/tests -t bindings/python
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m unittest discover --buffer -s bindings/python/tests -t bindings/python
 
 .PHONY: python-bench
 python-bench: build libmercer ## time fits through Python beside those of the command

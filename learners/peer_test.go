@@ -48,6 +48,9 @@ for line in sys.stdin:
     reply.flush()
 `)
 	cmd.Stderr = os.Stderr
+	// A second thread of OpenBLAS waits for its turn at each small product where others
+	// want the processors too.
+	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1")
 	p := &interpreter{}
 	if p.in, p.err = cmd.StdinPipe(); p.err != nil {
 		return p
