@@ -6,7 +6,6 @@ import (
 	"hash"
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -47,15 +46,10 @@ type FourierResult struct {
 // equations of M features and one for each step of refinement. Errors are those
 // of SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
-	start := time.Now()
-	plan, err := p.Plan(dev, par)
+	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
-	}
-	r := newStreamRun(ctx, dev, par, plan)
 	defer r.Mem.FreeAll()
 
 	n, d, t := p.Data.Dims()
@@ -64,7 +58,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 		return nil, r.fail(err)
 	}
 	var q sampled
-	if plan.Method == Falkon {
+	if r.plan.Method == Falkon {
 		err := r.Timed("features", &r.res.Seconds.Gram, func() error {
 			some, offer := samplerOf(par.sample(n, basis.size(), d), d, p.Seed)
 			f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
@@ -83,7 +77,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	err = r.finish(s, start)
+	err = r.finish(s)
 	res := &FourierResult{Result: *r.res, Frequencies: basis.omega, Beta: backend.NewHost[float64](basis.size(), t)}
 	for i, v := range s.beta.Data {
 		res.Beta.Data[i] = basis.scale * v

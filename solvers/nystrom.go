@@ -3,7 +3,6 @@ package solvers
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -73,24 +72,19 @@ type NystromResult struct {
 // It refuses what Solve refuses in the same way. When Tol is not reached it
 // returns a *ConvergenceError together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
-	start := time.Now()
-	plan, err := p.Plan(dev, par)
+	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
-	}
-	n, d, t := p.Data.Dims()
-	r := newStreamRun(ctx, dev, par, plan)
 	defer r.Mem.FreeAll()
+	n, d, t := p.Data.Dims()
 
 	var centers backend.Host[float64]
 	var q sampled
 	err = r.Timed("centers", &r.res.Seconds.Gram, func() error {
 		var err error
 		count := 0
-		if plan.Method == Falkon {
+		if r.plan.Method == Falkon {
 			count = par.sample(n, p.size(), d)
 		}
 		centers, q, err = p.choose(r, count)
@@ -103,7 +97,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	err = r.finish(s, start)
+	err = r.finish(s)
 	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.beta}, err
 }
 

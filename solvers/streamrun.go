@@ -17,9 +17,10 @@ import (
 // streamRun is one SolveNystrom or SolveFourier in progress: what they share.
 type streamRun struct {
 	run.Frame
-	par  StreamParams
-	plan Plan
-	res  *Result
+	start time.Time
+	par   StreamParams
+	plan  Plan
+	res   *Result
 }
 
 const (
@@ -94,14 +95,24 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64
 	return nil
 }
 
-func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, plan Plan) *streamRun {
+// newStreamRun begins when the problem's plan can be had.
+func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, planOf func(backend.Device, StreamParams) (Plan, error)) (*streamRun, error) {
+	start := time.Now()
+	plan, err := planOf(dev, par)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
+	}
 	run.ReportPlan(ctx, dev, plan.Bytes)
 	return &streamRun{
 		Frame: run.New(ctx, dev, newProgress(par.Progress, plan)),
+		start: start,
 		par:   par,
 		plan:  plan,
 		res:   &Result{Method: plan.Method, Plan: plan},
-	}
+	}, nil
 }
 
 // fail names the method in an error that is not about the samples.
@@ -263,10 +274,10 @@ func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], err
 }
 
 // finish fills the Result, and says when Tol was not reached.
-func (r *streamRun) finish(s *solution, start time.Time) error {
+func (r *streamRun) finish(s *solution) error {
 	r.res.Intercept, r.res.Residual, r.res.Iters = s.bias, s.residual, s.iters
 	r.res.Bytes = r.Mem.PeakBytes()
-	r.res.Seconds.Total = time.Since(start).Seconds()
+	r.res.Seconds.Total = time.Since(r.start).Seconds()
 	if err := context.Cause(r.Ctx); err != nil {
 		return r.fail(err)
 	}
