@@ -16,7 +16,7 @@ import (
 
 func (a *app) compareCommand() *cobra.Command {
 	f := resampleFlags{learnerFlags: learnerFlags{several: true}}
-	folds := 10
+	var folds int
 	c := &cobra.Command{
 		Use:   "compare --learner NAME,NAME,… --target COLUMN [flags] TABLE",
 		Short: "Score several learners on the same folds",
@@ -30,11 +30,9 @@ A parameter is for those of the learners that have it.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.compare(ctx, &f, folds, args[0]) }),
 	}
-	f.add(c)
-	f.objects.add(c.Flags())
-	a.input.add(c.Flags())
+	f.addAll(c, &a.input)
 	c.Flags().Lookup("learner").Usage = "`NAMES` of the learners, with commas between them; with --help their flags are shown"
-	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows, each predicted by models of the others")
+	intFlag(c.Flags(), &folds, "folds", 10, 2, "parts of the rows, each predicted by models of the others")
 	return c
 }
 
@@ -68,9 +66,6 @@ func functions(m learners.Model) float64 {
 
 func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file string) error {
 	names := strings.Split(f.learner, ",")
-	if folds < 2 {
-		return usagef("--folds: must be ≥ 2, got %d", folds)
-	}
 	if len(names) < 2 {
 		return usagef("--learner: name two learners or more, with commas between them, such as rvm,svr,kernel-ridge")
 	}
@@ -104,7 +99,6 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 			return err
 		}
 		result, err := r.compared(ctx, one, folds)
-		r.p.close()
 		r.close()
 		switch {
 		case err != nil:

@@ -5,16 +5,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// gramFlags are the flags that the kernel precomputed() gives another meaning.
-type gramFlags struct {
-	missing     string
-	categorical []string
-	stream      bool
-}
-
 // precomputed reports whether a table is the Gram matrix of its rows by the text of the
 // kernel, and refuses what has no meaning then.
-func (g gramFlags) precomputed(text string) (bool, error) {
+func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	k, err := kernels.Parse(text)
 	if err != nil {
 		return false, nil // to be reported by the learner
@@ -25,11 +18,11 @@ func (g gramFlags) precomputed(text string) (bool, error) {
 		return false, usagef("--kernel: %s", oneLine(err))
 	case !yes:
 		return false, nil
-	case g.missing == "impute":
+	case f.missing == "impute":
 		return false, usagef("--missing: no value of a Gram matrix is imputed; leave --missing out, or give refuse")
-	case len(g.categorical) > 0:
+	case len(f.categorical) > 0:
 		return false, usagef("--categorical: every column of a Gram matrix is one of numbers")
-	case g.stream:
+	case stream:
 		return false, usagef("--stream: a Gram matrix is not read in passes")
 	}
 	return true, nil

@@ -83,7 +83,7 @@ a time of the order of n³.`,
 	flags.BoolVar(&f.center, "center", false, "move the origin of the feature space to the mean of the rows")
 	flags.BoolVar(&f.distances, "distances", false, "distances in the feature space in place of K")
 	flags.StringVar(&f.features, "features", "", "`MAP` in place of K: "+strings.Join(featureMaps, ", "))
-	flags.IntVar(&f.count, "count", 0, "number of features (default: about 10√n; of principal the rank)")
+	intFlag(flags, &f.count, "count", 0, 0, "number of features (default: about 10√n; of principal the rank)")
 	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
 	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` to print the effective dimension at")
 	f.objects.add(flags)
@@ -110,8 +110,6 @@ func (f *gramCommandFlags) check() error {
 		return usagef("--center: with --features it is for principal")
 	case f.out == "" && (f.features != "" || f.distances):
 		return usagef("--out FILE is needed for --features and --distances")
-	case f.count < 0:
-		return usagef("--count: must be ≥ 0, got %d", f.count)
 	case f.count > 0 && (f.features == "" || f.features == "exact"):
 		return usagef("--count: is for --features fourier, nystrom and principal")
 	case f.train != "" && f.eigenvalues:

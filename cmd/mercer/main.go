@@ -144,7 +144,7 @@ scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`
 	root.SetFlagErrorFunc(a.rootFlagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
-	flags.IntVar(&a.threads, "threads", 0, "threads to use (default: all)")
+	intFlag(flags, &a.threads, "threads", 0, 0, "threads to use (default: all)")
 	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
@@ -269,9 +269,6 @@ func (a *app) oneDevice() error {
 }
 
 func (a *app) openNamed(name string) (backend.Device, error) {
-	if a.threads < 0 {
-		return nil, usagef("--threads: must be ≥ 0, got %d", a.threads)
-	}
 	if err := a.checkMemory(); err != nil {
 		return nil, err
 	}

@@ -55,14 +55,14 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	if flag == "" {
 		err := misplaced(text)
 		if err == nil {
-			f.gram, err = gramFlags{f.missing, f.categorical, f.stream}.precomputed(text)
+			f.gram, err = f.precomputed(text, f.stream)
 		}
 		return err
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := o.unused(f.noStandardize, f.missing); err != nil {
+	if err := o.unused(&f.tableFlags); err != nil {
 		return err
 	}
 	if _, has := f.description().Parameter("kernel"); !has {
@@ -107,13 +107,13 @@ func (o *objectFlags) check() error {
 }
 
 // unused is the fault of a flag about columns of features, of which there are none.
-func (o *objectFlags) unused(noStandardize bool, missing string) error {
+func (o *objectFlags) unused(f *tableFlags) error {
 	switch {
 	case o.flag() == "":
 		return nil
-	case noStandardize:
+	case f.noStandardize:
 		return usagef("--no-standardize: with %s the input is no column of numbers", o.flag())
-	case missing == "impute":
+	case f.missing == "impute":
 		return usagef("--missing: with %s no cell is imputed: an empty text is one, an empty tree an error; leave --missing out, or give refuse", o.flag())
 	}
 	return nil

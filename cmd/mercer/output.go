@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
@@ -36,6 +37,38 @@ func (s *size) String() string {
 		return ""
 	}
 	return humanBytes(int64(*s))
+}
+
+// atLeast is the value of a flag of an integer that has a lowest value.
+type atLeast struct {
+	value  *int
+	lowest int
+}
+
+func intFlag(flags *pflag.FlagSet, value *int, name string, usual, lowest int, help string) {
+	*value = usual
+	flags.Var(atLeast{value, lowest}, name, help)
+}
+
+func (l atLeast) Type() string { return "int" }
+
+func (l atLeast) String() string {
+	if l.value == nil { // as package flag makes a zero Value
+		return ""
+	}
+	return strconv.Itoa(*l.value)
+}
+
+func (l atLeast) Set(text string) error {
+	v, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		return err
+	}
+	if v < int64(l.lowest) {
+		return fmt.Errorf("must be ≥ %d, got %d", l.lowest, v)
+	}
+	*l.value = int(v)
+	return nil
 }
 
 func humanBytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

@@ -165,14 +165,7 @@ type curveFlags struct {
 func (f *curveFlags) addTo(c *cobra.Command) {
 	f.add(c)
 	f.objects.add(c.Flags())
-	c.Flags().IntVar(&f.folds, "folds", 5, "parts of the rows, each predicted by models of the others")
-}
-
-func (f *curveFlags) checkCurve() error {
-	if f.folds < 2 {
-		return usagef("--folds: must be ≥ 2, got %d", f.folds)
-	}
-	return nil
+	intFlag(c.Flags(), &f.folds, "folds", 5, 2, "parts of the rows, each predicted by models of the others")
 }
 
 // errorOf is the figure that is drawn: the root of the mean squared error, or the part
@@ -195,8 +188,8 @@ func errorName(task learners.Task) string {
 // rows, for models of the first parts of the training rows of each fold.
 func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (held, trained []learners.Summary, sizes []float64, err error) {
 	n := r.all.Rows()
-	if folds > n {
-		return nil, nil, nil, usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+	if err := r.checkFolds(folds); err != nil {
+		return nil, nil, nil, err
 	}
 	fold, err := learners.Folds(n, folds, nil, r.f.seed)
 	if err != nil {
@@ -243,7 +236,7 @@ func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (he
 
 func (a *app) plotLearningCommand() *cobra.Command {
 	var f curveFlags
-	sizes := 8
+	var sizes int
 	c := &cobra.Command{
 		Use:   "learning --target COLUMN --out FILE [flags] TABLE",
 		Short: "Error against the number of rows, with its spread over folds",
@@ -253,23 +246,16 @@ that meet at a high error are a model that is too simple; two that stay apart wa
 more rows.`,
 	}
 	f.addTo(c)
-	c.Flags().IntVar(&sizes, "sizes", sizes, "how many numbers of rows, up to all")
+	intFlag(c.Flags(), &sizes, "sizes", 8, 2, "how many numbers of rows, up to all")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotLearning(ctx, &f, sizes, file) })
 }
 
 func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file string) (pic picture, err error) {
-	if sizes < 2 {
-		return pic, usagef("--sizes: must be ≥ 2, got %d", sizes)
-	}
-	if err := f.checkCurve(); err != nil {
-		return pic, err
-	}
 	r, err := a.newResampling(ctx, &f.resampleFlags, "plot learning", file)
 	if err != nil {
 		return pic, err
 	}
 	defer r.close()
-	defer r.p.close()
 	var parts []float64
 	for i := range sizes { // from a twentieth, in equal ratios
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
@@ -391,9 +377,6 @@ func evidenceOf(m learners.Model) (float64, bool) {
 }
 
 func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, rounds int, file string) (pic picture, err error) {
-	if err := f.checkCurve(); err != nil {
-		return pic, err
-	}
 	if rounds < 0 || rounds == 1 {
 		return pic, usagef("--bootstrap: must be ≥ 2, got %d", rounds)
 	}
@@ -414,12 +397,10 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		task = r.task
 		if rounds > 0 {
 			if r.task == learners.Classification {
-				r.p.close()
 				r.close()
 				return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
 			}
 			b, s, err := r.biasVariance(ctx, rounds)
-			r.p.close()
 			r.close()
 			if err != nil {
 				return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
@@ -435,7 +416,6 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 			}
 		}
 		out, in, _, err := r.errors(ctx, f.folds, []float64{1})
-		r.p.close()
 		r.close()
 		if err != nil {
 			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])

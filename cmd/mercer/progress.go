@@ -80,8 +80,8 @@ func (p *progress) report(s solvers.Progress) {
 func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.done = true
-	if p.bar != nil && p.shown {
+	if p.bar != nil && p.shown && !p.done {
 		_ = p.bar.Clear()
 	}
+	p.done = true
 }

@@ -19,7 +19,8 @@ import (
 
 func (a *app) cvCommand() *cobra.Command {
 	var f resampleFlags
-	folds, repeats, whole := 10, 1, false
+	var folds, repeats int
+	whole := false
 	c := &cobra.Command{
 		Use:   "cv --target COLUMN [flags] TABLE",
 		Short: "Score a learner by cross-validation",
@@ -34,27 +35,19 @@ standard deviation.
 Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			if folds < 2 {
-				return usagef("--folds: must be ≥ 2, got %d", folds)
-			}
-			if repeats < 1 {
-				return usagef("--repeats: must be ≥ 1, got %d", repeats)
-			}
 			return a.crossValidate(ctx, &f, folds, repeats, !whole, args[0])
 		}),
 	}
-	f.add(c)
-	f.objects.add(c.Flags())
-	a.input.add(c.Flags())
-	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows")
-	c.Flags().IntVar(&repeats, "repeats", repeats, "divide the rows so many times, each time anew")
+	f.addAll(c, &a.input)
+	intFlag(c.Flags(), &folds, "folds", 10, 2, "parts of the rows")
+	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "divide the rows so many times, each time anew")
 	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows whatever their classes")
 	return c
 }
 
 func (a *app) bootstrapCommand() *cobra.Command {
 	var f resampleFlags
-	rounds := 50
+	var rounds int
 	c := &cobra.Command{
 		Use:   "bootstrap --target COLUMN [flags] TABLE",
 		Short: "Score a learner by the bootstrap: rows out of the bag",
@@ -75,16 +68,11 @@ that did not see the row (Geman, Bienenstock and Doursat, 1992).
 Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			if rounds < 2 {
-				return usagef("--rounds: must be ≥ 2, got %d", rounds)
-			}
 			return a.bootstrap(ctx, &f, rounds, args[0])
 		}),
 	}
-	f.add(c)
-	f.objects.add(c.Flags())
-	a.input.add(c.Flags())
-	c.Flags().IntVar(&rounds, "rounds", rounds, "models to fit")
+	f.addAll(c, &a.input)
+	intFlag(c.Flags(), &rounds, "rounds", 50, 2, "models to fit")
 	return c
 }
 
@@ -93,6 +81,13 @@ type resampleFlags struct {
 	learnerFlags
 	objects objectFlags
 	all     *dataset.Table // once it was read
+}
+
+// addAll adds the flags of a table too.
+func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
+	f.add(c)
+	f.objects.add(c.Flags())
+	input.add(c.Flags())
 }
 
 // resampling fits a learner to some rows of a table and scores it on others, again
@@ -133,6 +128,12 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, err
 	}
 	release := r.close
+	r.close = func() {
+		if r.p != nil {
+			r.p.close()
+		}
+		release()
+	}
 	defer func() {
 		if err != nil {
 			release()

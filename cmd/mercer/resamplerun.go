@@ -58,12 +58,19 @@ func (r *resampling) reportUnknown() {
 	r.a.reportUnknown(r.all.Source, "held-out row", r.unknown)
 }
 
+func (r *resampling) checkFolds(folds int) error {
+	if n := r.all.Rows(); folds > n {
+		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+	}
+	return nil
+}
+
 // foldRows returns the rows of model i: those of all folds but one, for the next repeat
 // of another division, and those of that one.
 func (r *resampling) foldRows(folds int, stratify bool) (func(i int) (train, test []int, err error), error) {
 	n := r.all.Rows()
-	if folds > n {
-		return nil, usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+	if err := r.checkFolds(folds); err != nil {
+		return nil, err
 	}
 	var strata []int
 	if stratify && r.task == learners.Classification {

@@ -46,9 +46,9 @@ the standard deviation over the repetitions (Breiman 2001).`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.show(ctx, f, args[0]) }),
 	}
-	c.Flags().IntVar(&f.rows, "rows", 20, "`NUMBER` of weights and points to print; 0 prints all")
+	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
 	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
-	c.Flags().IntVar(&f.repeats, "repeats", 10, "how often each column is shuffled")
+	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "how often each column is shuffled")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
 	a.input.add(c.Flags())
 	return c
@@ -69,6 +69,8 @@ type shownModel struct {
 	RawIntercept []float64            `json:"intercept_raw,omitempty"`
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 	Importance   []importance         `json:"importance,omitempty"`
+
+	cells []string // names of those of a point
 }
 
 // weightOfFeature is a row of the weights of a linear model.
@@ -94,12 +96,6 @@ type importance struct {
 }
 
 func (a *app) show(ctx context.Context, f showFlags, file string) error {
-	switch {
-	case f.rows < 0:
-		return usagef("--rows: must be ≥ 0, got %d", f.rows)
-	case f.repeats < 1:
-		return usagef("--repeats: must be ≥ 1, got %d", f.repeats)
-	}
 	if err := a.input.check(); err != nil {
 		return err
 	}
@@ -155,6 +151,12 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	switch {
 	case parts.Points != nil:
 		s.Points = weightedPoints(parts, columns, b)
+		for _, c := range columns {
+			s.cells = append(s.cells, c.name)
+		}
+		if b.Encoder != nil && b.Encoder.Gram {
+			s.cells = []string{"row"}
+		}
 	case parts.Coef != nil:
 		s.Weights, s.RawIntercept = featureWeights(parts, columns)
 	}
@@ -437,26 +439,7 @@ func (s *shownModel) pointsText(rows int) string {
 			head, align = append(head, name), align+"r"
 		}
 	}
-	names := []string{}
-	for _, in := range s.Columns {
-		if in.Text != nil {
-			for _, v := range in.Text.Categories {
-				names = append(names, in.Name+"="+v)
-			}
-			continue
-		}
-		names = append(names, in.Name)
-	}
-	cells := len(s.Points[0].cells)
-	if len(names) != cells { // no encoder, or a Gram matrix
-		names = names[:0]
-		for j := range cells {
-			names = append(names, "x"+strconv.Itoa(j+1))
-		}
-		if cells == 1 {
-			names[0] = "row"
-		}
-	}
+	names, cells := s.cells, len(s.cells)
 	shownCells, width := 0, 0
 	for shownCells < cells && width < maxWidth {
 		width += 2 + max(len(names[shownCells]), 9)

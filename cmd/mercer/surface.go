@@ -39,25 +39,13 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 		return drawScales(res)
 	}
 	best := shown(by, res.Score())
-	value := 1.0 // of the parameter where there is one, instead of the factor
 	label := "factor of the length scales"
 	if len(res.Vary) == 1 {
 		label = res.Vary[0]
 	}
 	s := surface{worst: 0.5} // half as much error again, or half a natural unit a row
 	for _, t := range res.Trials {
-		row := surfaceRow{}
-		for _, f := range t.Factors {
-			row.y += math.Log10(f) / float64(len(t.Factors))
-		}
-		if len(res.Vary) == 1 {
-			for _, p := range kernels.Params(t.Kernel) {
-				if p.Name == res.Vary[0] {
-					value = p.Value
-				}
-			}
-			row.y = math.Log10(value)
-		}
+		row := surfaceRow{y: height(res, t)}
 		for _, at := range t.Points {
 			if at.Lambda == 0 {
 				continue // has no place on the axis
@@ -81,18 +69,7 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 	p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
 	trial := res.Trials[res.Best]
 	if trial.Lambda() > 0 {
-		y := 0.0
-		for _, f := range trial.Factors {
-			y += math.Log10(f) / float64(len(trial.Factors))
-		}
-		if len(res.Vary) == 1 {
-			for _, q := range kernels.Params(trial.Kernel) {
-				if q.Name == res.Vary[0] {
-					y = math.Log10(q.Value)
-				}
-			}
-		}
-		cross, err := plotter.NewScatter(plotter.XYs{{X: math.Log10(trial.Lambda()), Y: y}})
+		cross, err := plotter.NewScatter(plotter.XYs{{X: math.Log10(trial.Lambda()), Y: height(res, trial)}})
 		if err != nil {
 			return nil, err
 		}
@@ -109,6 +86,22 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 	_, _, low, high := s.DataRange()
 	p.Y.Max = high + 0.36*(high-low) // room for the legend
 	return drawPage([][]*plot.Plot{{p}})
+}
+
+// height is the place of a trial on the axis upwards: the logarithm of the parameter that
+// varies, or of the factor of several.
+func height(res *tuning.Result, t tuning.Trial) (y float64) {
+	if len(res.Vary) == 1 {
+		for _, p := range kernels.Params(t.Kernel) {
+			if p.Name == res.Vary[0] {
+				return math.Log10(p.Value)
+			}
+		}
+	}
+	for _, f := range t.Factors {
+		y += math.Log10(f) / float64(len(t.Factors))
+	}
+	return y
 }
 
 // drawScales draws the parameters of the best kernel, which varied each by itself, as
@@ -162,10 +155,7 @@ func (s surface) depth(bad float64) float64 {
 // Plot implements plot.Plotter.
 func (s surface) Plot(c draw.Canvas, p *plot.Plot) {
 	tx, ty := p.Transforms(&c)
-	ys := make([]float64, len(s.rows))
-	for i, r := range s.rows {
-		ys[i] = r.y
-	}
+	ys := s.heights()
 	for i, r := range s.rows {
 		low, high := cellOf(ys, i)
 		for j, bad := range r.bad {
@@ -203,13 +193,18 @@ func cellOf(at []float64, i int) (from, to float64) {
 	return at[i] - before, at[i] + after
 }
 
-// DataRange implements plot.DataRanger.
-func (s surface) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+func (s surface) heights() []float64 {
 	ys := make([]float64, len(s.rows))
 	for i, r := range s.rows {
 		ys[i] = r.y
 	}
+	return ys
+}
+
+// DataRange implements plot.DataRanger.
+func (s surface) DataRange() (xmin, xmax, ymin, ymax float64) {
+	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	ys := s.heights()
 	for i, r := range s.rows {
 		low, high := cellOf(ys, i)
 		ymin, ymax = min(ymin, low), max(ymax, high)

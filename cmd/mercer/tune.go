@@ -93,11 +93,11 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.search, "search", "", "how to search: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
 	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
 	flags.Float64Var(&f.reach, "reach", 30, "how many times larger or smaller than at the start they may become")
-	flags.IntVar(&f.steps, "steps", 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
+	intFlag(flags, &f.steps, "steps", 0, 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
 	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas; repeat it for several")
-	flags.IntVar(&f.folds, "folds", 5, "folds of --by kfold")
-	flags.IntVar(&f.rows, "rows", tuneRows, "rows to search with, chosen at random; 0: all")
+	intFlag(flags, &f.folds, "folds", 5, 2, "folds of --by kfold")
+	intFlag(flags, &f.rows, "rows", tuneRows, 0, "rows to search with, chosen at random; 0: all")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
@@ -167,7 +167,7 @@ func (f *tuneFlags) check() error {
 	if err := f.objects.check(); err != nil {
 		return err
 	}
-	if err := f.objects.unused(f.noStandardize, f.missing); err != nil {
+	if err := f.objects.unused(&f.tableFlags); err != nil {
 		return err
 	}
 	list, err := f.parseKernels()
@@ -203,10 +203,6 @@ func (f *tuneFlags) check() error {
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case !(f.reach > 1) || math.IsInf(f.reach, 1):
 		return usagef("--reach: must be a finite number > 1, got %v", f.reach)
-	case f.steps < 0 || f.rows < 0:
-		return usagef("--steps and --rows: must be ≥ 0, got %d and %d", f.steps, f.rows)
-	case f.folds < 2:
-		return usagef("--folds: must be ≥ 2, got %d", f.folds)
 	}
 	if f.byGrid() {
 		if err := f.checkGrid(); err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -267,34 +266,14 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	var all []*gridPoint
 	for _, c := range list {
-		var x *mat.Dense
-		if d.x != nil {
-			x = rowsAt(d.x, rows)
-		}
-		switch desc, _ := learners.Find(f.learner); {
-		case c.object != nil:
-			texts := make([]string, len(rows))
-			for q, row := range rows {
-				texts[q] = d.texts[row]
-			}
-			r.y = rowsAt(d.y, rows)
-			if r.x, err = a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts}); err != nil {
-				return nil, err
-			}
-		case c.kernel == nil && f.learner != "kernel-knn": // which takes the Euclidean distance
-			if _, has := desc.Parameter("kernel"); has {
-				if c.kernel, err = f.startKernel(ctx, x); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if c.kernel != nil {
-			if err := f.checkVary(c.kernel); err != nil {
-				return nil, err
-			}
+		x, err := a.begin(ctx, f, d, rows, &c)
+		if err != nil {
+			return nil, err
 		}
 		scale := 1.0
-		if x != nil {
+		if c.object != nil {
+			r.x, r.y = x, rowsAt(d.y, rows)
+		} else {
 			scale = gridScale(f.learner, x, signs)
 		}
 		points, err := f.gridPoints(c, axes, task, scale)

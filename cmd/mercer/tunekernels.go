@@ -92,7 +92,7 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 		if err != nil {
 			return nil, usagef("--kernel: %s", oneLine(err))
 		}
-		precomputed, err := gramFlags{f.missing, f.categorical, false}.precomputed(text)
+		precomputed, err := f.precomputed(text, false)
 		if err != nil {
 			return nil, err
 		}

@@ -200,20 +200,8 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	y := rowsAt(d.signs, rows)
 	var found []tuned
 	for i, c := range list {
-		var x *mat.Dense
-		if c.object != nil {
-			texts := make([]string, len(rows))
-			for q, row := range rows {
-				texts[q] = d.texts[row]
-			}
-			x, err = a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts})
-		} else if x = rowsAt(d.x, rows); c.kernel == nil {
-			c.kernel, err = f.startKernel(ctx, x)
-		}
+		x, err := a.begin(ctx, &f, d, rows, &c)
 		if err != nil {
-			return nil, err
-		}
-		if err := f.checkVary(c.kernel); err != nil {
 			return nil, err
 		}
 		p := a.newProgress()
@@ -232,6 +220,30 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 		found = append(found, tuned{c, res})
 	}
 	return found, nil
+}
+
+// begin returns the rows as the kernel of a candidate takes them, and chooses the kernel
+// where there is none.
+func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x *mat.Dense, err error) {
+	if c.object != nil {
+		texts := make([]string, len(rows))
+		for q, row := range rows {
+			texts[q] = d.texts[row]
+		}
+		return a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts})
+	}
+	x = rowsAt(d.x, rows)
+	if learner, _ := learners.Find(f.learner); c.kernel == nil && f.byGrid() {
+		if _, has := learner.Parameter("kernel"); !has || f.learner == "kernel-knn" { // which takes the Euclidean distance
+			return x, nil
+		}
+	}
+	if c.kernel == nil {
+		if c.kernel, err = f.startKernel(ctx, x); err != nil {
+			return nil, err
+		}
+	}
+	return x, f.checkVary(c.kernel)
 }
 
 // sample chooses --rows of the rows of y, in their order.
