@@ -62,10 +62,11 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// fixedMargin is how far below 1 the contraction of Fixed16 has to be to be chosen, and
-// by how much a step has to reduce the residual for it to be kept: half of that, since
-// what the inner solver leaves comes on top.
-const fixedMargin = 20
+// fixedMargin is how far below 1 the contraction of Fixed16 has to be to be chosen. A step
+// then leaves at most 3/fixedMargin of the residual: what the rounding of K does, and what
+// the inner solver leaves, innerLimit. One that divides it by less than fixedGain shows
+// roundings that are not like noise, and that the plan's estimate is wrong.
+const fixedMargin, fixedGain = 20, 4
 
 // singleEnough reports whether λ stands out of the rounding of products in
 // float32: 2⁻²³ of the norm of K, and with many rows less by √n, since the signs
@@ -199,7 +200,7 @@ func (w *work) cg() error {
 	}
 	fallbacks := []fallback{w.conjugateFallback(choice.Operator, choice.Rank, x)}
 	if choice.Operator == Fixed16 && w.par.Operator == OperatorAuto {
-		fallbacks[0].gain = fixedMargin / 2
+		fallbacks[0].gain = fixedGain
 		single := Unstored32
 		if w.plan.sizes.cgBytes(Stored32, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
 			single = Stored32

@@ -26,7 +26,9 @@ import (
 //	[1ᵀ 0] [b] = [0]
 //
 // takes one more right-hand side, the first time: with z = A⁻¹1 a correction is
-// δα = A⁻¹r − δb·z, and δb makes 1ᵀ(α + δα) = 0.
+// δα = A⁻¹r − δb·z, and δb makes 1ᵀ(α + δα) = 0. An inner solver of few digits knows z
+// as badly; what that leaves in the residual is for the largest part a multiple of 1, the
+// direction of a large eigenvalue, and b takes it up: the mean of each column of r is 0.
 
 // An inner solver makes approximate solutions of A D = R.
 type inner interface {
@@ -365,7 +367,8 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0 where there is a z.
+// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0 where there is a z. The b of
+// the border is that of measure.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
@@ -394,7 +397,8 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual, and remembers the solution if it is the best.
+// measure computes the residual, and the b of the border, and remembers the solution if it
+// is the best.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
@@ -416,17 +420,33 @@ func (f *refinement) measure() error {
 		return err
 	}
 	y := backend.NewHost[float64](1, s.t)
-	sums := make([]float64, s.t)
+	sums, b := make([]float64, s.t), slices.Clone(f.b)
+	if s.bordered() {
+		clear(b)
+	}
 	for i := range s.n {
 		s.fill(y, s.Y, s.meanY, i, false)
 		r, a := fit.Row(i), f.alpha.Row(i)
 		diagonal := shift[min(i, len(shift)-1)]
 		for j, v := range y.Row(0) {
-			r[j] = v - (r[j] + diagonal*a[j] + f.b[j])
+			r[j] = v - (r[j] + diagonal*a[j] + b[j])
 			sums[j] += a[j]
 		}
 	}
-	f.residual = 0
+	if s.bordered() {
+		for i := range s.n {
+			for j, v := range fit.Row(i) {
+				b[j] += v / float64(s.n)
+			}
+		}
+		for i := range s.n {
+			row := fit.Row(i)
+			for j, v := range b {
+				row[j] -= v
+			}
+		}
+	}
+	f.b, f.residual = b, 0
 	for j := range s.t {
 		f.left[j] = norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
 		all := f.left[j]
