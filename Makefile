@@ -76,7 +76,7 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	if has g++; then parts="$$parts gpu-bundle-test"; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi; \
 	has gcc || echo 'left out: the race detector and the C library need gcc'; \
 	has gcc && has $(PYTHON) || echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; \
-	$(MAKE) --jobs=$(JOBS) --output-sync=target BENCHTIME=1x $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
+	$(MAKE) --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) BENCHTIME=1x $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
 	$(GO) test -timeout 30m ./...
 
 # The full tests range over all tiers where they open devices by name, so that those
