@@ -112,7 +112,8 @@ LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Pred
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m . ./backend ./bindings/c/internal/handles ./dataset ./internal/atomicfile ./internal/run ./kernels/gram ./solvers/glm ./solvers/svm
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(CONCURRENT)' ./backend/ref ./cpu ./cuda
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(CONCURRENT)' ./cpu ./cuda
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Conformance/.*/(Concurrent|Cancel|Progress)' ./backend/ref
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(SOLVERS)' -skip '/^ref$$|//^ref$$' ./solvers
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(LEARNERS)' ./learners
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Devices|Repeats|KFoldScore|Refuses' ./learners/tuning
