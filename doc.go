@@ -23,8 +23,8 @@
 //   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
 //     conjugate gradients with K stored or not; λ paths; fits that stream rows from
 //     files. solvers/adjoint: derivatives of Gram matrices and of solves.
-//     solvers/lsq, glm, svm, sparse, online: linear least squares, logistic regression,
-//     support vector machines, relevance vectors, perceptrons.
+//     solvers/lsq, glm, svm, sparse, online, neighbors: linear least squares, logistic
+//     regression, support vector machines, relevance vectors, perceptrons, distances.
 //   - learners: every learner, a front end on gonum matrices. learners/tuning: the search for λ
 //     and kernel parameters. learners/modelfile: saved models.
 //   - dataset: readers of tables, and the encoding learned from the training rows.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -92,6 +93,33 @@ func (m *kernelExpansion) expansionFields(points, coef string, cols size) []fiel
 		rowField("intercept", &m.intercept, colsOf(&m.coef), anyNumber),
 	}
 }
+
+// solution is the part of models that a solver of (K + λI)α = y computed.
+type solution struct {
+	lambda float64
+	fitted bool // with an intercept
+	solved *solvers.Result
+}
+
+// Solved implements Solved.
+func (s *solution) Solved() *solvers.Result { return s.solved }
+
+// Lambda returns the λ that the model was fitted with, of the first target where each
+// has its own.
+func (s *solution) Lambda() float64 { return s.lambda }
+
+func (s *solution) solutionFields() []field {
+	return []field{lambdaField(&s.lambda), boolField("intercept", &s.fitted)}
+}
+
+// solutions is a solution whose targets may have a λ each.
+type solutions struct {
+	solution
+	lambdas []float64 // nil: lambda of each target
+}
+
+// Lambdas returns a copy of the λ of the targets where each has its own, else nil.
+func (s *solutions) Lambdas() []float64 { return slices.Clone(s.lambdas) }
 
 // linearClassifier is the core of classifiers whose decision values are linear.
 type linearClassifier struct {

@@ -42,13 +42,13 @@
 //     the first error sticks; samples, kernelFor, kernelForRows and newProgress where
 //     solvers.Solve does all that; named, deferred, puts the learner's name in front of
 //     an error;
-//   - weights: weightOf, dropZeroWeight, dropZeroIndex, positiveWeights, positiveOf;
+//   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
 //     of a regression by itself (Description.classify);
 //   - the facts: their numbers in norms.go;
 //   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
 //     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
-//     lsq, glm, svm, sparse and online, the packages below solvers;
+//     lsq, glm, svm, sparse, online and neighbors, the packages below solvers;
 //   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
 //     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for
 //     what is saved.

@@ -58,14 +58,12 @@ type FourierRidge struct {
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
 type FourierRidgeModel struct {
 	model
+	solution
 	kernel      kernels.Kernel
-	lambda      float64
-	fitted      bool                  // with an intercept
 	frequencies backend.Host[float64] // D×d
 	cosines     backend.Host[float64] // D×t
 	sines       backend.Host[float64] // D×t
 	intercept   []float64
-	solved      *solvers.Result
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -97,15 +95,10 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	return &FourierRidgeModel{
 		model:  model{fourierRidgeName, []Fact{{"features", 2 * pairs}, {"passes", res.Iters}}},
-		kernel: k, lambda: l.Lambda, fitted: l.Intercept, frequencies: res.Frequencies,
+		kernel: k, frequencies: res.Frequencies, solution: solution{l.Lambda, l.Intercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
-		intercept: res.Intercept, solved: &res.Result,
+		intercept: res.Intercept,
 	}, nil
-}
-
-// Solved implements Solved.
-func (m *FourierRidgeModel) Solved() *solvers.Result {
-	return m.solved
 }
 
 // Frequencies returns a copy of the ω_j, one a row; nil when the model is not
@@ -148,9 +141,6 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 // Kernel returns the kernel that the model was fitted with.
 func (m *FourierRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 
-// Lambda returns the λ that the model was fitted with.
-func (m *FourierRidgeModel) Lambda() float64 { return m.lambda }
-
 // Intercept returns a copy of b, one entry for each output.
 func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
@@ -159,10 +149,8 @@ func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.interc
 func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
 func (m *FourierRidgeModel) fields() []field {
-	return []field{
-		pointsField("frequencies", &m.kernel, &m.frequencies), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
+	return append(m.solutionFields(), pointsField("frequencies", &m.kernel, &m.frequencies),
 		matrixField("cosines", &m.cosines, rowsOf(&m.frequencies), nil),
 		matrixField("sines", &m.sines, rowsOf(&m.frequencies), colsOf(&m.cosines)),
-		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber),
-	}
+		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/evidence"
@@ -70,12 +71,11 @@ type GaussianProcess struct {
 // matrix: see there.
 type GaussianProcessModel struct {
 	kernelExpansion // of the mean
-	lambda          float64
-	weights         []float64 // of the points
-	scale           []float64 // s²
-	evidence        float64   // log p(y)
-	solved          *solvers.Result
-	factor          keptFactor[solvers.Uncertainty]
+	solution
+	weights  []float64 // of the points
+	scale    []float64 // s²
+	evidence float64   // log p(y)
+	factor   run.Kept[solvers.Uncertainty]
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
@@ -182,7 +182,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 		return nil, err
 	}
 	p := solvers.Problem{Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: m.lambda}
-	u, err := m.factor.get(ctx, dev, p.X.Rows, func() (*solvers.Uncertainty, error) { return solvers.NewUncertainty(ctx, dev, p, 0) })
+	u, err := m.factor.Get(ctx, dev, solvers.UncertaintyBytes(p.X.Rows), func() (*solvers.Uncertainty, error) { return solvers.NewUncertainty(ctx, dev, p, 0) })
 	if err != nil {
 		return nil, err
 	}
@@ -207,16 +207,8 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 // DropFactor gives the memory of the factor back that Variance keeps, once calls
 // in progress have ended; the next one makes it anew.
 func (m *GaussianProcessModel) DropFactor() {
-	m.factor.drop()
+	m.factor.Drop()
 }
-
-// Solved implements Solved: the system of the mean.
-func (m *GaussianProcessModel) Solved() *solvers.Result {
-	return m.solved
-}
-
-// Lambda returns λ, as fitted.
-func (m *GaussianProcessModel) Lambda() float64 { return m.lambda }
 
 // Scale returns s² of each output.
 func (m *GaussianProcessModel) Scale() []float64 { return slices.Clone(m.scale) }

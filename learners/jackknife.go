@@ -2,6 +2,7 @@ package learners
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,7 +14,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/lsq"
 )
 
 // Jackknife is a Model that knows the fits without each of its samples in turn, and
@@ -88,61 +91,67 @@ func jackknife(threads, rank, j, first int, lower, upper, f *mat.Dense, c, b bac
 	g.Wait()
 }
 
+// jackknifeOf returns the intervals of a model with predictor p and n samples. without
+// gives, for the outputs of one λ, the errors c and what visits the influences b of the
+// samples on predictions, in blocks of points: see jackknife.
+func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
+	without func(lambda float64, x backend.Host[float64]) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
+	h, err := p.check(dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	rank, err := jackknifeRank(level, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := p.predict(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, outputs := f.Dims()
+	lower, upper = mat.NewDense(rows, outputs, nil), mat.NewDense(rows, outputs, nil)
+	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
+		c, influence, err := without(lambda, h)
+		if err == nil {
+			err = influence(func(first int, b backend.Host[float64]) {
+				for _, j := range byLambda[lambda] {
+					jackknife(dev.Info().Threads, rank, j, first, lower, upper, f, c, b)
+				}
+			})
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return lower, upper, nil
+}
+
 // Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³
 // operations, also of a model that was loaded from a file, and keeps the factor as
 // GaussianProcessModel.Variance does, for models of one λ; each point takes 2n²
 // operations. λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	if lower, upper, err = m.intervals(ctx, dev, x, level); err != nil {
-		return nil, nil, fmt.Errorf("learners: kernel-ridge: intervals: %w", err)
-	}
-	return lower, upper, nil
-}
-
-func (m *KernelRidgeModel) intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	h, err := m.predictor().check(dev, x)
-	if err != nil {
-		return nil, nil, err
-	}
-	rank, err := jackknifeRank(level, m.points.Rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := m.Predict(ctx, dev, x)
-	if err != nil {
-		return nil, nil, err
-	}
-	n, outputs := f.Dims()
-	lower, upper = mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil)
-	byLambda := outputsByLambda(m.lambda, m.lambdas, outputs)
-	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
+	defer named(kernelRidgeName+": intervals", &lower, &err)
+	type host = backend.Host[float64]
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (c host, influence func(func(int, host)) error, err error) {
 		loo, err := m.leaveOneOut(ctx, dev, lambda)
 		if err != nil {
-			return nil, nil, err
+			return c, nil, err
 		}
-		c, err := loo.Errors(m.coef)
-		if err != nil {
-			return nil, nil, err
-		}
-		err = loo.Influence(ctx, dev, h, 0, func(first int, b backend.Host[float64]) error {
-			for _, j := range byLambda[lambda] {
-				jackknife(dev.Info().Threads, rank, j, first, lower, upper, f, c, b)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return lower, upper, nil
+		c, err = loo.Errors(m.coef)
+		return c, func(visit func(first int, b host)) error {
+			return loo.Influence(ctx, dev, x, 0, func(first int, b host) error { visit(first, b); return nil })
+		}, err
+	})
 }
 
-// outputsByLambda lists the outputs of each λ, that of all where lambdas is nil.
-func outputsByLambda(lambda float64, lambdas []float64, outputs int) map[float64][]int {
+// byLambda lists the outputs of each λ, that of all where lambdas is nil.
+func (s *solutions) byLambda(outputs int) map[float64][]int {
 	list := map[float64][]int{}
 	for j := range outputs {
-		if len(lambdas) > 0 {
-			lambda = lambdas[j]
+		lambda := s.lambda
+		if len(s.lambdas) > 0 {
+			lambda = s.lambdas[j]
 		}
 		list[lambda] = append(list[lambda], j)
 	}
@@ -161,7 +170,7 @@ func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, 
 	if m.lambdas != nil {
 		return build()
 	}
-	loo, err := m.factor.get(ctx, dev, m.points.Rows, build)
+	loo, err := m.factor.Get(ctx, dev, solvers.UncertaintyBytes(m.points.Rows), build)
 	if err == nil && loo == nil {
 		return build()
 	}
@@ -170,4 +179,45 @@ func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, 
 
 // DropFactor gives the memory of the factor back that Intervals keeps, once calls in
 // progress have ended; the next one makes it anew.
-func (m *KernelRidgeModel) DropFactor() { m.factor.drop() }
+func (m *KernelRidgeModel) DropFactor() { m.factor.Drop() }
+
+// ridgeSamples are the samples of weight > 0 of a ridge model that has intervals, and
+// empty for one that has none.
+type ridgeSamples struct {
+	x, y    backend.Host[float64] // n×d and n×t
+	weights []float64             // nil: all 1
+}
+
+// HasIntervals reports whether the model keeps the samples that Intervals needs.
+func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
+
+// Intervals implements Jackknife, for a model that was fitted with
+// Ridge.Intervals: 2nd² operations for each λ, and 2nd for each point. At λ = 0 the
+// features must be independent, as for the fit; condition numbers up to about 1e7
+// of X leave digits.
+func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	defer named(ridgeName+": intervals", &lower, &err)
+	if m.coef.Rows > 0 && !m.HasIntervals() {
+		return nil, nil, errors.New("the model did not keep its samples: fit it with intervals = true")
+	}
+	type host = backend.Host[float64]
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (errs host, influence func(func(int, host)) error, err error) {
+		c, err := lsq.New(ctx, m.samples.x, m.samples.y, m.samples.weights, m.fitted)
+		if err != nil {
+			return errs, nil, err
+		}
+		frame := run.NewTask(ctx, dev, nil)
+		a, err := c.Jackknife(frame, lambda)
+		if err == nil {
+			errs, err = a.Errors(m.coef, m.intercept)
+		}
+		if err != nil {
+			frame.Mem.FreeAll()
+			return errs, nil, err
+		}
+		return errs, func(visit func(first int, b host)) error {
+			defer frame.Mem.FreeAll()
+			return a.Influence(frame, x, visit)
+		}, nil
+	})
+}

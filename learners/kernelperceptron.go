@@ -124,7 +124,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if !slices.Contains(used, 1) {
 		used[0] = 1 // f = 0 is a model too: all changes have undone each other
 	}
-	kept := &KernelPerceptronModel{index: dropZeroIndex(run.Class, used)}
+	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
 	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, dropZeroWeight(run.X, used), dropZeroWeight(e.A, used), e.B}
 	kept.classes = classes
 	return kept, nil

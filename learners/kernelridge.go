@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -73,12 +74,9 @@ type KernelRidge struct {
 // output.
 type KernelRidgeModel struct {
 	kernelExpansion
-	lambda  float64
-	lambdas []float64 // nil: lambda of each target
+	solutions
 	weights []float64 // of the points; nil: all 1
-	fitted  bool      // with an intercept
-	solved  *solvers.Result
-	factor  keptFactor[solvers.LeaveOneOut]
+	factor  run.Kept[solvers.LeaveOneOut]
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -115,7 +113,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	m = &KernelRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: dropZeroWeight(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
-		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), weights: positiveOf(o.Weights), fitted: l.Intercept, solved: res,
+		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], l.Intercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
 	}
 	if m.points.Rows < hx.Rows {
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)
@@ -123,18 +121,6 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
 	return m, nil
 }
-
-// Solved implements Solved.
-func (m *KernelRidgeModel) Solved() *solvers.Result {
-	return m.solved
-}
-
-// Lambda returns the λ that the model was fitted with, of the first target where
-// each has its own.
-func (m *KernelRidgeModel) Lambda() float64 { return m.lambda }
-
-// Lambdas returns a copy of the λ of the targets where each has its own, else nil.
-func (m *KernelRidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) }
 
 // Alpha returns a copy of the dual coefficients, one row for each sample of
 // weight > 0; nil when the model is not fitted.
@@ -148,7 +134,7 @@ func (m *KernelRidgeModel) Alpha() *mat.Dense {
 func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {
-	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
+	return append(append(m.expansionFields("centers", "alpha", nil), m.solutionFields()...),
 		optionalRow("weights", &m.weights, rowsOf(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }
 

@@ -33,11 +33,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 	if h.Rows == 0 {
 		return nil
 	}
-	m := mat.NewDense(h.Rows, h.Cols, nil)
-	for i := range h.Rows {
-		m.SetRow(i, h.Row(i))
-	}
-	return m
+	return mat.DenseCopyOf(h)
 }
 
 // notFinite returns the place of the first NaN or Inf.

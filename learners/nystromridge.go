@@ -59,9 +59,7 @@ type NystromRidge struct {
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
 type NystromRidgeModel struct {
 	kernelExpansion
-	lambda float64
-	fitted bool // with an intercept
-	solved *solvers.Result
+	solution
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -95,17 +93,9 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 			model:  model{nystromRidgeName, []Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}},
 			kernel: k, points: copyOf(res.Centers), coef: res.Beta, intercept: res.Intercept,
 		},
-		lambda: l.Lambda, fitted: l.Intercept, solved: &res.Result,
+		solution: solution{l.Lambda, l.Intercept, &res.Result},
 	}, nil
 }
-
-// Solved implements Solved.
-func (m *NystromRidgeModel) Solved() *solvers.Result {
-	return m.solved
-}
-
-// Lambda returns the λ that the model was fitted with.
-func (m *NystromRidgeModel) Lambda() float64 { return m.lambda }
 
 // Centers returns a copy of the M×d centers; nil when the model is not fitted.
 func (m *NystromRidgeModel) Centers() *mat.Dense {
@@ -122,5 +112,5 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 
 func (m *NystromRidgeModel) fields() []field {
-	return append(m.expansionFields("centers", "beta", nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted))
+	return append(m.expansionFields("centers", "beta", nil), m.solutionFields()...)
 }

@@ -55,11 +55,8 @@ type Ridge struct {
 // too large on average above, and the log likelihood.
 type RidgeModel struct {
 	linear
-	lambda  float64
-	lambdas []float64 // nil: lambda of each target
-	fitted  bool      // with an intercept
+	solutions
 	samples ridgeSamples
-	solved  *solvers.Result
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -84,15 +81,15 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		return nil, err
 	}
 	m = &RidgeModel{
-		linear: linear{model: model{learner: ridgeName}, coef: res.Coef, intercept: res.Intercept},
-		lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, solved: res,
+		linear:    linear{model: model{learner: ridgeName}, coef: res.Coef, intercept: res.Intercept},
+		solutions: solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
 	}
 	left, err := lsq.Squares(ctx, hx, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, hx.Cols, 1), m.intercept, o.Weights)
 	if err != nil {
 		return nil, err
 	}
 	if l.Intervals {
-		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), positiveOf(o.Weights)}
+		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
 	parameters := hx.Cols
 	if m.fitted {
@@ -101,19 +98,6 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, hx.Rows, parameters)...)
 	return m, nil
 }
-
-// Solved implements Solved.
-func (m *RidgeModel) Solved() *solvers.Result {
-	return m.solved
-}
-
-// Lambda returns the penalty that the model was fitted with, of the first target
-// where each has its own.
-func (m *RidgeModel) Lambda() float64 { return m.lambda }
-
-// Lambdas returns a copy of the penalties of the targets where each has its own,
-// else nil.
-func (m *RidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) }
 
 // rowOf returns v as a 1×len(v) matrix that shares its memory.
 func rowOf(v []float64) backend.Host[float64] {
@@ -126,9 +110,25 @@ func rowOf(v []float64) backend.Host[float64] {
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {
-	return append(m.coefFields(nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
+	return append(append(m.coefFields(nil), m.solutionFields()...),
 		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
 		optionalMatrix("samples", &m.samples.x, nil, rowsOf(&m.coef)),
 		optionalMatrix("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef)),
 		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive))
+}
+
+// each returns the λ of the targets: lambda alone where there is no list.
+func each(lambda float64, lambdas []float64) []float64 {
+	if len(lambdas) == 0 {
+		return []float64{lambda}
+	}
+	return lambdas
+}
+
+// solveEach is solvers.Solve, or solvers.SolveEach where each target has its own λ.
+func solveEach(ctx context.Context, dev backend.Device, p solvers.Problem, lambdas []float64, par solvers.Params) (*solvers.Result, error) {
+	if len(lambdas) == 0 {
+		return solvers.Solve(ctx, dev, p, par)
+	}
+	return solvers.SolveEach(ctx, dev, p, lambdas, par)
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -62,3 +66,148 @@ func dense(m *mat.Dense) backend.Host[float64] {
 	raw := m.RawMatrix()
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
+
+// RowsFitter is a Fitter for samples that are read in passes and need not fit
+// into memory; see Rows.
+type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error)
+
+// ReadsRows reports whether MakeRows makes the learner.
+func (d Description) ReadsRows() bool { return d.rows != nil }
+
+// Checkpoints reports whether the learner takes Options.Checkpoint.
+func (d Description) Checkpoints() bool { return d.checkpoints }
+
+// Traces reports whether a fit has epochs for Options.Trace, by one of its solvers at least.
+func (d Description) Traces() bool { return d.traces }
+
+// MakeRows is Make for samples that are read in passes; few learners can. For
+// Classification the one target is the place of a class in Options.Classes, as
+// an Encoder with classes gives it.
+func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
+	if d.rows == nil {
+		var can []string
+		for _, o := range Catalogue() {
+			if o.ReadsRows() {
+				can = append(can, o.Name)
+			}
+		}
+		return nil, fmt.Errorf("learners: %s needs all samples in memory; learners that read them in passes: %s", d.Name, can)
+	}
+	if _, err := d.Make(task, given); err != nil {
+		return nil, err
+	}
+	values, err := d.values(given)
+	if err != nil {
+		return nil, err
+	}
+	fit, _ := d.rows(values)
+	if task == Classification {
+		return classifyRows(d.Name, fit), nil
+	}
+	return fit, nil
+}
+
+// rowsFitterOf is fitterOf for FitRows of an L.
+func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(Values) (RowsFitter, *ParameterError) {
+	return func(v Values) (RowsFitter, *ParameterError) {
+		var l L
+		wrong := set(parameters(&l), v)
+		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+			m, err := fit(l, ctx, dev, data, o)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		}, wrong
+	}
+}
+
+// classifyRows is Classify for samples that are read in passes.
+func classifyRows(name string, fit RowsFitter) RowsFitter {
+	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+		classes := Classes{Names: slices.Clone(o.Classes)}
+		for i := range classes.Names {
+			classes.Labels = append(classes.Labels, float64(i))
+		}
+		_, _, t := data.Dims()
+		switch {
+		case t != 1:
+			return nil, fmt.Errorf("learners: %s: y has %s; classes are named by one", name, count.Of(t, "column"))
+		case classes.Len() == 0:
+			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
+		case classes.Len() == 1:
+			return nil, fmt.Errorf("learners: %s: y has one class only: %q; at least two are needed", name, classes.Names[0])
+		}
+		m, err := fit(ctx, dev, classRows{data, classes}, o)
+		if err != nil {
+			return nil, err
+		}
+		return &ClassifyModel{regression: m, classes: classes}, nil
+	}
+}
+
+// classRows are samples whose classes are given as targets of ±1.
+type classRows struct {
+	data    solvers.Rows
+	classes Classes
+}
+
+func (r classRows) Dims() (n, d, t int) {
+	n, d, _ = r.data.Dims()
+	return n, d, r.classes.Columns()
+}
+
+func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
+	return r.data.Pass(ctx, r.signed(use))
+}
+
+// PassKeys implements solvers.KeyedRows.
+func (r classRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
+	return solvers.PassKeys(ctx, r.data, r.signed(use))
+}
+
+// signed is use for blocks whose targets are places of classes.
+func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block) error {
+	var index []int
+	return func(b solvers.Block) error {
+		index = index[:0]
+		for i := range b.Y.Rows {
+			at := r.classes.Index(b.Y.Row(i)[0])
+			if at < 0 {
+				return errors.New("learners: a target is not the place of a class")
+			}
+			index = append(index, at)
+		}
+		b.Y = r.classes.targets(index)
+		return use(b)
+	}
+}
+
+// fitPasses fits x and y, which are in memory, by a learner that reads its samples in
+// passes.
+func fitPasses[M any](learner string, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
+	defer named(learner, &m, &err)
+	hx, hy, err := samples(x, y)
+	if err != nil {
+		return m, err
+	}
+	return fit(solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys))
+}
+
+// kernelForRows is kernelFor by different rows, drawn by seed.
+func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
+	if k != nil {
+		return k, nil
+	}
+	some, err := solvers.Sample(ctx, data, neighbors.MedianRows, seed)
+	if err != nil {
+		return nil, err
+	}
+	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
+		return nil, neighbors.ErrEqualRows
+	}
+	return kernelFor(ctx, nil, some, nil, seed)
+}
+
+// copyOf returns a copy of h without gaps.
+func copyOf(h backend.Host[float64]) backend.Host[float64] { return dropZeroWeight(h, nil) }

@@ -34,26 +34,18 @@ func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[flo
 	return kept
 }
 
-// dropZeroIndex returns the entries of index whose weight is > 0.
-func dropZeroIndex(index []int, weights []float64) []int {
+// ofPositive returns the entries of a list whose weight is > 0; nil weights: all.
+func ofPositive[T any](list []T, weights []float64) []T {
 	if weights == nil {
-		return index
+		return list
 	}
-	var kept []int
-	for i, class := range index {
+	var kept []T
+	for i, v := range list {
 		if weights[i] > 0 {
-			kept = append(kept, class)
+			kept = append(kept, v)
 		}
 	}
 	return kept
-}
-
-// positiveOf returns the weights that are > 0; nil for nil.
-func positiveOf(weights []float64) []float64 {
-	if weights == nil {
-		return nil
-	}
-	return positiveWeights(weights, 0)
 }
 
 // positiveWeights returns the weights that are > 0; n ones where there are none.
@@ -61,11 +53,5 @@ func positiveWeights(weights []float64, n int) []float64 {
 	if weights == nil {
 		return slices.Repeat([]float64{1}, n)
 	}
-	var kept []float64
-	for _, w := range weights {
-		if w > 0 {
-			kept = append(kept, w)
-		}
-	}
-	return kept
+	return ofPositive(weights, weights)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"gonum.org/v1/gonum/mat"
 )
 
 // gradient finds all parameters and λ by the learner gaussian-process, which
@@ -18,14 +17,9 @@ func (s *search) gradient() error {
 	if !(lambda > 0) {
 		lambda = 0.1
 	}
-	x, y := mat.NewDense(p.X.Rows, p.X.Cols, nil), mat.NewDense(p.Y.Rows, p.Y.Cols, nil)
-	for i := range p.X.Rows {
-		x.SetRow(i, p.X.Row(i))
-		y.SetRow(i, p.Y.Row(i))
-	}
 	s.planned = 1
 	m, err := learners.GaussianProcess{Kernel: p.Kernel, Lambda: lambda, Restarts: 2, NoIntercept: true, Seed: s.par.Seed}.
-		Fit(s.ctx, s.dev, x, y, learners.Options{Weights: p.Weights, Memory: s.par.Memory, Progress: s.inside})
+		Fit(s.ctx, s.dev, p.X, p.Y, learners.Options{Weights: p.Weights, Memory: s.par.Memory, Progress: s.inside})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package tuning
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 
@@ -79,7 +78,7 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 	if err != nil {
 		return 0, err
 	}
-	values, err := s.values(dev, q, solved, rowsOf(p.X, held))
+	values, err := solvers.PathValues(s.ctx, dev, q, solved, rowsOf(p.X, held))
 	if err != nil {
 		return 0, err
 	}
@@ -100,74 +99,4 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 		}
 	}
 	return total, nil
-}
-
-// values are the predictions of all solutions at the rows of x, side by side.
-func (s *search) values(dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
-	t := p.Y.Cols
-	out := backend.NewHost[float64](x.Rows, len(solved)*t)
-	centers, coefs := p.X, backend.NewHost[float64](p.X.Rows, len(solved)*t)
-	linear := false
-	for l, at := range solved {
-		from := at.Alpha
-		if at.Err == nil && at.Coef.Data != nil {
-			linear, from = true, at.Coef
-		}
-		if at.Err == nil && linear && coefs.Rows != from.Rows {
-			coefs = backend.NewHost[float64](from.Rows, len(solved)*t)
-		}
-		for i := range from.Rows {
-			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
-		}
-	}
-	b := dev.F64().With(s.ctx, nil)
-	var held []backend.Matrix[float64]
-	defer func() {
-		for _, m := range held {
-			m.Free()
-		}
-	}()
-	place := func(h backend.Host[float64]) (backend.Matrix[float64], error) {
-		m, err := b.New(h.Rows, h.Cols)
-		if err != nil {
-			return nil, err
-		}
-		held = append(held, m)
-		return m, b.Upload(m, h)
-	}
-	points, err := place(x)
-	if err != nil {
-		return out, err
-	}
-	weights, err := place(coefs)
-	if err != nil {
-		return out, err
-	}
-	result, err := place(out)
-	if err != nil {
-		return out, err
-	}
-	if linear {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, weights, 0, result)
-	} else {
-		z, err := place(centers)
-		if err != nil {
-			return out, err
-		}
-		b.GramMul(result, p.Kernel, points, z, weights)
-	}
-	if err := b.Download(out, result); err != nil {
-		return out, err
-	}
-	for l, at := range solved {
-		for j, v := range at.Intercept {
-			for i := range out.Rows {
-				out.Row(i)[l*t+j] += v
-			}
-		}
-	}
-	if s.ctx.Err() != nil {
-		return out, context.Cause(s.ctx)
-	}
-	return out, nil
 }

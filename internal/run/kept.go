@@ -1,26 +1,25 @@
-package learners
+package run
 
 import (
 	"context"
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers"
 )
 
-// keptFactor is what is computed from the factor of a model's matrix, made when it is
-// first asked for by one goroutine while others wait, and kept for the device that
-// made it. The zero value holds none.
-type keptFactor[T any] struct {
+// Kept is what is computed from the factor of a model's matrix, made when it is first
+// asked for by one goroutine while others wait, and kept for the device that made it.
+// The zero value has none.
+type Kept[T any] struct {
 	mu     sync.Mutex
 	device string
 	factor *T
 	making chan struct{} // closed when the one who makes it has ended; nil: nobody does
 }
 
-// get returns what build makes, for n samples on dev; nil where there is no room to
-// keep it.
-func (k *keptFactor[T]) get(ctx context.Context, dev backend.Device, n int, build func() (*T, error)) (*T, error) {
+// Get returns what build makes on dev; nil where so many bytes are more than half of what
+// the process may still take, so that it is not worth keeping.
+func (k *Kept[T]) Get(ctx context.Context, dev backend.Device, bytes int64, build func() (*T, error)) (*T, error) {
 	name := dev.Info().Device
 	for {
 		k.mu.Lock()
@@ -40,7 +39,7 @@ func (k *keptFactor[T]) get(ctx context.Context, dev backend.Device, n int, buil
 			return nil, context.Cause(ctx)
 		}
 	}
-	if !worthKeeping(n) {
+	if free, known := backend.HostMemory(); known && bytes > free/2 {
 		k.mu.Unlock()
 		return nil, nil
 	}
@@ -59,13 +58,8 @@ func (k *keptFactor[T]) get(ctx context.Context, dev backend.Device, n int, buil
 	return u, err
 }
 
-// worthKeeping reports whether the factor leaves as much memory as it takes.
-func worthKeeping(n int) bool {
-	free, known := backend.HostMemory()
-	return !known || solvers.UncertaintyBytes(n) <= free/2
-}
-
-func (k *keptFactor[T]) drop() {
+// Drop gives the memory back; the next Get builds anew.
+func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.factor = nil
