@@ -98,7 +98,11 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m = &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
 	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
-	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.center(m, hy, o), Weights: o.Weights, Lambda: l.Lambda}
+	centered := hy
+	if !l.NoIntercept {
+		m.intercept, centered = evidence.Center(hy, o.Weights)
+	}
+	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
 	evaluations := 0
@@ -132,38 +136,6 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
 	return m, nil
-}
-
-// center sets the intercept to the weighted means of y and returns y less them.
-func (l GaussianProcess) center(m *GaussianProcessModel, y backend.Host[float64], o Options) backend.Host[float64] {
-	if l.NoIntercept {
-		return y
-	}
-	total := 0.0
-	for i := range y.Rows {
-		total += weightOf(o, i)
-	}
-	// The second pass takes what the rounding of the first has left.
-	for range 2 {
-		left := make([]float64, y.Cols)
-		for i := range y.Rows {
-			if w := weightOf(o, i); w > 0 {
-				for j, v := range y.Row(i) {
-					left[j] += w / total * (v - m.intercept[j])
-				}
-			}
-		}
-		for j, v := range left {
-			m.intercept[j] += v
-		}
-	}
-	c := backend.NewHost[float64](y.Rows, y.Cols)
-	for i := range y.Rows {
-		for j, v := range y.Row(i) {
-			c.Row(i)[j] = v - m.intercept[j]
-		}
-	}
-	return c
 }
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -65,35 +64,9 @@ func jackknifeRank(level float64, n int) (int, error) {
 	return coverageRank(level, n)
 }
 
-// jackknife sets column j of lower and upper, from row first on, to the intervals of
-// as many points as b has columns: b is what the prediction for each point loses
-// when sample i, of error c_ij, is left out, divided by c_ij.
-func jackknife(threads, rank, j, first int, lower, upper, f *mat.Dense, c, b backend.Host[float64]) {
-	var g sync.WaitGroup
-	n, workers := b.Rows, max(1, min(threads, b.Cols))
-	for w := range workers {
-		g.Go(func() {
-			low, high := make([]float64, n), make([]float64, n)
-			for k := w; k < b.Cols; k += workers {
-				value := f.At(first+k, j)
-				for i := range n {
-					e := c.Data[i*c.Stride+j]
-					left := value - e*b.Data[i*b.Stride+k]
-					low[i], high[i] = left-math.Abs(e), left+math.Abs(e)
-				}
-				slices.Sort(low)
-				slices.Sort(high)
-				lower.Set(first+k, j, low[n-rank])
-				upper.Set(first+k, j, high[rank-1])
-			}
-		})
-	}
-	g.Wait()
-}
-
 // jackknifeOf returns the intervals of a model with predictor p and n samples. without
 // gives, for the outputs of one λ, the errors c and what visits the influences b of the
-// samples on predictions, in blocks of points: see jackknife.
+// samples on predictions, in blocks of points: see solvers.JackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x backend.Host[float64]) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -115,7 +88,7 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 		if err == nil {
 			err = influence(func(first int, b backend.Host[float64]) {
 				for _, j := range byLambda[lambda] {
-					jackknife(dev.Info().Threads, rank, j, first, lower, upper, f, c, b)
+					solvers.JackknifePlus(dev.Info().Threads, rank, j, first, dense(lower), dense(upper), dense(f), c, b)
 				}
 			})
 		}

@@ -103,7 +103,7 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 	if err != nil {
 		return nil, err
 	}
-	return softmax(f), nil
+	return glm.Probabilities(f), nil
 }
 
 // Alpha returns a copy of the dual coefficients, a column for each class or one

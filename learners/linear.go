@@ -49,5 +49,3 @@ func warnings(texts []string) []Fact {
 	}
 	return facts
 }
-
-const epsilon = 0x1p-52

@@ -3,7 +3,6 @@ package learners
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -106,24 +105,7 @@ func (m *RVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	if err != nil {
 		return nil, err
 	}
-	n, cols := f.Dims()
-	out := mat.NewDense(n, m.classes.Len(), nil)
-	for i := range n {
-		row := out.RawRowView(i)
-		if cols == 1 {
-			row[0], row[1] = sparse.Expit(-f.At(i, 0)), sparse.Expit(f.At(i, 0))
-			continue
-		}
-		sum := 0.0
-		for c, v := range f.RawRowView(i) {
-			row[c] = math.Max(sparse.Expit(v), math.SmallestNonzeroFloat64*(1<<52))
-			sum += row[c]
-		}
-		for c := range row {
-			row[c] /= sum
-		}
-	}
-	return out, nil
+	return sparse.Probabilities(f), nil
 }
 
 // State implements Model. Its arrays are "points", m×d, "weights", m×c,

@@ -173,12 +173,12 @@ func (p *laplace) mode() error {
 	for range newtonSteps {
 		gradient := make([]float64, k)
 		for i := range n {
-			y, target := Expit(f[i]), 0.0
+			y, target := expit(f[i]), 0.0
 			if p.positive[i] {
 				target = 1
 			}
 			w := p.phi.weight[i]
-			slope[i], curve[i] = w*(target-y), w*y*Expit(-f[i])
+			slope[i], curve[i] = w*(target-y), w*y*expit(-f[i])
 			root[i] = math.Sqrt(curve[i])
 		}
 		for at, j := range p.active {

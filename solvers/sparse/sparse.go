@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 )
 
 // Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) at the rows x_j of Points. The weights
@@ -240,8 +241,31 @@ func axpy(a float64, x, y []float64) {
 	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
 }
 
-// Expit is 1/(1 + e^−v), to full precision on both sides.
-func Expit(v float64) float64 {
+// Probabilities returns those of the classes: of the log odds f of the second of two, or
+// of each of more against the rest, made to sum to 1.
+func Probabilities(f *mat.Dense) *mat.Dense {
+	n, cols := f.Dims()
+	out := mat.NewDense(n, max(cols, 2), nil)
+	for i := range n {
+		row := out.RawRowView(i)
+		if cols == 1 {
+			row[0], row[1] = expit(-f.At(i, 0)), expit(f.At(i, 0))
+			continue
+		}
+		sum := 0.0
+		for c, v := range f.RawRowView(i) {
+			row[c] = math.Max(expit(v), math.SmallestNonzeroFloat64*(1<<52))
+			sum += row[c]
+		}
+		for c := range row {
+			row[c] /= sum
+		}
+	}
+	return out
+}
+
+// expit is 1/(1 + e^−v), to full precision on both sides.
+func expit(v float64) float64 {
 	if v >= 0 {
 		return 1 / (1 + math.Exp(-v))
 	}

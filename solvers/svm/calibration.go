@@ -75,10 +75,10 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return a, b
 }
 
-// Couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)²
+// couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)²
 // with Σp = 1, r_tu being the probability of t among t and u (Wu, Lin and Weng
 // 2004, algorithm 2).
-func Couple(p []float64, r *mat.Dense) {
+func couple(p []float64, r *mat.Dense) {
 	k := len(p)
 	q := mat.NewDense(k, k, nil)
 	for t := range k {

@@ -44,7 +44,7 @@ func TestCouple(t *testing.T) {
 			}
 		}
 		got := make([]float64, k)
-		Couple(got, r)
+		couple(got, r)
 		for c := range k {
 			// The steps end when the conditions hold to 0.005/k.
 			if math.Abs(got[c]-want[c]) > 0.005 {

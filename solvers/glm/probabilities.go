@@ -1,0 +1,35 @@
+package glm
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Probabilities returns the probabilities of which f are the log odds, n×1 of the
+// second of two classes, or the logarithms but for a number for each row.
+func Probabilities(f *mat.Dense) *mat.Dense {
+	n, cols := f.Dims()
+	p := mat.NewDense(n, max(cols, 2), nil)
+	for i := range n {
+		row, from := p.RawRowView(i), f.RawRowView(i)
+		if cols == 1 {
+			e := math.Exp(-math.Abs(from[0]))
+			row[0], row[1] = e/(1+e), 1/(1+e)
+			if from[0] < 0 {
+				row[0], row[1] = row[1], row[0]
+			}
+			continue
+		}
+		most, sum := slices.Max(from), 0.0
+		for c, v := range from {
+			row[c] = math.Exp(v - most)
+			sum += row[c]
+		}
+		for c := range row {
+			row[c] /= sum
+		}
+	}
+	return p
+}

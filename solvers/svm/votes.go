@@ -1,0 +1,53 @@
+package svm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Votes sets votes to the numbers of pairs that each of K > 2 classes wins, by the values
+// of their machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's
+// values over its pairs, so that it decides between equal numbers only (as scikit-learn
+// has it).
+func Votes(votes, pairs []float64) {
+	k := len(votes)
+	sums := make([]float64, k)
+	clear(votes)
+	for a := range k {
+		for c := a + 1; c < k; c++ {
+			v := pairs[At(a, c, k)]
+			sums[a] -= v
+			sums[c] += v
+			if v > 0 {
+				votes[c]++
+			} else {
+				votes[a]++
+			}
+		}
+	}
+	for c, s := range sums {
+		votes[c] += s / (3 * (math.Abs(s) + 1))
+	}
+}
+
+// Probabilities sets p to those of K classes, by the values of their machines and the A
+// and B of Sigmoids.
+func Probabilities(p, pairs, a, b []float64) {
+	k := len(p)
+	r := mat.NewDense(k, k, nil)
+	for i := range k {
+		for j := i + 1; j < k; j++ {
+			at := At(i, j, k)
+			// Never 0 or 1: one pair does not decide alone.
+			second := min(max(1/(1+math.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
+			r.Set(j, i, second)
+			r.Set(i, j, 1-second)
+		}
+	}
+	if k == 2 {
+		p[0], p[1] = r.At(0, 1), r.At(1, 0)
+		return
+	}
+	couple(p, r)
+}
