@@ -2,7 +2,6 @@ package mercer_test
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -108,14 +107,7 @@ func TestTableOfKernelValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(t.TempDir(), "m.st")
-			if err := fitted.Save(path); err != nil {
-				t.Fatal(err)
-			}
-			m, err := mercer.Load(path, mercer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := reloaded(t, fitted)
 			got, err := m.PredictRows(t.Context(), readTable(t, c.row))
 			// Both solutions have a relative residual of 1e-8, and |α| and k are below 8.
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {

@@ -48,6 +48,20 @@ func readTable(t testing.TB, text string) *dataset.Table {
 	return table
 }
 
+// reloaded returns a model that was saved and loaded.
+func reloaded[M learners.Model](t *testing.T, fitted *mercer.Model[M]) *mercer.Model[learners.Model] {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.st")
+	if err := fitted.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	m, err := mercer.Load(path, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestRowsOfATable: maps, structs, JSON and a table of the same rows have the predictions
 // of their features, also after the model was saved and loaded.
 func TestRowsOfATable(t *testing.T) {
@@ -57,14 +71,7 @@ func TestRowsOfATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "m.st")
-	if err := fitted.Save(path); err != nil {
-		t.Fatal(err)
-	}
-	m, err := mercer.Load(path, mercer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := reloaded(t, fitted)
 	york := "york"
 	cells := "area,town,kind\n75,york,flat\n85,,house\n"
 	forms := map[string]any{
@@ -140,14 +147,7 @@ func TestClassesOfATable(t *testing.T) {
 	if err := m.Calibrate(t.Context(), x, labels); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "m.st")
-	if err := m.Save(path); err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := mercer.Load(path, mercer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := reloaded(t, m)
 	sets, err := loaded.Sets(t.Context(), x, 0.8)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -21,11 +22,7 @@ func BenchmarkGram(b *testing.B) {
 			prefix := fmt.Sprintf("n=%d/d=%d/precision=%s/kernel=", n, d, precision)
 			run := func(name string, columns int, k kernels.Kernel) {
 				b.Run(prefix+name, func(b *testing.B) {
-					dev, err := backend.Open("", backend.Config{})
-					if err != nil {
-						b.Fatal(err)
-					}
-					defer dev.Close()
+					dev := backendtest.Device(b, "", backend.Config{})
 					if precision == "float32" {
 						benchmarkGram(b, dev.F32(), n, d, columns, k)
 					} else {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -33,11 +34,7 @@ func TestGramBlocks(t *testing.T) {
 	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
 	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // values about 1/e
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
-		dev, err := backend.Open("cpu/"+tier.Name, backend.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := backendtest.Device(t, "cpu/"+tier.Name, backend.Config{})
 		b := dev.F64()
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)

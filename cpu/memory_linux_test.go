@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/process"
 )
 
@@ -13,11 +14,7 @@ import (
 // the collector has not run.
 func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	resident := func() float64 {
 		v, ok := process.Status("VmRSS:")
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -55,11 +56,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 		}
 	}
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		dev, err := backend.Open("cpu/"+tier.Name, backend.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := backendtest.Device(t, "cpu/"+tier.Name, backend.Config{})
 		q := dev.F64().(*queue[float64])
 		g := q.newGram(list[0], q.Wrap(x).(*matrix[float64]), q.Wrap(x).(*matrix[float64]))
 		if !g.packs[0].sparse || g.packs[0].center[0] == 0 || g.packs[0].center[1] != 0 {

@@ -12,7 +12,7 @@ import (
 // TestSmallBuffers: what goes through page-locked buffers when they are so small that
 // each serves again and again: none may be filled anew before it has been read.
 func TestSmallBuffers(t *testing.T) {
-	need(t)
+	Need(t)
 	stage, bytes, most := stageBytes, ringBytes, ringMost
 	stageBytes, ringBytes, ringMost = 160, 512, 256
 	defer func() { stageBytes, ringBytes, ringMost = stage, bytes, most }()
@@ -24,15 +24,7 @@ func TestSmallBuffers(t *testing.T) {
 		LargeN: 200, RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
 		Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := openAt(cudatest.DriverOnly, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := dev.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			return dev
+			return backendtest.Closed(t, dev, err)
 		},
 	}.Run(t)
 }
@@ -40,7 +32,7 @@ func TestSmallBuffers(t *testing.T) {
 // TestSmallUploadsBeyondTheRing queues more small vectors than the ring has room for:
 // y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
-	need(t)
+	Need(t)
 	bytes, most := ringBytes, ringMost
 	ringBytes, ringMost = 512, 256
 	defer func() { ringBytes, ringMost = bytes, most }()

@@ -47,8 +47,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// need skips where there are no simulated libraries.
-func need(t testing.TB) {
+// Need skips where there are no simulated libraries.
+func Need(t testing.TB) {
 	t.Helper()
 	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return
@@ -95,7 +95,7 @@ var concerned = map[cudatest.Level]*regexp.Regexp{
 }
 
 func TestConformance(t *testing.T) {
-	need(t)
+	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		if testing.Short() && level == int(cudatest.WithBlas) {
 			continue // the levels below and above have all that this one has
@@ -113,15 +113,7 @@ func TestConformance(t *testing.T) {
 			}
 			backendtest.Suite{LargeN: 200, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					if err := dev.Close(); err != nil {
-						t.Error(err)
-					}
-				})
-				return dev
+				return backendtest.Closed(t, dev, err)
 			}}.Run(t)
 		})
 	}

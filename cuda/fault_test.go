@@ -123,7 +123,7 @@ func zeros(n int) []float64 { return make([]float64, n) }
 // error that names the call, and what was allocated is given back. Out of memory
 // are only calls that allocate; lost is a device when it works.
 func TestFaults(t *testing.T) {
-	need(t)
+	Need(t)
 	SmallCuts(t)
 	before := poolMost
 	poolMost.all = 0 // what is kept would take the place of memory that is refused
@@ -223,7 +223,7 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 // TestFallback: a device that cannot allocate, or that computes wrongly, is not
 // opened; the automatic choice says so and takes the next best one.
 func TestFallback(t *testing.T) {
-	need(t)
+	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestFallback(t *testing.T) {
 // TestNoCode: a driver that does not take the code of the GPU is given PTX, whatever it
 // says; where memory or the context is lacking, that is the error.
 func TestNoCode(t *testing.T) {
-	need(t)
+	Need(t)
 	if required.Names("cuda") {
 		t.Skip("the GPU at hand may be one that there is only PTX for")
 	}
@@ -302,7 +302,7 @@ func TestNoCode(t *testing.T) {
 // TestCodeOfDevelopers: device functions come from the file that MERCER_CUDA_CODE names,
 // or the error names the file.
 func TestCodeOfDevelopers(t *testing.T) {
-	need(t)
+	Need(t)
 	folder := t.TempDir()
 	text, err := ptx.For(9, 0)
 	if err != nil {
@@ -340,7 +340,7 @@ func TestCodeOfDevelopers(t *testing.T) {
 // permitted (800) or one during a stream capture (900), the device works on; after an
 // illegal address (700) it does not, and the error says what to do.
 func TestFaultOfOneCall(t *testing.T) {
-	need(t)
+	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)

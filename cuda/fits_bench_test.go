@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -17,14 +17,8 @@ import (
 // BenchmarkFits times fits by each method that the planner weighs, from arrays to α, with
 // its estimates in the log: the one that it takes should be the fastest.
 func BenchmarkFits(b *testing.B) {
-	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
-		required.Lacking(b, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
-	}
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	cuda.Need(b)
+	dev := backendtest.Device(b, "cuda/0", backend.Config{})
 	sizes, d := []int{2048, 8192, 32768, 50000}, 50
 	if dev.Info().Processor == "Simulated GPU" {
 		sizes, d = []int{64}, 5

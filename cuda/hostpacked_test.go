@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // TestHostPacked: packed matrices in the memory of the host do as packed matrices on the device.
 func TestHostPacked(t *testing.T) {
-	need(t)
+	Need(t)
 	SmallCuts(t)
 	for _, level := range []cudatest.Level{cudatest.DriverOnly, cudatest.WithBlas, cudatest.WithSolver} {
 		dev, err := openAt(level, backend.Config{})
@@ -168,12 +169,8 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 
 // TestNewHostPackedStops: what is done no more when the context is, and leaves nothing.
 func TestNewHostPackedStops(t *testing.T) {
-	need(t)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the reason")
 	cancel(cause)

@@ -2,11 +2,11 @@ package cuda_test
 
 import (
 	"math"
-	"os"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -14,14 +14,8 @@ import (
 // TestLargeOddFit: a fit whose K has more than 2³¹ elements and an odd order, so that no
 // row but the first begins at a multiple of 16 bytes. Of the simulated GPU it is small.
 func TestLargeOddFit(t *testing.T) {
-	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
-		required.Lacking(t, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
-	}
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	cuda.Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	n, d := 50_001, 10
 	if dev.Info().Processor == "Simulated GPU" {
 		n = 101

@@ -3,11 +3,11 @@ package cuda_test
 import (
 	"flag"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -17,14 +17,8 @@ var fits = flag.Int("fits", 20, "fits of TestManyFitsLeaveNothing")
 // TestManyFitsLeaveNothing: repeated fits by several methods on one device leave no
 // device memory in use.
 func TestManyFitsLeaveNothing(t *testing.T) {
-	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
-		required.Lacking(t, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
-	}
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	cuda.Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	const n, d = 64, 3
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
 	for i := range p.X.Data {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -16,12 +17,8 @@ import (
 // features, over several tiles of points and with coordinates so large that their
 // squares are infinite; and that it is this function.
 func TestFewFeatures(t *testing.T) {
-	need(t)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	testFewFeatures(t, dev.F64().(*queue[float64]), 0x1p-53)
 	testFewFeatures(t, dev.F32().(*queue[float32]), 0x1p-24)
 }
@@ -95,13 +92,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 // places, is that of package kernels, in one step and in several, whose work adds up; rows
 // with NaN and ∞ are NaN where they have to be, and do not reach others.
 func TestSymmetricKernelProduct(t *testing.T) {
-	need(t)
+	Need(t)
 	SmallCuts(t)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	d := dev.(*device)
 	clock := d.props.clock
 	defer func() { d.props.clock = clock }()

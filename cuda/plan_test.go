@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -19,12 +20,8 @@ import (
 // TestPlanOfLargeCard: what fits an H200 by the plans' arithmetic. It has 143771
 // MiB; 2 GiB are what the context and the libraries may take of it.
 func TestPlanOfLargeCard(t *testing.T) {
-	need(t)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	d := dev.(*device)
 	small := d.memory.limit
 	d.memory.limit = 143771<<20 - 2<<30 - leftFree
@@ -75,15 +72,11 @@ func TestPlanOfLargeCard(t *testing.T) {
 // TestPlanOutOfCore: what is too large for the host too is refused with the bytes
 // and what would fit.
 func TestPlanOutOfCore(t *testing.T) {
-	need(t)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	Need(t)
+	dev := backendtest.Device(t, "cuda/0", backend.Config{})
 	const n = 2_000_000
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1), Lambda: 1}
-	_, err = solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore, Precision: solvers.PrecisionSingle})
+	_, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore, Precision: solvers.PrecisionSingle})
 	var e *solvers.BudgetError
 	if !errors.As(err, &e) {
 		t.Fatalf("%d rows: %v", n, err)
@@ -141,7 +134,7 @@ func TestRatesOfCards(t *testing.T) {
 // 1/3.3 of dual's time in TF32 and 1/6.4 in FP16, which leaves 1/1.4 and 1/3.1. On an L4, which is 64 times as fast in
 // float32, a factor in that precision is the fastest from the first thousands on.
 func TestChoiceOnCards(t *testing.T) {
-	need(t)
+	Need(t)
 	const features = 50
 	for _, c := range []struct {
 		card  properties
@@ -161,11 +154,7 @@ func TestChoiceOnCards(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %d", c.card.name, c.n), func(t *testing.T) {
-			dev, err := backend.Open("cuda/0", backend.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
+			dev := backendtest.Device(t, "cuda/0", backend.Config{})
 			card(t, dev, c.card, c.gib)
 			const seed = 1
 			rng := rand.New(rand.NewPCG(seed, 0))

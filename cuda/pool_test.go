@@ -11,7 +11,7 @@ import (
 // is given back when the driver has no more, so that a matrix that fits the budget gets
 // its memory, and when the device is closed.
 func TestPool(t *testing.T) {
-	need(t)
+	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // bit, in one leaf of cuSOLVER, whose algorithm changes with the order, and in several.
 // Of a GPU the orders are those of production, of the simulated one they are small.
 func TestPotrfPreservesTriangle(t *testing.T) {
-	need(t)
+	Need(t)
 	const seed = 3
 	t.Logf("seed %d", seed)
 	dev, err := openAt(cudatest.WithSolver, backend.Config{})
@@ -67,7 +67,7 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 // TestWorkOfSolver: where what cuSOLVER works in finds no room, it is given smaller
 // triangles, and the factor is the same but for rounding.
 func TestWorkOfSolver(t *testing.T) {
-	need(t)
+	Need(t)
 	SmallCuts(t)
 	cuts.lower, cuts.copied = 300, 300
 	const n, largest = 400, 150

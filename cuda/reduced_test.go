@@ -26,7 +26,7 @@ func SmallCuts(t testing.TB) {
 // block does not. The products are in FP16 at any scale of A, and in TF32 where rows
 // differ by more than FP16's range.
 func TestReducedPrecisionFactor(t *testing.T) {
-	need(t)
+	Need(t)
 	SmallCuts(t)
 	for _, c := range []struct {
 		name       string

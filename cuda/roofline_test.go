@@ -28,7 +28,7 @@ type meter struct {
 
 func newMeter(b *testing.B) *meter {
 	b.Helper()
-	need(b)
+	Need(b)
 	dev, err := backend.Open("cuda/0", backend.Config{})
 	if err != nil {
 		b.Fatal(err)

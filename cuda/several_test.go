@@ -14,7 +14,7 @@ import (
 // TestSeveralDevices works on two devices at once: each has a memory, a context
 // and a thread of its own.
 func TestSeveralDevices(t *testing.T) {
-	need(t)
+	Need(t)
 	var devices []backend.Device
 	for _, name := range []string{"cuda/0", "cuda/1"} {
 		dev, err := backend.Open(name, backend.Config{})
@@ -67,7 +67,7 @@ func TestSeveralDevices(t *testing.T) {
 // TestContextStays: the context that the libraries work in outlives the devices, so that
 // the next one finds it; each device gives back what it retained itself.
 func TestContextStays(t *testing.T) {
-	need(t)
+	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)

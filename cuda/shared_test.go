@@ -43,7 +43,7 @@ func inContext(t *testing.T, f func(api *driver.API)) {
 
 // TestOpenCurrent works in a context, and on memory, that it did not make.
 func TestOpenCurrent(t *testing.T) {
-	need(t)
+	Need(t)
 	inContext(t, func(api *driver.API) {
 		dev, err := OpenCurrent(0, nil, backend.Config{})
 		if err != nil {
@@ -105,7 +105,7 @@ func TestOpenCurrent(t *testing.T) {
 // TestOpenCurrentKeepsOwner: the owner of the context outlives whatever works in
 // it.
 func TestOpenCurrentKeepsOwner(t *testing.T) {
-	need(t)
+	Need(t)
 	inContext(t, func(*driver.API) {
 		var gone atomic.Bool
 		open := func() backend.Device {
@@ -142,7 +142,7 @@ func TestOpenCurrentKeepsOwner(t *testing.T) {
 }
 
 func TestSharedErrors(t *testing.T) {
-	need(t)
+	Need(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if _, err := OpenCurrent(0, nil, backend.Config{}); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "no context is current on this thread") {
@@ -182,7 +182,7 @@ func TestSharedErrors(t *testing.T) {
 // TestFreeBesideOthers: memory of the host is given back while others have work in
 // the same context, and not while a copy needs it.
 func TestFreeBesideOthers(t *testing.T) {
-	need(t)
+	Need(t)
 	inContext(t, func(api *driver.API) {
 		const bytes = 1 << 12
 		p, err := api.MemAlloc(bytes)

@@ -1,12 +1,10 @@
 package cuda_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/cuda"
-	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -14,9 +12,7 @@ import (
 
 // TestSolvers runs solvers on the device as on any other.
 func TestSolvers(t *testing.T) {
-	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
-		required.Lacking(t, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
-	}
+	cuda.Need(t)
 	// The tolerance makes an iterative solution as good as the suite wants one
 	// that only rounds.
 	const fine = 4e-14

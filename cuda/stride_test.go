@@ -22,7 +22,7 @@ import (
 // bit; NVIDIA's libraries may take other functions for other strides, which add in
 // another order.
 func TestBeyond32Bits(t *testing.T) {
-	need(t)
+	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		t.Run(name, func(t *testing.T) {
 			before := cuts.read

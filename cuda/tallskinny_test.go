@@ -14,7 +14,7 @@ import (
 // the results are exact: shapes around those of a block of threads and of a share,
 // and symmetric matrices whose other triangle is NaN.
 func TestThin(t *testing.T) {
-	need(t)
+	Need(t)
 	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
 	if err != nil {
 		t.Fatal(err)

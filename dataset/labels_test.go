@@ -50,17 +50,7 @@ func TestClasses(t *testing.T) {
 		if got := indices(t, e, table); !slices.Equal(got, c.indices) {
 			t.Errorf("%s: indices are %v, want %v", c.cells, got, c.indices)
 		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back dataset.Encoder
-		if err := json.Unmarshal(data, &back); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(e, &back); diff != "" || back.Check() != nil {
-			t.Errorf("changed by JSON: %v\n%s", back.Check(), diff)
-		}
+		throughJSON(t, e)
 	}
 }
 

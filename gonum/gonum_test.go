@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat/distmv"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/gonum"
@@ -109,36 +110,6 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// far is a device whose memory is not Go memory.
-type far struct{ backend.Device }
-
-type farQueue struct{ backend.Backend[float64] }
-
-func (d far) F64() backend.Backend[float64] { return farQueue{d.Device.F64()} }
-func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
-	return farQueue{q.Backend.With(ctx, done)}
-}
-
-func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	for _, name := range []string{"ref", "cpu", "far"} {
-		t.Run(name, func(t *testing.T) {
-			dev, err := backend.Open(strings.Replace(name, "far", "cpu", 1), backend.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
-			if name == "far" {
-				f(t, far{dev})
-			} else {
-				f(t, dev)
-			}
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes have not been given back", now)
-			}
-		})
-	}
-}
-
 // positive is a random positive definite matrix of condition below 10³, in a part
 // of a larger one.
 func positive(r *rand.Rand, n int) *mat.SymDense {
@@ -167,7 +138,7 @@ func random(r *rand.Rand, rows, cols int) *mat.Dense {
 
 // TestCholesky compares every method with that of mat.Cholesky.
 func TestCholesky(t *testing.T) {
-	devices(t, func(t *testing.T, dev backend.Device) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{1, 2, 7, 40, 131} {
 			t.Run(fmt.Sprint(n), func(t *testing.T) { checkCholesky(t, dev, n) })
 		}
@@ -323,11 +294,7 @@ func TestMethods(t *testing.T) {
 
 // Misuse panics with what mat.Cholesky panics with.
 func TestMisuse(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	panics := func(f func()) (v any) {
 		defer func() { v = recover() }()
 		f()
@@ -376,7 +343,7 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 
 // A matrix that is close to singular gives its solution with a mat.Condition.
 func TestCondition(t *testing.T) {
-	devices(t, func(t *testing.T, dev backend.Device) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})
 		c := gonum.Cholesky{Device: dev}
 		if !c.Factorize(a) {
@@ -396,11 +363,7 @@ func TestCondition(t *testing.T) {
 
 // Its embedded factor is what other packages of gonum take.
 func TestInsideGonum(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 2))
 	a := positive(r, 6)
 	c := refactored(dev, a)

@@ -14,6 +14,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/gorgonia"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -151,7 +152,7 @@ func TestTensorOf(t *testing.T) {
 
 // What cannot be done is told when the graph is made.
 func TestBuildErrors(t *testing.T) {
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	g := G.NewGraph()
 	matrix := func(name string, rows, cols int) *G.Node {
 		return G.NewMatrix(g, G.Float64, G.WithShape(rows, cols), G.WithName(name))
@@ -204,7 +205,7 @@ func TestBuildErrors(t *testing.T) {
 
 // What goes wrong in a run is an error of the run.
 func TestRunErrors(t *testing.T) {
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	stopped, stop := context.WithCancelCause(context.Background())
 	stop(errors.New("the user left"))
 	for _, c := range []struct {

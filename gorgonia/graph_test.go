@@ -13,6 +13,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	_ "github.com/mercer-go/mercer/cuda"
@@ -22,16 +23,6 @@ import (
 )
 
 const seed = 11 // of all random numbers; logged with each failure
-
-func open(t testing.TB, name string) backend.Device {
-	t.Helper()
-	dev, err := backend.Open(name, backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
-}
 
 func parse(t *testing.T, text string) kernels.Kernel {
 	t.Helper()
@@ -151,8 +142,8 @@ func numbers(t *testing.T, data any) []float64 {
 	return nil
 }
 
-// value is the loss alone.
-func (m model) value(t *testing.T, w *tensor.Dense) float64 {
+// graph builds the model in a graph of its own.
+func (m model) graph(t *testing.T) (*G.ExprGraph, *G.Node) {
 	t.Helper()
 	g := G.NewGraph()
 	in := map[string]*G.Node{}
@@ -163,6 +154,13 @@ func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g, f
+}
+
+// value is the loss alone.
+func (m model) value(t *testing.T, w *tensor.Dense) float64 {
+	t.Helper()
+	g, f := m.graph(t)
 	vm := G.NewTapeMachine(g)
 	defer vm.Close()
 	if err := vm.RunAll(); err != nil {
@@ -271,15 +269,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 // weights are those of a loss of a model's node.
 func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	t.Helper()
-	g := G.NewGraph()
-	in := map[string]*G.Node{}
-	for name, v := range m.inputs {
-		in[name] = input(g, name, v, G.Float64)
-	}
-	f, err := m.build(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, f := m.graph(t)
 	return random(r, f.Shape()...)
 }
 
@@ -317,7 +307,7 @@ func TestGradients(t *testing.T) {
 				t.Fatal(simulated)
 			}
 		}
-		dev := open(t, name)
+		dev := backendtest.Device(t, name, backend.Config{})
 		r := rand.New(rand.NewPCG(seed, 1))
 		for _, m := range models(t, dev, r) {
 			for _, lisp := range []bool{false, true} {
@@ -366,7 +356,7 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 
 // TestFloat32: nodes of Float32 have the results of Float64, rounded.
 func TestFloat32(t *testing.T) {
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, m := range models(t, dev, r) {
 		t.Run(m.name, func(t *testing.T) {
@@ -403,7 +393,7 @@ func TestFloat32(t *testing.T) {
 // TestTraining: a machine runs again and again while its inputs change in place,
 // and the gradients are those of a new graph.
 func TestTraining(t *testing.T) {
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))
 	x, z := random(r, 12, 2), random(r, 12, 2)
 	y := random(r, 12)

@@ -39,11 +39,11 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 			for i := range h.Data {
 				h.Data[i] = T(rng.NormFloat64())
 			}
-			return upload(b, q, h)
+			return Upload(b, q, h)
 		}
 		const d, t = 32, 8
 		a, e, c, rhs, spd := random(n, n), random(n, n), random(n, n), random(n, n), random(n, n)
-		spdHost, unitHost := fetch(b, q, spd), fetch(b, q, a)
+		spdHost, unitHost := Download(b, q, spd), Download(b, q, a)
 		for i := range n {
 			spdHost.Row(i)[i] = T(4 * n)
 			// Nearly the identity: solutions stay what they are however often
@@ -53,7 +53,7 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 			}
 			unitHost.Row(i)[i] = 1
 		}
-		unit := upload(b, q, unitHost)
+		unit := Upload(b, q, unitHost)
 		x, z, v, out := random(n, d), random(n, d), random(n, t), random(n, t)
 		gaussian, matern := kernels.Gaussian{Sigma: 4}, kernels.Matern{Nu: 2.5, Sigma: 4}
 		const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower

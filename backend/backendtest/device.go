@@ -32,8 +32,8 @@ func testDevice(t *testing.T, s Suite) {
 	t.Run("NarrowPacked", func(t *testing.T) { testNarrowPacked(t, s) })
 	t.Run("ConvertMisuse", func(t *testing.T) {
 		dev, other := s.Open(t, backend.Config{}), s.Open(t, backend.Config{})
-		wide, thin := upload(t, dev.F64(), backend.NewHost[float64](2, 3)), upload(t, dev.F32(), backend.NewHost[float32](2, 3))
-		foreignWide, foreignThin := upload(t, other.F64(), backend.NewHost[float64](2, 3)), upload(t, other.F32(), backend.NewHost[float32](2, 3))
+		wide, thin := Upload(t, dev.F64(), backend.NewHost[float64](2, 3)), Upload(t, dev.F32(), backend.NewHost[float32](2, 3))
+		foreignWide, foreignThin := Upload(t, other.F64(), backend.NewHost[float64](2, 3)), Upload(t, other.F32(), backend.NewHost[float32](2, 3))
 		requirePanic(t, "Narrow: ", func() { dev.Narrow(thin.View(0, 0, 2, 2), wide) })
 		requirePanic(t, "Widen: ", func() { dev.Widen(wide, thin.View(0, 0, 1, 3)) })
 		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(foreignThin, wide) })
@@ -70,7 +70,7 @@ func testConvert(t *testing.T, s Suite) {
 		for i := range thin.Data {
 			thin.Data[i] = float32(sentinel)
 		}
-		m64, m32 := upload(t, dev.F64(), wide), upload(t, dev.F32(), thin)
+		m64, m32 := Upload(t, dev.F64(), wide), Upload(t, dev.F32(), thin)
 		dev.Narrow(m32.View(1, 4, rows, cols), m64.View(2, 1, rows, cols))
 		part := wide.View(2, 1, rows, cols)
 		for i := range rows {
@@ -78,7 +78,7 @@ func testConvert(t *testing.T, s Suite) {
 				thin.Row(i + 1)[4+j] = float32(v)
 			}
 		}
-		requireBits(t, "Narrow "+what, fetch(t, dev.F32(), m32), thin)
+		requireBits(t, "Narrow "+what, Download(t, dev.F32(), m32), thin)
 
 		dev.Widen(m64.View(1, 2, rows, cols), m32.View(1, 4, rows, cols))
 		for i := range rows {
@@ -86,7 +86,7 @@ func testConvert(t *testing.T, s Suite) {
 				wide.Row(i + 1)[2+j] = float64(v)
 			}
 		}
-		requireBits(t, "Widen "+what, fetch(t, dev.F64(), m64), wide)
+		requireBits(t, "Widen "+what, Download(t, dev.F64(), m64), wide)
 		m64.Free()
 		m32.Free()
 	}
@@ -139,29 +139,6 @@ func testNarrowPacked(t *testing.T, s Suite) {
 		from.Free()
 		to.Free()
 	}
-}
-
-// upload returns a new matrix with the elements of h.
-func upload[T backend.Float](t testing.TB, b backend.Backend[T], h backend.Host[T]) backend.Matrix[T] {
-	t.Helper()
-	m, err := b.New(h.Rows, h.Cols)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Upload(m, h); err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// fetch returns the elements of m.
-func fetch[T backend.Float](t testing.TB, b backend.Backend[T], m backend.Matrix[T]) backend.Host[T] {
-	t.Helper()
-	h := backend.NewHost[T](m.Dims())
-	if err := b.Download(h, m); err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 // requireBits requires equal bits, but for the bits of a NaN that was

@@ -1,7 +1,9 @@
 package backendtest
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -32,4 +34,80 @@ func Devices(t testing.TB) []string {
 		}
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
+}
+
+// Device opens a device for a test, at whose end it is closed.
+func Device(t testing.TB, name string, c backend.Config) backend.Device {
+	t.Helper()
+	dev, err := backend.Open(name, c)
+	return Closed(t, dev, err)
+}
+
+// Closed closes a device that has been opened at the end of a test, which an error of
+// either fails.
+func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+// Far is a device whose memory is not Go memory: what may wrap the memory of another is
+// hidden.
+type Far struct{ backend.Device }
+
+type farQueue struct{ backend.Backend[float64] }
+
+// F64 returns the queue without what else it can do.
+func (d Far) F64() backend.Backend[float64] { return farQueue{d.Device.F64()} }
+
+func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
+	return farQueue{q.Backend.With(ctx, done)}
+}
+
+// OnDevices runs a test on the reference, on the processor, and on the processor as if
+// its memory were elsewhere; all memory must have been given back.
+func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	for _, name := range []string{"ref", "cpu", "far"} {
+		t.Run(name, func(t *testing.T) {
+			dev := Device(t, strings.Replace(name, "far", "cpu", 1), backend.Config{})
+			if name == "far" {
+				f(t, Far{dev})
+			} else {
+				f(t, dev)
+			}
+			if now, _ := dev.InUse(); now != 0 {
+				t.Errorf("%d bytes have not been given back", now)
+			}
+		})
+	}
+}
+
+// Upload returns a new matrix with the elements of h.
+func Upload[T backend.Float](t testing.TB, b backend.Backend[T], h backend.Host[T]) backend.Matrix[T] {
+	t.Helper()
+	m, err := b.New(h.Rows, h.Cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Upload(m, h); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Download returns the elements of m.
+func Download[T backend.Float](t testing.TB, b backend.Backend[T], m backend.Matrix[T]) backend.Host[T] {
+	t.Helper()
+	h := backend.NewHost[T](m.Dims())
+	if err := b.Download(h, m); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

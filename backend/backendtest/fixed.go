@@ -57,7 +57,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 		b, a := r.fixed(r.b, n)
 		defer a.Free()
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // over what was there
-			m := upload(r, b, round[T](x))
+			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
 				r.Fatalf("%s: %v", what, err)
@@ -115,7 +115,7 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		d := 1 + r.rng.IntN(6)
 		k := pick(r, []kernels.Kernel{kernels.Gaussian{Sigma: 1.5}, kernels.Laplacian{Sigma: 3}, kernels.Matern{Nu: 1.5, Sigma: 2}, kernels.Cosine{Theta: 2}})
 		b, a := r.fixed(r.b, n)
-		x := upload(r, b, round[T](r.normals(n, d)))
+		x := Upload(r, b, round[T](r.normals(n, d)))
 		b.GramPacked(a, k, x)
 		b.AddDiagPacked([]T{T(r.rng.NormFloat64())}, a)
 		low, _, _ := kernels.Bounds(k, d)
@@ -157,7 +157,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			x := r.normals(40, 3)
 			x.Row(at)[1] = v
-			m := upload(r, b, round[T](x))
+			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, kernels.Gaussian{Sigma: 1}, m)
 			var e *backend.RangeError
 			if err := b.Sync(); !errors.As(err, &e) || e.I != at && e.J != at || !math.IsNaN(e.Value) {
@@ -166,7 +166,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 			m.Free()
 		}
 	}
-	good := upload(r, b, round[T](r.normals(40, 3)))
+	good := Upload(r, b, round[T](r.normals(40, 3)))
 	b.GramPacked(a, kernels.Gaussian{Sigma: 1}, good)
 	if err := b.Sync(); err != nil {
 		r.Fatalf("after a fault: %v", err)
@@ -175,9 +175,9 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		in := r.normals(40, 3)
 		in.Row(23)[1] = v
-		m, out := upload(r, b, round[T](in)), r.alloc(b, 40, 3)
+		m, out := Upload(r, b, round[T](in)), r.alloc(b, 40, 3)
 		b.SymmPacked(1, a, m, 0, out)
-		got := fetch(r, b, out)
+		got := Download(r, b, out)
 		for i := range got.Rows {
 			for j, w := range got.Row(i) {
 				if finite := float64(w)-float64(w) == 0; finite != (j != 1) {

@@ -40,7 +40,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 			if gr, gc := m.Dims(); gr != rows || gc != cols {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
 			}
-			requireBits(r, fmt.Sprintf("New %d×%d", rows, cols), fetch(r, r.b, m), backend.NewHost[T](rows, cols))
+			requireBits(r, fmt.Sprintf("New %d×%d", rows, cols), Download(r, r.b, m), backend.NewHost[T](rows, cols))
 			now, peak := r.dev.InUse()
 			if now < bytesOf[T](rows, cols) {
 				r.Fatalf("InUse: %d bytes with a %d×%d matrix alive", now, rows, cols)
@@ -58,7 +58,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 				r.Fatal(err)
 			}
 			view.Free()
-			requireBits(r, "matrix whose view was freed", fetch(r, r.b, m), round[T](filled(rows, cols, sentinel)))
+			requireBits(r, "matrix whose view was freed", Download(r, r.b, m), round[T](filled(rows, cols, sentinel)))
 			m.Free()
 			m.Free() // does nothing
 			if now, peak := r.dev.InUse(); now != 0 || peak != top {
@@ -85,7 +85,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		what := fmt.Sprintf("transfer %d×%d", rows, cols)
 		source := round[T](r.normals(rows+2, cols+3))
 		part := source.View(1, 2, rows, cols)
-		m := upload(r, r.b, round[T](filled(rows+3, cols+5, sentinel)))
+		m := Upload(r, r.b, round[T](filled(rows+3, cols+5, sentinel)))
 		if err := r.b.Upload(m.View(2, 1, rows, cols), part); err != nil {
 			r.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		for i := range rows {
 			copy(want.Row(i + 2)[1:], part.Row(i))
 		}
-		requireBits(r, what+" up", fetch(r, r.b, m), want)
+		requireBits(r, what+" up", Download(r, r.b, m), want)
 
 		target := round[T](filled(rows+4, cols+1, sentinel))
 		if err := r.b.Download(target.View(3, 0, rows, cols), m.View(2, 1, rows, cols)); err != nil {
@@ -118,7 +118,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		r.Fatal(err)
 	}
 	spoil(h.Data)
-	requireBits(r, "upload of memory that is changed afterwards", fetch(r, r.b, m), round[T](held))
+	requireBits(r, "upload of memory that is changed afterwards", Download(r, r.b, m), round[T](held))
 	m.Free()
 }
 
@@ -182,7 +182,7 @@ func testWrap[T backend.Float](r *rig[T]) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	requireBits(r, "Place", fetch(r, r.b, m), h)
+	requireBits(r, "Place", Download(r, r.b, m), h)
 	m.Free()
 	if now, _ := r.dev.InUse(); now != 0 {
 		r.Fatalf("InUse after Free of what Place made: %d bytes", now)

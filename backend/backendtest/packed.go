@@ -87,7 +87,7 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
-		before := fetch(r, q, m[at])
+		before := Download(r, q, m[at])
 		a, err := r.load(b, before)
 		if err != nil {
 			return err

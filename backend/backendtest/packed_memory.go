@@ -104,11 +104,11 @@ func testPackedLeading[T backend.Float](r *rig[T]) {
 			diagonal := make([]T, k)
 			got := r.do(what, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
 				part := a.Leading(k)
-				m := upload(r, b, round[T](mul(low.View(0, 0, k, k), x)))
+				m := Upload(r, b, round[T](mul(low.View(0, 0, k, k), x)))
 				defer m.Free()
 				err := b.PotrfPacked(part)
 				b.TrsmPacked(backend.NoTrans, part, m)
-				requireBits(r, what+": solution", fetch(r, b, m), round[T](x))
+				requireBits(r, what+": solution", Download(r, b, m), round[T](x))
 				return errors.Join(err, b.DiagPacked(diagonal, part))
 			}), as(backend.Lower, a))
 			want := as(backend.Lower, a)

@@ -23,7 +23,7 @@ type job[T backend.Float] struct {
 // numbers that no operation spoils; release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
-	place := func(h host) backend.Matrix[T] { return upload(r, r.b, round[T](h)) }
+	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
 	const d, t = 7, 3
 	identity := each(n, n, func(i, j int) float64 {
 		if i == j {
@@ -104,7 +104,7 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 	if !ok {
 		return nil, func() {}
 	}
-	identity, err := r.load(b, fetch(r, r.b, eye))
+	identity, err := r.load(b, Download(r, r.b, eye))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -35,9 +35,9 @@ func testThreads[T backend.Float](r *rig[T]) {
 			dev := r.Open(r, backend.Config{Threads: threads})
 			b := r.queue(dev)
 			results := map[string]backend.Host[T]{}
-			keep := func(name string, m backend.Matrix[T]) { results[name] = fetch(r, b, m) }
-			A, C, thin, wide := upload(r, b, a), upload(r, b, c), upload(r, b, thin), upload(r, b, wide)
-			X, Z, V, S := upload(r, b, x), upload(r, b, z), upload(r, b, v), upload(r, b, spd)
+			keep := func(name string, m backend.Matrix[T]) { results[name] = Download(r, b, m) }
+			A, C, thin, wide := Upload(r, b, a), Upload(r, b, c), Upload(r, b, thin), Upload(r, b, wide)
+			X, Z, V, S := Upload(r, b, x), Upload(r, b, z), Upload(r, b, v), Upload(r, b, spd)
 			const no, yes, low, up = backend.NoTrans, backend.Transpose, backend.Lower, backend.Upper
 
 			if err := b.Potrf(low, S); err != nil {
@@ -114,14 +114,14 @@ func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd b
 	}
 	b.SymmPacked(1, half, v, 0, out)
 	b.SymmPacked(2, half, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
-	keep("SymmPacked", fetch(r, b, out))
+	keep("SymmPacked", Download(r, b, out))
 	if err := b.PotrfPacked(half); err != nil {
 		r.Fatal(err)
 	}
 	keep("PotrfPacked", low())
 	b.TrsmPacked(backend.NoTrans, half, out)
 	b.TrsmPacked(backend.Transpose, half, out.View(0, 0, n, 1))
-	keep("TrsmPacked", fetch(r, b, out))
+	keep("TrsmPacked", Download(r, b, out))
 	b.GramPacked(half, kernels.Gaussian{Sigma: 4}, x)
 	keep("GramPacked", low())
 }

@@ -13,39 +13,18 @@ import (
 
 func open(t testing.TB, c backend.Config) backend.Device {
 	t.Helper()
-	dev, err := backend.Open("ref", c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
+	return backendtest.Device(t, "ref", c)
 }
 
 // upload makes a matrix of rows.
 func upload(t *testing.T, b backend.Backend[float64], rows ...[]float64) backend.Matrix[float64] {
 	t.Helper()
-	h := backend.Host[float64]{Rows: len(rows), Cols: len(rows[0]), Stride: len(rows[0]), Data: slices.Concat(rows...)}
-	m, err := b.New(h.Rows, h.Cols)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Upload(m, h); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return backendtest.Upload(t, b, backend.Host[float64]{Rows: len(rows), Cols: len(rows[0]), Stride: len(rows[0]), Data: slices.Concat(rows...)})
 }
 
 func download(t *testing.T, b backend.Backend[float64], m backend.Matrix[float64]) []float64 {
 	t.Helper()
-	h := backend.NewHost[float64](m.Dims())
-	if err := b.Download(h, m); err != nil {
-		t.Fatal(err)
-	}
-	return h.Data
+	return backendtest.Download(t, b, m).Data
 }
 
 func equal(t *testing.T, what string, got, want []float64) {

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
@@ -133,11 +134,7 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 		t.Fatal(err)
 	}
 	x, y := hostOf(mx), signs(hostOf(my), enc.Labels)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	state := b.Model.State()
 	lambda := state.Params["lambda"].(float64)
 	data, par := solvers.InMemory(x, y, nil), solvers.StreamParams{Method: solvers.Normal, Tol: 1e-9}
@@ -257,11 +254,7 @@ func predictions(t *testing.T, m learners.Model, glob string, enc *dataset.Encod
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	predict := m.Predict
 	if c, ok := m.(learners.Classifier); ok {
 		predict = c.Decision

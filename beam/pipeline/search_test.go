@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -64,11 +65,7 @@ func TestSearch(t *testing.T) {
 		}
 		return out
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	least := Score{MSE: math.Inf(1)}
 	for _, got := range ran.Report.Scores {
 		kernel, err := kernels.Parse(got.Kernel)

@@ -14,7 +14,10 @@
 package required
 
 import (
+	"compress/gzip"
+	"encoding/csv"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,4 +107,25 @@ func Data(t testing.TB, name string) string {
 	}
 	Lacking(t, "data", "no folder above has shared/data/"+name)
 	return ""
+}
+
+// Rows are those of a CSV file of the larger data, without the names of the columns.
+func Rows(t testing.TB, name string) [][]string {
+	t.Helper()
+	f, err := os.Open(Data(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var text io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if text, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := csv.NewReader(text).ReadAll()
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("%s: %d rows, %v", name, len(rows), err)
+	}
+	return rows[1:]
 }

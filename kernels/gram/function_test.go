@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -36,11 +37,7 @@ func TestFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ref", "cpu"} {
-		dev, err := backend.Open(name, backend.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := backendtest.Device(t, name, backend.Config{})
 		all, err := backend.GramMatrix(ctx, dev, kernels.Precomputed{}, train)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -51,11 +52,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	phi := host([]float64{1, -1, 1, -1}, []float64{1, 0, 0, 0}, []float64{1, 1, 1, 1})
 	want := host([]float64{4, 1, 0}, []float64{1, 1, 1}, []float64{0, 1, 4})
 	for _, name := range []string{"ref", "cpu"} {
-		dev, err := backend.Open(name, backend.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := backendtest.Device(t, name, backend.Config{})
 		k, err := backend.GramMatrix(ctx, dev, kernels.Linear{}, phi)
 		if err != nil {
 			t.Fatal(err)
@@ -123,11 +120,7 @@ func TestWorkedCubicMap(t *testing.T) {
 // to themselves.
 func TestFeatures(t *testing.T) {
 	ctx := context.Background()
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	n := 40
 	for _, c := range []struct {
 		k    kernels.Kernel
@@ -209,11 +202,7 @@ func TestNotPSD(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref", backend.Config{})
 	ctx := context.Background()
 	x := host([]float64{1, -2})
 	for want, f := range map[string]func() error{

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -72,11 +73,7 @@ func TestLearnerOnTexts(t *testing.T) {
 		}
 		want.Mul(dense(cross), &alpha)
 		for _, device := range []string{"ref", "cpu"} {
-			dev, err := backend.Open(device, backend.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
+			dev := backendtest.Device(t, device, backend.Config{})
 			model, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda}.Fit(ctx, dev, dense(train), length, learners.Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,6 @@ package strings_test
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -26,16 +26,7 @@ import (
 // labeled returns the texts and the targets of a file of the shared data, or
 // skips.
 func labeled(t testing.TB, name string) (texts, targets []string) {
-	f, err := os.Open(required.Data(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows[1:] {
+	for _, row := range required.Rows(t, name) {
 		texts, targets = append(texts, row[0]), append(targets, row[1])
 	}
 	return texts, targets
@@ -66,11 +57,7 @@ func signs(targets []string, class string) backend.Host[float64] {
 // overwritten.
 func ridge(t testing.TB, gram, y backend.Host[float64], lambda float64) backend.Host[float64] {
 	t.Helper()
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	b := dev.F64()
 	k, err := backend.Place(b, gram)
 	if err != nil {

@@ -2,8 +2,6 @@ package strings_test
 
 import (
 	"context"
-	"encoding/csv"
-	"os"
 	"testing"
 
 	"github.com/mercer-go/mercer/internal/required"
@@ -12,20 +10,9 @@ import (
 )
 
 // messages returns the first n texts of the SMS collection, or skips.
-func messages(t testing.TB, n int) []string {
-	path := required.Data(t, "sms_spam.csv")
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := make([]string, n)
-	for i := range texts {
-		texts[i] = rows[i+1][0]
+func messages(t testing.TB, n int) (texts []string) {
+	for _, row := range required.Rows(t, "sms_spam.csv")[:n] {
+		texts = append(texts, row[0])
 	}
 	return texts
 }

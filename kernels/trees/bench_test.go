@@ -1,10 +1,7 @@
 package trees_test
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/csv"
-	"os"
 	"testing"
 
 	"github.com/mercer-go/mercer/internal/required"
@@ -13,23 +10,8 @@ import (
 )
 
 // sentences returns the first n trees of the English Web Treebank, or skips.
-func sentences(t testing.TB, n int) []string {
-	path := required.Data(t, "ewt_genre_trees.csv.gz")
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(z).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var texts []string
-	for _, row := range rows[1 : n+1] {
+func sentences(t testing.TB, n int) (texts []string) {
+	for _, row := range required.Rows(t, "ewt_genre_trees.csv.gz")[:n] {
 		texts = append(texts, row[4])
 	}
 	return texts

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -20,40 +21,6 @@ import (
 )
 
 type host = backend.Host[float64]
-
-// far is a device whose memory is not Go memory: the optional ability to wrap it
-// is hidden.
-type far struct{ backend.Device }
-
-type farQueue struct{ backend.Backend[float64] }
-
-func (d far) F64() backend.Backend[float64] { return farQueue{d.Device.F64()} }
-func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
-	return farQueue{q.Backend.With(ctx, done)}
-}
-
-// onDevices runs a test on the reference, on the processor, and on the processor
-// as if its memory were elsewhere; all memory must have been given back.
-func onDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	for _, name := range []string{"ref", "cpu", "far"} {
-		t.Run(name, func(t *testing.T) {
-			open := strings.Replace(name, "far", "cpu", 1)
-			dev, err := backend.Open(open, backend.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
-			if name == "far" {
-				f(t, far{dev})
-			} else {
-				f(t, dev)
-			}
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes have not been given back", now)
-			}
-		})
-	}
-}
 
 const seed = 7 // of all random numbers; logged with each failure
 
@@ -109,7 +76,7 @@ func parse(t *testing.T, text string) kernels.Kernel {
 // TestGramGradient compares with the sums of kernels.EvalGrad, which is held to
 // differences of values by the kernels' own suite.
 func TestGramGradient(t *testing.T) {
-	onDevices(t, func(t *testing.T, dev backend.Device) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range all() {
 			for _, symmetric := range []bool{false, true} {
 				for _, factored := range []bool{false, true} {
@@ -311,7 +278,7 @@ func inner(a, b host) float64 {
 // TestRidgeGradient compares all gradients of a kernel ridge regression with
 // differences of a loss that dense algebra computes.
 func TestRidgeGradient(t *testing.T) {
-	onDevices(t, func(t *testing.T, dev backend.Device) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range []string{"gaussian(sigma=1.5)", "gaussian(sigma=[1,2,0.7])", "matern52(sigma=2)", "polynomial(degree=2,c=1) + 0.5*matern32(sigma=1)"} {
 			for _, own := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%t", text, own), func(t *testing.T) { checkRidge(t, dev, parse(t, text), own) })
@@ -409,7 +376,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 
 // TestSolve: the factor, the solution, and the gradients by K and λ.
 func TestSolve(t *testing.T) {
-	onDevices(t, func(t *testing.T, dev backend.Device) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		ctx := context.Background()
 		r := rand.New(rand.NewPCG(seed, 4))
 		n, outputs, lambda := 29, 3, 0.5
