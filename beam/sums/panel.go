@@ -26,16 +26,58 @@ type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *placed
 	rule    func([]float64) error // of the kernel, for points; nil: none
-	shift   []float64             // y₀; nil: zeros
 	m, t, q int
 
-	x, y   backend.Host[float64] // rows that wait for their panel
+	panel panel // less y₀
+	ones  backend.Host[float64]
+	z, c  backend.Matrix[float64] // a panel, 512×q; the products since the last fold, q×q
+	plain int                     // rows in c
+	host  backend.Host[float64]
+	sums  *Sums
+}
+
+// panel buffers rows until there are PanelRows of them.
+type panel struct {
+	x, y   backend.Host[float64]
 	filled int
-	ones   backend.Host[float64]
-	z, c   backend.Matrix[float64] // a panel, 512×q; the products since the last fold, q×q
-	plain  int                     // rows in c
-	host   backend.Host[float64]
-	sums   *Sums
+	shift  []float64 // taken from each row of y; nil: zeros
+}
+
+func newPanel(d, t int, shift []float64) panel {
+	return panel{x: backend.NewHost[float64](PanelRows, d), y: backend.NewHost[float64](PanelRows, t), shift: shift}
+}
+
+// add adds rows after a check of each. multiply is called for each full panel, and
+// empties it.
+func (p *panel) add(x, y backend.Host[float64], check func(row []float64) error, multiply func() error) error {
+	if x.Cols != p.x.Cols || y.Cols != p.y.Cols || x.Rows != y.Rows {
+		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, p.x.Cols, p.y.Cols)
+	}
+	for i := range x.Rows {
+		row := x.Row(i)
+		if check != nil {
+			if err := check(row); err != nil {
+				return fmt.Errorf("sums: row %d: %w", i+1, err)
+			}
+		}
+		copy(p.x.Row(p.filled), row)
+		to := p.y.Row(p.filled)
+		copy(to, y.Row(i))
+		for j, v := range p.shift {
+			to[j] -= v
+		}
+		if p.filled++; p.filled == PanelRows {
+			if err := multiply(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rows returns the rows that are there.
+func (p *panel) rows() (x, y backend.Host[float64]) {
+	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
 // GathererBytes is what a Gatherer for q columns takes: q² on the device and q²
@@ -54,12 +96,11 @@ func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) 
 	if t <= 0 || targetShift != nil && len(targetShift) != t {
 		return nil, fmt.Errorf("sums: %d targets with a shift of %d", t, len(targetShift))
 	}
-	g := &Gatherer{b: dev.F64(), shift: targetShift, m: basis.Size(), t: t}
+	g := &Gatherer{b: dev.F64(), m: basis.Size(), t: t, panel: newPanel(basis.Features, t, targetShift)}
 	g.q = g.m + t + 1
 	if basis.Kernel != nil {
 		g.rule = kernels.PointRule(basis.Kernel)
 	}
-	g.x, g.y = backend.NewHost[float64](PanelRows, basis.Features), backend.NewHost[float64](PanelRows, t)
 	g.ones = backend.NewHost[float64](PanelRows, 1)
 	for i := range g.ones.Data {
 		g.ones.Data[i] = 1
@@ -92,42 +133,21 @@ func (g *Gatherer) Free() {
 
 // Add adds rows, which it copies: x r×d and y r×t, finite numbers.
 func (g *Gatherer) Add(x, y backend.Host[float64]) error {
-	if x.Cols != g.x.Cols || y.Cols != g.t || x.Rows != y.Rows {
-		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, g.x.Cols, g.t)
-	}
-	for i := range x.Rows {
-		row := x.Row(i)
-		if g.rule != nil {
-			if err := g.rule(row); err != nil {
-				return fmt.Errorf("sums: row %d: %w", i+1, err)
-			}
-		}
-		copy(g.x.Row(g.filled), row)
-		to := g.y.Row(g.filled)
-		copy(to, y.Row(i))
-		for j, v := range g.shift {
-			to[j] -= v
-		}
-		if g.filled++; g.filled == PanelRows {
-			if err := g.multiply(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return g.panel.add(x, y, g.rule, g.multiply)
 }
 
 // multiply adds ZᵀZ of the buffered rows to c.
 func (g *Gatherer) multiply() error {
-	r := g.filled
+	r := g.panel.filled
 	if r == 0 {
 		return nil
 	}
+	x, y := g.panel.rows()
 	z := g.z.View(0, 0, r, g.q)
-	if err := g.phi.fill(z.View(0, 0, r, g.m), g.x.View(0, 0, r, g.x.Cols)); err != nil {
+	if err := g.phi.fill(z.View(0, 0, r, g.m), x); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
-	if err := g.b.Upload(z.View(0, g.m, r, g.t), g.y.View(0, 0, r, g.t)); err != nil {
+	if err := g.b.Upload(z.View(0, g.m, r, g.t), y); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
 	if err := g.b.Upload(z.View(0, g.m+g.t, r, 1), g.ones.View(0, 0, r, 1)); err != nil {
@@ -141,7 +161,7 @@ func (g *Gatherer) multiply() error {
 	if err := g.b.Sync(); err != nil { // the buffer and the panel are used again
 		return fmt.Errorf("sums: %w", err)
 	}
-	g.filled = 0
+	g.panel.filled = 0
 	if g.plain += r; g.plain >= PlainRows {
 		return g.fold()
 	}

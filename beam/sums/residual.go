@@ -17,14 +17,12 @@ import (
 // It subtracts before it sums, so that the residual is right to rounding of e and
 // not of ΦᵀY (as solvers.SolveNystrom does).
 type Measurer struct {
-	b         backend.Backend[float64]
-	phi       *placed
-	m, t      int
-	intercept []float64
-	x, y      backend.Host[float64]
-	filled    int
-	left      backend.Host[float64]
-	product   backend.Host[float64]
+	b       backend.Backend[float64]
+	phi     *placed
+	m, t    int
+	panel   panel // less b
+	left    backend.Host[float64]
+	product backend.Host[float64]
 
 	z, e, beta, r backend.Matrix[float64] // a panel of Φ, of e; β; Φᵀe
 	sums          *Sums
@@ -38,17 +36,18 @@ func NewMeasurer(dev backend.Device, p Problem, sol *Solution) (*Measurer, error
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
 	}
-	g := &Measurer{b: dev.F64(), m: p.Basis.Size(), t: p.Targets, intercept: make([]float64, p.Targets)}
+	g := &Measurer{b: dev.F64(), m: p.Basis.Size(), t: p.Targets}
 	if sol.Beta.Rows != g.m || sol.Beta.Cols != g.t {
 		return nil, fmt.Errorf("sums: a solution of %d×%d does not fit %d functions and %d targets", sol.Beta.Rows, sol.Beta.Cols, g.m, g.t)
 	}
-	for j := range g.intercept {
-		g.intercept[j] = sol.Intercept[j]
+	intercept := make([]float64, g.t)
+	for j := range intercept {
+		intercept[j] = sol.Intercept[j]
 		for i, v := range p.Basis.Shift {
-			g.intercept[j] += v * sol.Beta.Row(i)[j]
+			intercept[j] += v * sol.Beta.Row(i)[j]
 		}
 	}
-	g.x, g.y = backend.NewHost[float64](PanelRows, p.Basis.Features), backend.NewHost[float64](PanelRows, g.t)
+	g.panel = newPanel(p.Basis.Features, g.t, intercept)
 	g.left, g.product = backend.NewHost[float64](PanelRows, g.t), backend.NewHost[float64](g.m, g.t)
 	g.sums = NewSums(MeasuredLen(g.m, g.t))
 	var err error
@@ -83,35 +82,21 @@ func (g *Measurer) Free() {
 
 // Add adds rows, as Gatherer.Add.
 func (g *Measurer) Add(x, y backend.Host[float64]) error {
-	if x.Cols != g.x.Cols || y.Cols != g.t || x.Rows != y.Rows {
-		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, g.x.Cols, g.t)
-	}
-	for i := range x.Rows {
-		copy(g.x.Row(g.filled), x.Row(i))
-		to := g.y.Row(g.filled)
-		for j, v := range y.Row(i) {
-			to[j] = v - g.intercept[j]
-		}
-		if g.filled++; g.filled == PanelRows {
-			if err := g.multiply(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return g.panel.add(x, y, nil, g.multiply)
 }
 
 // multiply adds the sums of the buffered rows.
 func (g *Measurer) multiply() error {
-	r := g.filled
+	r := g.panel.filled
 	if r == 0 {
 		return nil
 	}
+	x, y := g.panel.rows()
 	z, e := g.z.View(0, 0, r, g.m), g.e.View(0, 0, r, g.t)
-	if err := g.phi.fill(z, g.x.View(0, 0, r, g.x.Cols)); err != nil {
+	if err := g.phi.fill(z, x); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
-	if err := g.b.Upload(e, g.y.View(0, 0, r, g.t)); err != nil {
+	if err := g.b.Upload(e, y); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
 	g.b.Gemm(backend.NoTrans, backend.NoTrans, -1, z, g.beta, 1, e)
@@ -133,7 +118,7 @@ func (g *Measurer) multiply() error {
 		}
 	}
 	g.sums.Rows += int64(r)
-	g.filled = 0
+	g.panel.filled = 0
 	return nil
 }
 
@@ -161,11 +146,7 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
 		return nil, fmt.Errorf("sums: the samples have changed between two passes: %d rows, then %d", s.Rows, measured.Rows)
 	}
-	e, err := p.matrices(s)
-	if err != nil {
-		return nil, err
-	}
-	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
+	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
 	}
@@ -178,16 +159,16 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 			if p.Intercept {
 				v -= e.meanPhi[i] * measured.Value(m*t+j)
 			}
-			if penalty.Rows == 0 {
+			if e.Penalty.Rows == 0 {
 				v -= p.Lambda * sol.Beta.Row(i)[j]
 			} else {
 				for k := range m {
-					v -= p.Lambda * penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
+					v -= p.Lambda * e.Penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
 				}
 			}
 			out.left.Row(i)[j] = v
 			above = math.Hypot(above, v)
-			below = math.Hypot(below, e.right.Row(i)[j])
+			below = math.Hypot(below, e.Right.Row(i)[j])
 		}
 		if above > 0 {
 			out.Residual = max(out.Residual, above/below)
@@ -199,16 +180,13 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 // Correct returns sol with one step of refinement by what was measured of it:
 // β + (G + λS)⁻¹(Φᵀ(y − Φβ − b) − λSβ) (Björck 1987).
 func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, left *Measured) (*Solution, error) {
-	e, err := p.matrices(s)
-	if err != nil {
-		return nil, err
-	}
-	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
+	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
 	}
 	// A correction needs few digits.
-	res, err := solvers.SolveEquations(ctx, dev, solvers.Equations{Gram: e.gram, Right: left.left, Penalty: penalty, Lambda: p.Lambda}, solvers.StreamParams{Tol: 0.5})
+	e.Right = left.left
+	res, err := solvers.SolveEquations(ctx, dev, e.Equations, solvers.StreamParams{Tol: 0.5})
 	if err != nil {
 		return nil, err
 	}

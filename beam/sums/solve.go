@@ -37,16 +37,16 @@ type Solution struct {
 
 // equations are sums as matrices, centered with an intercept.
 type equations struct {
-	gram, right backend.Host[float64]
-	rows        float64
-	meanPhi     []float64 // with an intercept
-	meanY       []float64
+	solvers.Equations
+	rows    float64
+	meanPhi []float64 // with an intercept
+	meanY   []float64
 }
 
-// matrices unpacks s. With an intercept it takes Φᵀ1 1ᵀΦ/n out, and the same for
+// equations unpacks s. With an intercept it takes Φᵀ1 1ᵀΦ/n out, and the same for
 // the targets, in numbers of two float64: nothing is lost when the functions are
 // far from 0.
-func (p Problem) matrices(s *Sums) (*equations, error) {
+func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
 	if s.Len() != Triangle(q) {
@@ -56,8 +56,8 @@ func (p Problem) matrices(s *Sums) (*equations, error) {
 		return nil, errors.New("sums: there are no rows")
 	}
 	e := &equations{
-		gram: backend.NewHost[float64](m, m), right: backend.NewHost[float64](m, t),
-		rows: float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
+		Equations: solvers.Equations{Gram: backend.NewHost[float64](m, m), Right: backend.NewHost[float64](m, t), Lambda: p.Lambda},
+		rows:      float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
 	}
 	entry := func(i, j int) float64 {
 		h, l := s.high[at(i, j)], s.low[at(i, j)]
@@ -76,12 +76,12 @@ func (p Problem) matrices(s *Sums) (*equations, error) {
 	}
 	for i := range m {
 		for j := range i + 1 {
-			e.gram.Row(i)[j] = entry(i, j)
+			e.Gram.Row(i)[j] = entry(i, j)
 		}
 	}
 	for i := range t {
 		for j := range m {
-			e.right.Row(j)[i] = entry(m+i, j)
+			e.Right.Row(j)[i] = entry(m+i, j)
 		}
 	}
 	if p.Intercept {
@@ -92,7 +92,9 @@ func (p Problem) matrices(s *Sums) (*equations, error) {
 			e.meanY[j] = s.Value(at(q-1, m+j)) / e.rows
 		}
 	}
-	return e, nil
+	var err error
+	e.Penalty, err = p.Basis.Penalty(dev.F64().With(ctx, nil))
+	return e, err
 }
 
 // Solve solves p for the sums of all rows. par is as in solvers.SolveEquations,
@@ -104,15 +106,11 @@ func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par sol
 	if p.TargetShift != nil && !p.Intercept {
 		return nil, errors.New("sums: targets are shifted, which an intercept alone makes good")
 	}
-	e, err := p.matrices(s)
+	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
 	}
-	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
-	if err != nil {
-		return nil, err
-	}
-	res, err := solvers.SolveEquations(ctx, dev, solvers.Equations{Gram: e.gram, Right: e.right, Penalty: penalty, Lambda: p.Lambda}, par)
+	res, err := solvers.SolveEquations(ctx, dev, e.Equations, par)
 	if err != nil {
 		return nil, err
 	}

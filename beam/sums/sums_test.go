@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -19,16 +20,6 @@ const unit = 0x1p-53
 
 // gamma is γ_r of Higham (2002), § 3.1.
 func gamma(r float64) float64 { return r * unit / (1 - r*unit) }
-
-func open(t testing.TB, name string) backend.Device {
-	t.Helper()
-	dev, err := backend.Open(name, backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
-}
 
 // TestTwoFloat compares additions with numbers of 300 bits.
 func TestTwoFloat(t *testing.T) {
@@ -100,7 +91,15 @@ func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float
 		t.Fatal(err)
 	}
 	defer g.Free()
-	var list []*Sums
+	return taken(t, g, x, y, parts)
+}
+
+// taken adds each part of the rows and takes its sums.
+func taken(t testing.TB, g interface {
+	Add(x, y backend.Host[float64]) error
+	Take() (*Sums, error)
+}, x, y backend.Host[float64], parts [][]int) (list []*Sums) {
+	t.Helper()
 	for _, part := range parts {
 		if err := g.Add(rowsOf(x, part), rowsOf(y, part)); err != nil {
 			t.Fatal(err)
@@ -166,7 +165,7 @@ func TestGathererBound(t *testing.T) {
 	t.Logf("seed %d", seed)
 	x, y := samples(seed, n, d, 3)
 	for _, name := range []string{"ref", "cpu"} {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name, backend.Config{})
 		p := Problem{Basis: LinearBasis(d, []float64{3, 3, 3, 3}), Targets: 2, TargetShift: []float64{3, 0}, Intercept: true}
 		parts := shards(rand.New(rand.NewPCG(seed, 1)), n, 5, true)
 		s := merged(t, gather(t, dev, p, x, y, parts))
@@ -278,7 +277,7 @@ func TestAnySharding(t *testing.T) {
 			offset = 5
 		}
 		x, y := samples(seed, n, d, offset)
-		dev := open(t, "cpu")
+		dev := backendtest.Device(t, "cpu", backend.Config{})
 		r := rand.New(rand.NewPCG(seed, 2))
 		for name, want := range bases(t, dev, x, y, intercept) {
 			worst := 0.0
@@ -321,7 +320,7 @@ func TestSameBits(t *testing.T) {
 	const seed, n, d = 20261125, 20000, 3
 	t.Logf("seed %d", seed)
 	x, y := samples(seed, n, d, 0)
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))
 	basis, err := FourierBasis(t.Context(), kernels.Gaussian{Sigma: 1}, d, 60, false, 1)
 	if err != nil {
@@ -402,7 +401,7 @@ func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
 	x, y := samples(seed, n, d, 4)
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu", backend.Config{})
 	for name, want := range bases(t, dev, x, y, true) {
 		parts := shards(rand.New(rand.NewPCG(seed, 4)), n, 6, true)
 		s := merged(t, gather(t, dev, want.p, x, y, parts))
@@ -417,14 +416,7 @@ func TestMeasure(t *testing.T) {
 			}
 			defer g.Free()
 			all := &Sums{}
-			for _, part := range parts {
-				if err := g.Add(rowsOf(x, part), rowsOf(y, part)); err != nil {
-					t.Fatal(err)
-				}
-				s, err := g.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
+			for _, s := range taken(t, g, x, y, parts) {
 				if err := all.Merge(s); err != nil {
 					t.Fatal(err)
 				}
