@@ -45,7 +45,7 @@ func (a *app) fitCommand() *cobra.Command {
 
 Columns of text become one column for each value, empty cells the median (text:
 the most frequent value), and numbers are brought to mean 0 and variance 1. All
-of that is learnt from the training rows and stored in the model, so that predict
+of that is learned from the training rows and stored in the model, so that predict
 takes raw rows. mercer help tables describes the formats of TABLE, and which targets
 are classes.`,
 		Args: oneFile,
@@ -70,7 +70,7 @@ func tablesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tables",
 		Short: "Formats of tables, and which targets are classes",
-		Long: `A table is a file in one of these formats, told by its first bytes:
+		Long: `A table is a file in one of these formats, which its first bytes show:
 
   CSV        with a header line; --delimiter, or the most frequent of , ; tab |
              in it; a first column without a name, the index of pandas, is
@@ -88,7 +88,7 @@ and with --task classification any target.
 
 Columns of text become one column for each value, empty cells the median (text: the most
 frequent value), and numbers are brought to mean 0 and variance 1 unless --no-standardize
-is given, all as learnt from the training rows. Texts of a column that were not there in
+is given, all as learned from the training rows. Texts of a column that were not there in
 training become zeros; --unknown error refuses them.`,
 	}
 }
@@ -334,6 +334,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if err != nil {
 		return err
 	}
+	enc = a.input.apply(enc)
 	rows, err := learners.Rows(s, enc)
 	if err != nil {
 		return err
