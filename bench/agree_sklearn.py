@@ -99,7 +99,7 @@ def main():
     difference = numpy.abs(got - want)
     overall = difference.max() / numpy.abs(want).max()
     each = (difference / numpy.abs(want)).max()
-    print(f"agree_sklearn: {TRAIN} rows learnt, {len(want)} predicted, scikit-learn {sklearn.__version__}")
+    print(f"agree_sklearn: {TRAIN} rows learned, {len(want)} predicted, scikit-learn {sklearn.__version__}")
     print(f"  largest difference / largest prediction  {overall:.2e}")
     print(f"  largest difference / its own prediction  {each:.2e}")
     print(f"  bound                                    {BOUND:.0e}")

@@ -45,7 +45,7 @@ func TestEncoderJSON(t *testing.T) {
 	}
 	again, err := json.Marshal(learn(t, read(t, mixed), dataset.Rules{Targets: []string{"y"}, Standardize: true}))
 	if err != nil || string(again) != string(data) {
-		t.Errorf("learnt again, the JSON differs:\n%s\n%s, %v", data, again, err)
+		t.Errorf("learned again, the JSON differs:\n%s\n%s, %v", data, again, err)
 	}
 }
 

@@ -182,7 +182,7 @@ func (f *columnLearner) oddFault() error {
 	return nil
 }
 
-// input is what was learnt from the whole file; j is the column's place in the
+// input is what was learned from the whole file; j is the column's place in the
 // sample.
 func (f *columnLearner) input(l *learner, j int) (*Input, error) {
 	if f.declared && f.plain {
@@ -295,7 +295,7 @@ func (f *columnLearner) labelList() []string {
 	return slices.Collect(maps.Keys(f.labelSet))
 }
 
-// labels is what was learnt about the classes.
+// labels is what was learned about the classes.
 func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, error) {
 	const rule = "a target needs a class: give it one or drop the row"
 	empty := earlier(f.first[missing], f.first[marker])

@@ -320,7 +320,7 @@ func FuzzReadCSV(f *testing.F) {
 			oneLine(t, err) // a number may leave the range when it is standardized
 		}
 		if _, err := e.Targets(table); err != nil {
-			t.Fatalf("learnt, but then: %v", err)
+			t.Fatalf("learned, but then: %v", err)
 		}
 	})
 }

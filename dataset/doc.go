@@ -6,7 +6,7 @@
 //	y, err := e.Targets(t)  // rows × targets
 //
 // A Table holds the columns of a file, or of Go slices, as they were given. An
-// Encoder is learnt from a training table: which columns are numbers, which
+// Encoder is learned from a training table: which columns are numbers, which
 // are texts and with what categories, what replaces a missing cell, the mean
 // and the spread of each number. It is stored with the model as JSON, so that
 // later tables are encoded in the same way, whatever the order of their

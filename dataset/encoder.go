@@ -30,7 +30,7 @@ type Rules struct {
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 }
 
-// An Encoder is what Learn learnt from a training table. It marshals to JSON
+// An Encoder is what Learn learned from a training table. It marshals to JSON
 // and back without loss; Check validates one that came out of a file.
 type Encoder struct {
 	Inputs        []Input  `json:"inputs"`           // the columns that become features, in the training table's order
@@ -87,7 +87,7 @@ type Text struct {
 //
 // With r.Text or r.Tree that column is the whole input, and Texts takes the
 // place of Features; other columns are ignored. With r.Labels the classes of
-// the target are learnt: see Classes. Numbers that are not integers, and more than
+// the target are learned: see Classes. Numbers that are not integers, and more than
 // 20 classes with fewer than ten rows for each, if they are numbers, or two, if they
 // are texts, are taken for a mistake, unless r.AnyLabels.
 //
@@ -345,12 +345,12 @@ type place struct {
 	at     int  // the first feature's place in a row
 }
 
-// Features encodes the columns of t that e was learnt from, whatever their
+// Features encodes the columns of t that e was learned from, whatever their
 // order in t, as a matrix of t.Rows() rows with the columns that FeatureNames
 // names. Other columns of t are ignored, the target among them.
 //
 // A column that t does not have, a table without rows, and a cell that breaks
-// a rule (not a number where numbers were learnt, an unknown category or a missing
+// a rule (not a number where numbers were learned, an unknown category or a missing
 // cell where that is refused) are each an *Error; the first by line, then by column,
 // is reported.
 func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
@@ -366,7 +366,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 // features is Features without the checks of e and of where indices begin.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
-		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learnt as a column of %ss, which are no numbers", kind))
+		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, which are no numbers", kind))
 	}
 	writers, width, err := e.writers(t)
 	if err != nil {
@@ -419,7 +419,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		case in.Number != nil:
 			writers = append(writers, &numberWriter{place, in.Number})
 		case c.plain:
-			return nil, 0, t.fault(c.name, fmt.Sprintf("holds numbers where texts were learnt: %s", list(in.Text.Categories)))
+			return nil, 0, t.fault(c.name, fmt.Sprintf("holds numbers where texts were learned: %s", list(in.Text.Categories)))
 		default:
 			writers = append(writers, newTextWriter(place, in.Text, e.RefuseUnknown))
 		}
@@ -441,13 +441,13 @@ func (e *Encoder) unused(t *Table) []string {
 // standardized. A target that names classes is given by their places in
 // Classes, from 0. An encoder without targets, a table without rows or without
 // a target column, a cell that is missing or not a number, and a class that was
-// not there when the encoder was learnt are each an error.
+// not there when the encoder was learned are each an error.
 func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
 	if len(e.Outputs) == 0 {
-		return nil, t.fault("", "no target column was named when the features were learnt")
+		return nil, t.fault("", "no target column was named when the features were learned")
 	}
 	return e.targets(t)
 }

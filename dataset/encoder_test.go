@@ -213,7 +213,7 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// Only the rows of the table it is given are learnt from: nothing of the test
+// Only the rows of the table it is given are learned from: nothing of the test
 // rows leaks through a split, neither a category nor a fault.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
@@ -233,7 +233,7 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// What cannot be learnt from, and the one line that says so.
+// What cannot be learned from, and the one line that says so.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -313,7 +313,7 @@ func TestFeaturesFaults(t *testing.T) {
 		{"infinite", e, "sex,length\nmale,inf\n", `:2: column "length": "inf" is not a finite number`},
 		{"category", e, "sex,length\nmale,1\nmael,1\n", `:3: column "sex": "mael" is an unknown category; known are "female", "male"; did you mean "male"?`},
 		{"number for text", e, "sex,length\n1,1\n", `:2: column "sex": "1" is an unknown category; known are "female", "male"`},
-		{"numbers for text", e, many, `: column "sex": holds numbers where texts were learnt: "female", "male"`},
+		{"numbers for text", e, many, `: column "sex": holds numbers where texts were learned: "female", "male"`},
 		{"first by line", e, "length,sex\n1,other\nlong,male\n", `:2: column "sex": "other" is an unknown category; known are "female", "male"`},
 		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" leaves the range of float64 when standardized with mean 2 and scale 0.816496580927726`},
 		{"refused", strict, "length,sex\n1,male\n1,\n", `:3: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`},
@@ -374,7 +374,7 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// Categories that look like numbers are still texts where texts were learnt.
+// Categories that look like numbers are still texts where texts were learned.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))

@@ -449,7 +449,7 @@ func FuzzRead(f *testing.F) {
 			oneLine(t, err)
 		}
 		if _, err := e.Targets(table); err != nil {
-			t.Fatalf("learnt, but then: %v", err)
+			t.Fatalf("learned, but then: %v", err)
 		}
 	})
 }

@@ -262,7 +262,7 @@ func TestTexts(t *testing.T) {
 		t.Errorf("changed by JSON: %v, %v\n%s", err, back.Check(), data)
 	}
 	_, err = e.Features(table)
-	wantFault(t, err, `standard input: column "text": was learnt as a column of texts, which are no numbers`)
+	wantFault(t, err, `standard input: column "text": was learned as a column of texts, which are no numbers`)
 	_, err = e.Texts(read(t, "txt\na\n"))
 	wantFault(t, err, `standard input: has no text column "text"; it has "txt"; did you mean "txt"?`)
 	_, err = e.Texts(read(t, "text\n"))
@@ -275,7 +275,7 @@ func TestTexts(t *testing.T) {
 	}
 	plain := learn(t, read(t, "x,y\n1,2\n"), dataset.Rules{Targets: []string{"y"}})
 	_, err = plain.Texts(table)
-	wantFault(t, err, `standard input: the features are numbers: no column of texts or trees was named when they were learnt`)
+	wantFault(t, err, `standard input: the features are numbers: no column of texts or trees was named when they were learned`)
 
 	for _, c := range []struct {
 		rules dataset.Rules

@@ -301,7 +301,7 @@ func (t *Table) absent(name string) *column {
 }
 
 // An indexBase is what a sparse table, or a part of one, shows about whether its indices
-// count as those that an encoder was learnt from.
+// count as those that an encoder was learned from.
 type indexBase struct {
 	zero bool // the index 0 occurs
 	past bool // so does the one behind the last of the encoder
@@ -317,7 +317,7 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 			last = max(last, int(index))
 		}
 	}
-	if last < 0 { // learnt from columns with names
+	if last < 0 { // learned from columns with names
 		return b
 	}
 	past := "x" + strconv.Itoa(last+1)
@@ -331,14 +331,14 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 }
 
 // checkBase refuses a table whose indices count from another number than those that e
-// was learnt from: every feature would be taken for its neighbor.
+// was learned from: every feature would be taken for its neighbor.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == "x0" })
 	switch {
 	case b.zero && !zero:
-		return t.fault("", "has the index 0, so that its indices count from 0, and the features were learnt from indices that count from 1: write both files alike")
+		return t.fault("", "has the index 0, so that its indices count from 0, and the features were learned from indices that count from 1: write both files alike")
 	case b.past && zero && !b.zero:
-		return t.fault("", "has one index more than the features were learnt from and no index 0: its indices seem to count from 1, and not from 0; write both files alike, or 0:0 in a line if they do count from 0")
+		return t.fault("", "has one index more than the features were learned from and no index 0: its indices seem to count from 1, and not from 0; write both files alike, or 0:0 in a line if they do count from 0")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestIndicesFromZero(t *testing.T) {
 // have every feature in the place of its neighbor: they are refused.
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"
-	const fromZero, fromOne = "has the index 0, so that its indices count from 0, and the features were learnt from indices that count from 1", "has one index more than the features were learnt from and no index 0"
+	const fromZero, fromOne = "has the index 0, so that its indices count from 0, and the features were learned from indices that count from 1", "has one index more than the features were learned from and no index 0"
 	for _, c := range []struct{ train, test, fault string }{
 		{zero, zero, ""},
 		{one, one, ""},
@@ -87,7 +87,7 @@ func TestIndicesFromAnotherNumber(t *testing.T) {
 		}
 		for _, err := range []error{err, fault} {
 			if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), "test.svm: "+c.fault)) {
-				t.Errorf("learnt from %q, applied to %q: %v, want %q", c.train, c.test, err, c.fault)
+				t.Errorf("learned from %q, applied to %q: %v, want %q", c.train, c.test, err, c.fault)
 			}
 		}
 	}
@@ -100,6 +100,6 @@ func TestIndicesFromAnotherNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := learn(t, csv, dataset.Rules{}).Features(test); err == nil || !strings.Contains(err.Error(), `has no feature column "a"`) {
-		t.Errorf("learnt from named columns: %v", err)
+		t.Errorf("learned from named columns: %v", err)
 	}
 }

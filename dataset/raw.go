@@ -29,7 +29,7 @@ func (e *Encoder) Raw() Raw {
 	return e.Inputs[0].Raw
 }
 
-// Texts returns the cells of the column of texts or trees that e was learnt
+// Texts returns the cells of the column of texts or trees that e was learned
 // from, one for each row of t, without the spaces around them. An empty cell is
 // an empty text, unless missing cells are refused; it is no tree. An encoder
 // whose inputs become features, a table without rows or without the column, and
@@ -40,7 +40,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	}
 	kind := e.Raw()
 	if kind == "" {
-		return nil, t.fault("", "the features are numbers: no column of texts or trees was named when they were learnt")
+		return nil, t.fault("", "the features are numbers: no column of texts or trees was named when they were learned")
 	}
 	return e.texts(t)
 }

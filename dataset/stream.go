@@ -25,7 +25,7 @@ import (
 //		err = s.Blocks(ctx, e, 1000, func(x, y *mat.Dense) error { … })
 //	}
 //
-// A Stream may be used from several goroutines once it has learnt.
+// A Stream may be used from several goroutines once it has learned.
 type Stream struct {
 	file  File
 	form  form

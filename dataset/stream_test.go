@@ -256,7 +256,7 @@ func TestStreamSample(t *testing.T) {
 	e, _, _ := stream(t, dataset.File{Path: file(t, "a.csv", b.Bytes())}, dataset.Rules{Standardize: true}, 5000)
 	again, _, _ := stream(t, dataset.File{Path: file(t, "a.csv", b.Bytes())}, dataset.Rules{Standardize: true}, 5000)
 	if diff := cmp.Diff(e, again); diff != "" {
-		t.Errorf("learnt again, the encoder differs:\n%s", diff)
+		t.Errorf("learned again, the encoder differs:\n%s", diff)
 	}
 	present := slices.DeleteFunc(slices.Clone(many), math.IsNaN)
 	slices.Sort(present)
@@ -364,7 +364,7 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// Faults of a pass over a file that the encoder was not learnt from.
+// Faults of a pass over a file that the encoder was not learned from.
 func TestBlockFaults(t *testing.T) {
 	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
 	l := learn(t, read(t, "x,y\n1,a\n2,b\n"), dataset.Rules{Targets: []string{"y"}, Labels: true})

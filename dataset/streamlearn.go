@@ -238,7 +238,7 @@ func (l *learner) values(j int) []float64 {
 	return values
 }
 
-// encoder is what was learnt from the whole file.
+// encoder is what was learned from the whole file.
 func (l *learner) encoder() (*Encoder, error) {
 	t := l.p.t
 	if l.rows == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A metric is learnt by gradient through the solve: y depends on three of eight
+// A metric is learned by gradient through the solve: y depends on three of eight
 // features. A matrix A of the features, and λ, are trained so that kernel ridge,
 // fitted to some rows of XA, predicts others; rows that neither has seen say what
 // it is worth.

@@ -247,7 +247,7 @@ func fact(t *testing.T, m learners.Model, name string) any {
 	return nil
 }
 
-// TestNovikoff: separable samples are learnt with no more mistakes than the
+// TestNovikoff: separable samples are learned with no more mistakes than the
 // bound by the margin that was found allows, whatever the order.
 func TestNovikoff(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})

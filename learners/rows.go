@@ -16,8 +16,8 @@ import (
 )
 
 // Rows are the samples of a file, for learners with FitRows: features and
-// targets as e encodes them, read again in each pass. s must have learnt, so
-// that the number of rows is known; e is usually what it learnt.
+// targets as e encodes them, read again in each pass. s must have learned, so
+// that the number of rows is known; e is usually what it learned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func near(t *testing.T, what string, got, want map[string]backend.Host[float64],
 }
 
 // single fits the same rows with Mercer's own learner on this machine: the encoder
-// learnt from one file, and the centers or the seed of the model.
+// learned from one file, and the centers or the seed of the model.
 func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)

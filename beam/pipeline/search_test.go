@@ -118,7 +118,7 @@ func TestSearch(t *testing.T) {
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
 }
 
-// TestCensus: what is learnt from parts in any order is what dataset learns from the
+// TestCensus: what is learned from parts in any order is what dataset learns from the
 // whole, also with cells missing.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()

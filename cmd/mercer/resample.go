@@ -25,8 +25,8 @@ func (a *app) cvCommand() *cobra.Command {
 		Use:   "cv --target COLUMN [flags] TABLE",
 		Short: "Score a learner by cross-validation",
 		Long: `Score a learner by k-fold cross-validation: the rows are divided into parts, and
-each part is predicted by a model of the others. What is learnt from a table,
-the scaling of its columns included, is learnt without the part. For classes every
+each part is predicted by a model of the others. What is learned from a table,
+the scaling of its columns included, is learned without the part. For classes every
 part has its share of each, unless --no-stratify.
 
 The output is the mean of each measure over the parts, of all repeats, and the
@@ -322,7 +322,7 @@ func (r resampleReport) text() string {
 			name = "part of the rows whose class is wrong"
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
-			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learnt", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
 		})
 	}
 	if r.Variance != nil {

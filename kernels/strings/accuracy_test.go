@@ -163,7 +163,7 @@ func TestAccuracyPromoters(t *testing.T) {
 	}
 }
 
-// surnameRows is how many names are learnt from; MERCER_SURNAMES=14410 takes all
+// surnameRows is how many names are learned from; MERCER_SURNAMES=14410 takes all
 // but the last fifth, a matrix of 1.7 GB.
 const surnameRows = 3000
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A hypothesis is what a perceptron has learnt so far, as seen by its loop: f
+// A hypothesis is what a perceptron has learned so far, as seen by its loop: f
 // with C outputs, 1 for two classes.
 type hypothesis interface {
 	// values returns f of the samples of a block, B×C.
@@ -152,7 +152,7 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// Asked for when the first mistake is made: most blocks of a learnt epoch
+	// Asked for when the first mistake is made: most blocks of a learned epoch
 	// have none, and a block that is one batch has no use for it.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
