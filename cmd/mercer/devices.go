@@ -110,8 +110,7 @@ func (a *app) devices(ctx context.Context) error {
 		}
 		lines = append(lines, l)
 	}
-	var err error
-	err = a.report(ctx, map[string]any{"devices": lines}, func() string { return devicesTable(lines) })
+	err := a.report(ctx, map[string]any{"devices": lines}, func() string { return devicesTable(lines) })
 	return errors.Join(err, failure)
 }
 
