@@ -152,6 +152,9 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	f := newFitting(ctx, dev, l.Kind.name(), l.parameters(), x, y, o)
 	run, classes := l.loop(f)
+	if f.err != nil {
+		return nil, f.err
+	}
 	square := 0.0 // R²
 	for i := range run.X.Rows {
 		sum := 0.0

@@ -172,6 +172,7 @@ func TestPerceptronStartRefused(t *testing.T) {
 		y mat.Matrix
 	}{
 		"more than two classes":  {learners.Perceptron{Start: 1}, y},
+		"more than two":          {learners.Perceptron{Start: 1, Coef: mat.NewDense(1, 3, nil)}, y},
 		"bias must be":           {learners.Perceptron{Start: math.NaN()}, two},
 		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil)}, two},
 		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)})}, two},

@@ -29,7 +29,7 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 }
 
 // medianDistance is neighbors.MedianDistance. A fit refuses what is not finite in x; here
-// it is looked for only where no distance is left.
+// it is looked for only after an error.
 func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
