@@ -80,8 +80,8 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	$(GO) test -timeout 30m ./...
 
 # The full tests range over all tiers where they open devices by name, so that those
-# subtests, whose names are devices or tiers, are left out here; what opens the best one
-# sees AVX2 by tiers, and the portable code that is also the tier of a processor without
+# subtests, whose names are devices or tiers, are left out here; what opens the best one,
+# and has no subtest of the name cpu, sees AVX2 by tiers, and the portable code that is also the tier of a processor without
 # AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults are no
 # matter of the tier. make vet has vetted each build.
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/...

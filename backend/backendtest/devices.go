@@ -3,7 +3,6 @@ package backendtest
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -74,9 +73,9 @@ func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[
 // OnDevices runs a test on the reference, on the processor, and on the processor as if
 // its memory were elsewhere; all memory must have been given back.
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	for _, name := range []string{"ref", "cpu", "far"} {
+	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {
-			dev := Device(t, strings.Replace(name, "far", "cpu", 1), backend.Config{})
+			dev := Device(t, device, backend.Config{})
 			if name == "far" {
 				f(t, Far{dev})
 			} else {

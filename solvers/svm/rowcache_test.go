@@ -14,8 +14,8 @@ import (
 // cache keeps the rows that were used last.
 func TestRowCache(t *testing.T) {
 	t.Log("seed 1")
-	for _, name := range []string{"ref", "cpu"} {
-		dev, err := backend.Open(name, backend.Config{})
+	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
+		dev, err := backend.Open(device, backend.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
