@@ -37,16 +37,20 @@ func (p *applied) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.values, &p.decision, &p.proba, &p.variance, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
-// add adds the rows of another one below.
+// add adds the rows of another one below; the room for them doubles when it is full.
 func (p *applied) add(q applied) {
 	more := q.matrices()
 	for i, m := range p.matrices() {
-		if *m == nil {
-			*m = *more[i]
-		} else if *more[i] != nil {
-			var both mat.Dense
-			both.Stack(*m, *more[i])
-			*m = &both
+		switch {
+		case *more[i] == nil:
+		case *m == nil:
+			*m = mat.DenseCopyOf(*more[i])
+		default:
+			all, rows := (*m).RawMatrix(), (*more[i]).RawMatrix()
+			for r := range rows.Rows {
+				all.Data = append(all.Data, rows.Data[r*rows.Stride:r*rows.Stride+rows.Cols]...)
+			}
+			*m = mat.NewDense(all.Rows+rows.Rows, all.Cols, all.Data)
 		}
 	}
 }
