@@ -182,8 +182,8 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 	if !k.TakesMany && a.threads != 0 {
 		b.Threads = []int{a.threads}
 	}
-	if slices.Equal(b.Peers, []string{"none"}) {
-		b.Peers = []string{}
+	if slices.Contains(b.Peers, "none") {
+		b.Peers = slices.DeleteFunc(slices.Concat([]string{}, b.Peers), func(name string) bool { return name == "none" })
 	}
 	if k.Name == bench.CrossoverKind && b.Widths == nil {
 		b.Widths = b.Sizes

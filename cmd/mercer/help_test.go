@@ -70,7 +70,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				value += "=1"
 			}
 			var out, errs strings.Builder
-			run(append(strings.Fields(call), value, "--quiet=false", "nosuch.csv"), strings.NewReader(""), &out, &errs)
+			run(append(strings.Fields(call), "--quiet=false", value, "nosuch.csv"), strings.NewReader(""), &out, &errs)
 			refused := slices.ContainsFunc([]string{
 				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",

@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -192,7 +193,9 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	}
 	c.PreRunE = func(*cobra.Command, []string) (err error) {
 		each(func(flag *pflag.Flag, r refusal) {
-			if flag.Changed && err == nil {
+			value := flag.Value.String()
+			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // --stream=false
+			if flag.Changed && !nothing && err == nil {
 				err = usagef("--%s: %s", flag.Name, r.why)
 			}
 		})

@@ -121,6 +121,9 @@ func (f *tuneFlags) refusals() []refusal {
 	if list, err := f.parseKernels(); err == nil { // otherwise to be said by check
 		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
 	}
+	// What is not known, or not for this learner, is for check to say.
+	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
+	judged := slices.Contains(tuning.Criteria, f.by) && (!grid || f.bayesian() && f.by == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
 	return []refusal{
 		{grid && !has("kernel"), "kernel vary reach steps text tree", f.learner + " has no kernel", ""},
@@ -131,10 +134,10 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
 		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hidden: checkGrid says which there are
 		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
-		{!grid, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
-		{gradient, "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
+		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
+		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
-		{f.by != string(tuning.KFold), "folds", "is for --by kfold", "by"},
+		{f.by != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
 		{!varies, "reach steps", "no parameter of the kernel varies", ""},
 		{len(f.kernels) > 0, "ard", "is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead", ""},
