@@ -81,9 +81,9 @@ func TestGonumOwnTests(t *testing.T) {
 	}
 	write("go.mod", read(mod)+"\nreplace gonum.org/v1/gonum => "+copied+"\n")
 	write("go.sum", read(filepath.Join(filepath.Dir(mod), "go.sum")))
-	write("gonum/mat/mercer_test.go", fmt.Sprintf(useMercer, "mat"))
-	// Package cpu imports lapack/gonum, so that only an external test there can
+	// Package cpu imports mat and lapack/gonum, so that only external tests there can
 	// import cpu.
+	write("gonum/mat/mercer_test.go", fmt.Sprintf(useMercer, "mat_test"))
 	write("gonum/lapack/gonum/mercer_test.go", fmt.Sprintf(useMercer, "gonum_test"))
 	suite := read(filepath.Join(copied, "lapack/gonum/lapack_test.go"))
 	for _, edit := range [][2]string{
