@@ -115,7 +115,7 @@ func difference(was, run *Run, least float64) Difference {
 	return x
 }
 
-// fewestTimings on either side can show a difference at that level: the least
+// fewestTimings on either side can show a difference at that level: the smallest
 // probability of the test is 2/(8 choose 4) = 0.029 for four, 0.1 for three.
 const fewestTimings = 4
 

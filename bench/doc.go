@@ -23,7 +23,7 @@
 // An Entry is an implementation in a case. Run is timed; Before, Check, Metrics are not.
 // Phases tells of the parts of the last run ("gram", "factor", "solve"), whose
 // medians become Run.Stages; Took is for an implementation that runs in another process
-// and tells its own time. Metrics have the names of result.go (residualMetric,
+// and reports its own time. Metrics have the names of result.go (residualMetric,
 // rmseMetric, …) and are finite: JSON has no NaN. A wrong result ends the measurement
 // (Check), and so does an entry that fails, unless it is Optional, as peers are
 // that may run out of memory: the reason is kept then and the others go on.

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// A Benchmark is what is measured. What is left out is the default of its Kind; an
+// A Benchmark is what is measured. A zero field is the default of its Kind; an
 // option that the Kind has no default for is not taken.
 type Benchmark struct {
 	Kind       string

@@ -102,7 +102,7 @@ func (r *Run) Stage(name string) *Stage {
 const (
 	residualMetric  = "residual"      // relative, of the system that every implementation of the case solves, in float64
 	rmseMetric      = "rmse"          // of rows that were held out
-	bytesMetric     = "bytes"         // the most that was taken
+	bytesMetric     = "bytes"         // the maximum that was taken
 	plannedMetric   = "planned_bytes" // what was said beforehand
 	itersMetric     = "iterations"
 	toleranceMetric = "tolerance" // that was asked for

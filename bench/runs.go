@@ -18,7 +18,7 @@ const RunsKind = "runs"
 
 // The names of the metrics of a run of a whole program, beside those of result.go.
 const (
-	peakMetric      = "peak_bytes"        // the most memory that the process held
+	peakMetric      = "peak_bytes"        // the maximum memory that the process held
 	processorMetric = "processor_seconds" // of all its threads
 )
 

@@ -148,9 +148,9 @@ func TestResident(t *testing.T) {
 	grown := watch()
 	if grown == 0 {
 		if runtime.GOOS == "linux" {
-			t.Fatal("Linux tells")
+			t.Fatal("no bytes were counted, on Linux")
 		}
-		t.Skip("the system does not tell")
+		t.Skip("this system does not count the bytes of a process")
 	}
 	// A page table and what Go does beside it; 3/4, as memory that was free before
 	// may be used again.

@@ -299,7 +299,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	return nil
 }
 
-// A csvPart is a piece of a CSV file below its header. It is read on any goroutine.
+// A csvPart is a part of a CSV file below its header. It is read on any goroutine.
 type csvPart struct {
 	piece
 	source string
@@ -388,7 +388,7 @@ func (t *Table) addLines(text []byte, line int) error {
 	return nil
 }
 
-// delimiters are those that are recognized in a header, the most usual first.
+// delimiters are those that are recognized in a header, in order of preference.
 const delimiters = ",;\t|"
 
 // delimiterOf returns the delimiter that occurs most often in the first line of a

@@ -389,7 +389,7 @@ func looksLIBSVM(r *bufio.Reader) bool {
 	return false
 }
 
-// A libsvmPart is a piece of a LIBSVM file.
+// A libsvmPart is a part of a LIBSVM file.
 type libsvmPart struct {
 	piece
 	source string

@@ -23,7 +23,7 @@ with Mercer's before it is timed.
 
 Libraries are looked for in --peer-lib, in the folders of MERCER_PEER_LIBDIR, and
 where the system's loader looks. An OpenBLAS that takes the processor for an older
-one is told the right core type, and the output says which one is in use.`,
+one is given the right core type, and the output says which one is in use.`,
 		quick: "smaller matrices, fewer and shorter timings", n: "orders of the matrices", progress: "n", libraries: true,
 		devices: "cpu/avx512,cpu/avx2 (default: the best there is)",
 	},
@@ -58,7 +58,7 @@ and the way of the data to them are not counted, transfers to a GPU and back are
 	{
 		kind: bench.ScaleKind, short: "Time, memory, residual and error of each solver against n and M",
 		long: `Times each solver over growing n, and those with M functions over growing M, up to
-the memory budget: time, the most memory on the device beside what the plan said,
+the memory budget: time, the maximum memory on the device beside what the plan said,
 how much the process grew, residual, error on rows held out, and the exponents with
 which all of it grows beside those of the operations.`,
 		quick: "fewer rows, fewer and shorter timings", n: "numbers of samples", progress: "n",
