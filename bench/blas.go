@@ -25,24 +25,6 @@ type Peer struct {
 	Missing string          // or why there is none
 }
 
-// OpenPeers opens libraries by name, looking in places first, and never fails:
-// what is missing is named so. The second result is the environment with which
-// the process should be started again, nil in most cases: see
-// peer.Library.Wants.
-func OpenPeers(names, places []string) (peers []Peer, wants []string) {
-	for _, name := range names {
-		l, err := peer.Open(name, places)
-		p := Peer{Name: name, Library: l}
-		if err != nil {
-			p.Missing = err.Error()
-		} else {
-			wants = append(wants, l.Wants...)
-		}
-		peers = append(peers, p)
-	}
-	return peers, wants
-}
-
 // The names of the ceilings among a Result's implementations.
 const (
 	ceilingPrefix = "ceiling " // and a device
@@ -55,19 +37,22 @@ type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
 
-// blasBench is a blas at work: the devices that it opened.
+// blasBench is a blas at work: what it opened.
 type blasBench struct {
 	Benchmark
+	peers    []Peer
 	devices  map[int][]backend.Device // by threads, in the order of Devices
 	ceilings []backend.Device         // the best of this processor first
 	memory   [2][]byte                // from and to, made when it is first copied
 }
 
 func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
-	if b.Libraries == nil {
-		b.Libraries, _ = OpenPeers(b.Peers, nil)
-	}
-	c := blasBench{Benchmark: b, devices: map[int][]backend.Device{}}
+	return b.besides(ctx, b.openPeers(ctx))
+}
+
+// besides measures a blas beside libraries that are open.
+func (b Benchmark) besides(ctx context.Context, peers []Peer) (*Result, error) {
+	c := blasBench{Benchmark: b, peers: peers, devices: map[int][]backend.Device{}}
 	defer c.close()
 	if err := c.open(); err != nil {
 		return nil, err
@@ -139,7 +124,7 @@ func (c *blasBench) implementations() []Implementation {
 	for _, d := range c.devices[c.Threads[0]] {
 		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor})
 	}
-	for _, p := range c.Libraries {
+	for _, p := range c.peers {
 		list = append(list, p.implementation(0))
 	}
 	for _, d := range c.ceilings {

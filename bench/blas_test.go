@@ -29,30 +29,21 @@ func usable() []string {
 	return names
 }
 
-func gonum(t *testing.T) []Peer {
-	t.Helper()
-	peers, wants := OpenPeers([]string{"gonum"}, nil)
-	if peers[0].Library == nil || wants != nil {
-		t.Fatalf("got %+v, %v", peers, wants)
-	}
-	return peers
-}
-
 // TestBLAS measures everything once, small: each device and library comes to
 // the same result, is timed, and has its ceiling.
 func TestBLAS(t *testing.T) {
-	peers, _ := OpenPeers(peer.Names(), nil) // whatever is here
+	b := Benchmark{Kind: BLASKind, Names: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Runner: Runner{Repeats: 2}}
+	if err := b.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	peers := b.openPeers(t.Context()) // whatever is here
 	for _, p := range peers {
 		if p.Library != nil {
 			p.Library.Spin = 0 // rates do not count here
 		}
 	}
 	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
-	b := Benchmark{
-		Kind: BLASKind, Names: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Libraries: peers,
-		Runner: Runner{Repeats: 2},
-	}
-	r, err := b.Run(t.Context())
+	r, err := b.besides(t.Context(), peers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +95,10 @@ func TestWrongResult(t *testing.T) {
 
 func found[T backend.Float](t *testing.T, p *problem[T]) {
 	t.Helper()
-	peers := gonum(t)
-	lib := peers[0].Library
+	lib, err := peer.Open("gonum", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var run func() error
 	switch q := any(p).(type) {
 	case *problem[float64]:
@@ -158,8 +151,11 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
-	b := Benchmark{Kind: BLASKind, Names: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}, Libraries: []Peer{{Name: "lazy", Library: lazy}}}
-	if _, err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
+	b := Benchmark{Kind: BLASKind, Names: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}}
+	if err := b.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.besides(t.Context(), []Peer{{Name: "lazy", Library: lazy}}); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
 		t.Errorf("got %v", err)
 	}
 }

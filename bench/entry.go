@@ -36,7 +36,7 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 		e.Implementation, e.Limiter, e.Work = ownName(d), limiter(d), r.flops(n)
 		list = append(list, e)
 	}
-	for _, l := range c.Libraries {
+	for _, l := range c.peers {
 		prepare := p.preparation()
 		e := Entry{Implementation: l.Name, Work: r.flops(n), Check: p.compare, Before: func() error { prepare(); return nil }}
 		if len(c.ceilings) > 0 {

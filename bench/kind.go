@@ -30,7 +30,7 @@ type Benchmark struct {
 	Threads    []int    // blas measures with each, the others with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with
-	Libraries  []Peer   // those of blas, where they are open already
+	Places     []string // where shared libraries are looked for first: see peer.Open
 	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
 	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
 	// Limit is the longest run that is begun, by what the last one of the implementation

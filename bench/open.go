@@ -45,9 +45,8 @@ type setup struct {
 	timeEstimates timeEstimates // by implementation and what it does
 }
 
-// open opens the devices, the best processor for the judge, and the libraries in the
-// processes of interpreters; gonum is in this one. What it returns is to be closed, on a
-// failure too.
+// open opens the devices, the best processor for the judge, and the libraries. What it
+// returns is to be closed, on a failure too.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
 	if l.judges, l.judge, err = newJudge(ctx, b.Memory); err != nil {
@@ -56,11 +55,18 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	if l.devices, err = openDevices(b.Devices, backend.Config{Threads: b.Threads[0], Memory: b.Memory}); err != nil {
 		return l, err
 	}
+	l.peers = b.openPeers(ctx)
+	return l, ctx.Err()
+}
+
+// openPeers opens libraries, those of Python in processes of their own, and says of what
+// is missing why.
+func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {
 		p, err := Peer{Name: name}, error(nil)
-		if name == "gonum" {
-			p.Library, err = peer.Open(name, nil)
+		if slices.Contains(peer.Names(), name) {
+			p.Library, err = peer.Open(name, b.Places)
 		} else {
 			if finder == nil {
 				finder = pypeer.NewFinder(ctx, b.Pythons)
@@ -70,9 +76,9 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 		if err != nil {
 			p.Missing = err.Error()
 		}
-		l.peers = append(l.peers, p)
+		peers = append(peers, p)
 	}
-	return l, ctx.Err()
+	return peers
 }
 
 // ownImplementation is a device as an implementation.

@@ -66,6 +66,22 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
+// reload loads l again with a variable in the environment of C, which it reads when it is
+// loaded; os.Setenv does not reach it without cgo.
+func (l library) reload(variable, value string) (library, error) {
+	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
+	if err == nil {
+		var setenv func(name, value string, overwrite int32) int32
+		purego.RegisterFunc(&setenv, p)
+		setenv(variable, value, 1)
+		err = purego.Dlclose(l.handle)
+	}
+	if err != nil {
+		return l, fmt.Errorf("bench: %s: %w", l.name, err)
+	}
+	return load(l.name, l.path)
+}
+
 // dlopen stays on one thread: the reason of a failure is kept for each.
 func dlopen(path string, mode int) (uintptr, error) {
 	runtime.LockOSThread()

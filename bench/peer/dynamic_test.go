@@ -5,9 +5,13 @@ package peer
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestMissing looks for libraries where there are none.
@@ -26,6 +30,54 @@ func TestMissing(t *testing.T) {
 		if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{where}); err == nil || errors.Is(err, ErrMissing) {
 			t.Errorf("%s: got %v", where, err)
 		}
+	}
+}
+
+// TestReload: an OpenBLAS takes another core type when it is loaded again, computes with it,
+// and goes back. It needs a process in which the library has not been opened before.
+func TestReload(t *testing.T) {
+	const again = "MERCER_TEST_RELOAD"
+	if os.Getenv(again) == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestReload$", "-test.v")
+		c.Env = append(os.Environ(), again+"=yes")
+		out, err := c.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(out), "--- SKIP") {
+			t.Skip("the library is not here")
+		}
+		return
+	}
+	l, err := open("openblas", []string{"libopenblas.so.0", "libopenblas.so"}, nil)
+	if errors.Is(err, ErrMissing) {
+		required.Lacking(t, "openblas", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var core func() string
+	symbols := map[string]any{"openblas_get_corename": &core}
+	if err := l.bind(symbols); err != nil {
+		t.Fatal(err)
+	}
+	detected := core()
+	for _, want := range []string{"Prescott", detected} {
+		if l, err = l.reload(envCore, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.bind(symbols); err != nil {
+			t.Fatal(err)
+		}
+		if got := core(); got != want && want != detected && runtime.GOARCH == "amd64" {
+			t.Errorf("the core type is %s, want %s", got, want)
+		}
+		r, err := fortran[float64](l, "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, r, 0x1p-53)
 	}
 }
 

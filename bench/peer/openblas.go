@@ -22,26 +22,34 @@ func openBLAS(places []string) (*Library, error) {
 	}
 	var config, core func() string
 	var threads func(int32)
-	if err := l.bind(map[string]any{
-		"openblas_get_config": &config, "openblas_get_corename": &core, "openblas_set_num_threads": &threads,
-	}); err != nil {
+	symbols := map[string]any{"openblas_get_config": &config, "openblas_get_corename": &core, "openblas_set_num_threads": &threads}
+	if err := l.bind(symbols); err != nil {
 		return nil, err
+	}
+	x := &cpu.X86
+	avx512 := x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
+	avx2 := x.HasAVX2 && x.HasFMA
+	chosen := ""
+	if set := os.Getenv(envCore); set != "" {
+		chosen = fmt.Sprintf(" (%s=%s)", envCore, set)
+	} else if better := betterCore(core(), avx512, avx2); better != "" {
+		detected := core()
+		if l, err = l.reload(envCore, better); err == nil {
+			err = l.bind(symbols)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if chosen = fmt.Sprintf(" (%s=%s, detected: %s)", envCore, better, detected); core() == detected {
+			chosen = fmt.Sprintf(" (mis-detected: this processor is a %s)", better)
+		}
 	}
 	words := strings.Fields(config())
 	if slices.Contains(words, "USE64BITINT") {
 		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers; one with 32-bit integers is needed", l.path)
 	}
-	x := &cpu.X86
-	avx512 := x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
-	avx2 := x.HasAVX2 && x.HasFMA
 	out := &Library{Name: l.name, Path: l.path, Spin: 150 * time.Millisecond} // 2²⁸ clock ticks: 104 at 2.6 GHz
-	out.Detail = fmt.Sprintf("%s, core type %s", strings.Join(words[:min(2, len(words))], " "), core())
-	if set := os.Getenv(envCore); set != "" {
-		out.Detail += fmt.Sprintf(" (%s=%s)", envCore, set)
-	} else if better := betterCore(core(), avx512, avx2); better != "" {
-		out.Wants = []string{envCore + "=" + better}
-		out.Detail += fmt.Sprintf(" (mis-detected: this processor is a %s)", better)
-	}
+	out.Detail = fmt.Sprintf("%s, core type %s%s", strings.Join(words[:min(2, len(words))], " "), core(), chosen)
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 

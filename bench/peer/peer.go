@@ -39,10 +39,6 @@ type Library struct {
 	Path   string // the file that was opened; empty for gonum
 	F64    Routines[float64]
 	F32    Routines[float32]
-	// Wants is the environment, NAME=VALUE, with which the process must be
-	// started for the library to use this processor as it should; nil when it
-	// already does, or when the user has chosen.
-	Wants []string
 	// Threads makes the library use n threads from now on; restore takes back
 	// what that did to the Go runtime.
 	Threads func(n int) (restore func())

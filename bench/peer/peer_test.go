@@ -24,7 +24,7 @@ func TestLibraries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Log(l.Detail, l.Path, l.Wants)
+			t.Log(l.Detail, l.Path)
 			for _, threads := range []int{1, 2} {
 				restore := l.Threads(threads)
 				t.Run(fmt.Sprintf("float64/threads=%d", threads), func(t *testing.T) { check(t, l.F64, 0x1p-53) })

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,20 +107,13 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	k := bench.KindOf(t.kind)
 	b := bench.Benchmark{Kind: k.Name}
 	var o benchOutput
-	var places []string
 	c := &cobra.Command{Use: k.Name, Short: t.short, Long: t.long, Args: cobra.NoArgs}
 	c.RunE = a.work(func(ctx context.Context, _ []string) error {
-		if err := a.checkBench(ctx, o, places...); err != nil {
+		if err := a.checkBench(ctx, o, b.Places...); err != nil {
 			return err
 		}
 		if err := a.benchOptions(k, &b, o.quick); err != nil {
 			return err
-		}
-		if t.libraries {
-			var wants []string
-			if b.Libraries, wants = bench.OpenPeers(b.Peers, places); len(wants) > 0 {
-				return restart(wants)
-			}
 		}
 		p := a.newProgress()
 		b.Runner = o.runner(p, t.progress)
@@ -160,7 +151,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none for no one")
 		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // breaks into lines
 		if t.libraries {
-			flags.StringSliceVar(&places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
+			flags.StringSliceVar(&b.Places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
 		} else {
 			flags.StringSliceVar(&b.Pythons, "python", nil, "`PATH` of a Python interpreter to look for libraries in")
 		}
@@ -292,16 +283,6 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 		return nil, fmt.Errorf("-: %w", err)
 	}
 	return r, nil
-}
-
-// restart runs the same command again with more in its environment, for a
-// library that reads it when it is loaded. It returns only when it fails.
-func restart(wants []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%s: %w", self, syscall.Exec(self, os.Args, append(os.Environ(), wants...)))
 }
 
 // writePage writes a page of measurements from files, or of one that was just made.
