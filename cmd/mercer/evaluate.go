@@ -44,8 +44,7 @@ belongs to its set, and the mean number of classes in it.`,
 			return a.evaluate(ctx, model, plot, stream, interval, args[0])
 		}),
 	}
-	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
-	a.input.add(c.Flags())
+	a.addModel(c, &model)
 	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into (PNG)")
 	addInterval(c.Flags(), &interval)
 	c.Flags().BoolVar(&stream, "stream", false, streamHelp)

@@ -53,7 +53,7 @@ are classes.`,
 	}
 	refusing(c, f.refusals)
 	f.add(c)
-	f.objects.add(c.Flags())
+	f.objects.add(c)
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")

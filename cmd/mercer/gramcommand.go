@@ -74,6 +74,7 @@ a time of the order of n³.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.gram(ctx, &f, args[0]) }),
 	}
+	refusing(c, f.refusals)
 	flags := c.Flags()
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
@@ -86,9 +87,22 @@ a time of the order of n³.`,
 	intFlag(flags, &f.count, "count", 0, 0, "number of features (default: about 10√n; of principal the rank)")
 	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
 	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` to print the effective dimension at")
-	f.objects.add(flags)
+	flags.Lookup("lambda").DefValue = "" // not "[]", which pflag would print
+	f.objects.add(c)
 	a.input.add(flags)
 	return c
+}
+
+// refusals are the flags that have no effect on what is computed.
+func (f *gramCommandFlags) refusals() []refusal {
+	return []refusal{
+		{f.distances, "features", "the file has either distances or features", ""},
+		{f.distances, "center", "distances do not depend on the origin", ""},
+		{f.features != "" && f.features != "principal", "center", "with --features it is for principal", ""},
+		{f.features == "" || f.features == "exact", "count", "is for --features fourier, nystrom and principal", "features"},
+		{f.distances, "count", "is for --features fourier, nystrom and principal", ""},
+		{f.train != "", "eigenvalues lambda", "is of the matrix of rows with themselves; leave --train out", ""},
+	}
 }
 
 // check returns the first flag that is wrong.
@@ -102,18 +116,8 @@ func (f *gramCommandFlags) check() error {
 		return usagef("--out: %s must end in .csv or .npy", f.out)
 	case f.features != "" && !slices.Contains(featureMaps, f.features):
 		return usagef("--features: there is no %q%s; there are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
-	case f.features != "" && f.distances:
-		return usagef("--distances: the file has either distances or features")
-	case f.center && f.distances:
-		return usagef("--center: distances do not depend on the origin")
-	case f.center && f.features != "" && f.features != "principal":
-		return usagef("--center: with --features it is for principal")
 	case f.out == "" && (f.features != "" || f.distances):
 		return usagef("--out FILE is needed for --features and --distances")
-	case f.count > 0 && (f.features == "" || f.features == "exact"):
-		return usagef("--count: is for --features fourier, nystrom and principal")
-	case f.train != "" && f.eigenvalues:
-		return usagef("--train: eigenvalues are those of the matrix of rows with themselves; leave --train out")
 	}
 	if err := f.tableFlags.check(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	}
 	flags := map[string]bool{}
 	for line := range strings.Lines(text) {
-		if words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "-h, ")); len(words) > 0 && strings.HasPrefix(words[0], "--") {
-			flags[strings.TrimPrefix(words[0], "--")] = true
+		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // others go on
+			flags[strings.Fields(name)[0]] = true
 		}
 	}
 	return flags
@@ -59,7 +60,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 		"plot path", "plot path --learner ridge", "plot path --learner lasso", "plot epochs --learner logistic", "plot ball",
 		"plot curve --model m.st", "plot boundary --learner svc", "compare --learner svc,logistic",
 		"tune", "tune --learner svc", "tune --learner lasso", "tune --learner rvm", "tune --learner kernel-knn",
-		"tune --by evidence", "tune --by loo", "tune --text t", "tune --kernel linear()", "kernels", "version",
+		"tune --by evidence", "tune --by loo", "tune --text t", "tune --kernel linear()", "tune --learner ridge", "kernels", "version",
+		"fit --text t", "cv --tree t", "gram", "gram --features exact", "gram --features principal", "gram --distances", "gram --train r.csv", "gram --text t",
 	}
 	hidden := 0
 	for _, call := range calls {
@@ -75,11 +77,12 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
+				"which has no parameter", "the input is no column", "is for --features", "it is for principal", "distances or features", "depend on the origin", "of rows with themselves",
 			}, func(text string) bool {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})
-			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") {
-				continue // its help says so, and the call leaves --by open
+			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") {
+				continue // its help says so, and the call leaves --by or --features open
 			}
 			if refused && flags[f.Name] {
 				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())
@@ -91,6 +94,41 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	}
 	if hidden < 60 {
 		t.Errorf("%d flags were refused: the test compares little", hidden)
+	}
+}
+
+// TestHelpOfAModelListsWhatItKnows: predict and evaluate list of the flags that depend on
+// the model those that it answers to.
+func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("t.csv", []byte("a,y,c\n0,1,u\n1,2,u\n2,0,v\n3,4,v\n4,3,v\n5,1,u\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	mercer := func(args ...string) (int, string) {
+		var out, errs strings.Builder
+		code := run(append(args, "--quiet"), strings.NewReader(""), &out, &errs)
+		return code, errs.String()
+	}
+	for _, model := range []string{"kernel-ridge", "gaussian-process", "ridge", "ridge --intervals", "svr --calibrate 0.4", "logistic --task classification", "svc", "rvm", "perceptron"} {
+		target := "y"
+		if d, _ := learners.Find(strings.Fields(model)[0]); d.Tasks[0] == learners.Classification || strings.Contains(model, "--task") {
+			target = "c"
+		}
+		if code, errs := mercer(append(strings.Fields("fit --target "+target+" --model m.st t.csv --learner"), strings.Fields(model)...)...); code != 0 {
+			t.Fatalf("%s: %s", model, errs)
+		}
+		for _, command := range []string{"predict", "evaluate"} {
+			flags := listed(t, command, "--model", "m.st")
+			for name, value := range map[string]string{"proba": "true", "decision": "true", "std": "true", "interval": "0.9"} {
+				code, errs := mercer(command, "--model", "m.st", "--"+name+"="+value, "t.csv")
+				if known := code != 2; flags[name] != known {
+					t.Errorf("%s of %s lists --%s: %v; with it: %s", command, model, name, flags[name], errs)
+				}
+			}
+		}
+	}
+	if text := help(t, "predict", "--model", "nosuch.st", "--help"); !strings.Contains(text, "\n--model: nosuch.st: ") {
+		t.Errorf("help with a model that is not there:\n%s", text)
 	}
 }
 

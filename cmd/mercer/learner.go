@@ -141,11 +141,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 			}
 		}
 	}
-	help := c.HelpFunc()
-	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		f.describe(c)
-		help(c, args)
-	})
+	beforeHelp(c, func() { f.describe(c) })
 }
 
 // parameterFlag is the value of a flag that is a learner's parameter.

@@ -191,7 +191,11 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 			}
 		}
 	}
-	c.PreRunE = func(*cobra.Command, []string) (err error) {
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
+		if before != nil {
+			err = before(c, args)
+		}
 		each(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
 			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // --stream=false
@@ -201,14 +205,21 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 		})
 		return err
 	}
-	help := c.HelpFunc()
-	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+	beforeHelp(c, func() {
 		each(func(flag *pflag.Flag, r refusal) {
 			flag.Hidden = flag.Hidden || r.by == "" || c.Flags().Changed(r.by)
 		})
-		help(c, args)
 	})
 	return c
+}
+
+// beforeHelp completes a command with what is done before its help is printed.
+func beforeHelp(c *cobra.Command, prepare func()) {
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		prepare()
+		help(c, args)
+	})
 }
 
 // withoutDevice completes a command that does no work on data.

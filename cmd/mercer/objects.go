@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
@@ -25,7 +25,11 @@ type objectFlags struct {
 	kernel     objects.Kernel // nil: the input is features
 }
 
-func (o *objectFlags) add(flags *pflag.FlagSet) {
+func (o *objectFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	refusing(c, func() []refusal {
+		return []refusal{{o.flag() != "", "no-standardize", "with " + o.flag() + " the input is no column of numbers", ""}}
+	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts that is the whole input, for a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
 	flags.StringVar(&o.tree, "tree", "", "`COLUMN` of trees in brackets that is the whole input, for a --kernel on trees: "+strings.Join(objectKernels(objects.Tree), ", "))
 }
@@ -108,12 +112,7 @@ func (o *objectFlags) check() error {
 
 // unused is the fault of a flag about columns of features, of which there are none.
 func (o *objectFlags) unused(f *tableFlags) error {
-	switch {
-	case o.flag() == "":
-		return nil
-	case f.noStandardize:
-		return usagef("--no-standardize: with %s the input is no column of numbers", o.flag())
-	case f.missing == "impute":
+	if o.flag() != "" && f.missing == "impute" {
 		return usagef("--missing: with %s no cell is imputed: an empty text is one, an empty tree an error; leave --missing out, or give refuse", o.flag())
 	}
 	return nil

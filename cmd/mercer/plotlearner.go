@@ -164,7 +164,7 @@ type curveFlags struct {
 
 func (f *curveFlags) addTo(c *cobra.Command) {
 	f.add(c)
-	f.objects.add(c.Flags())
+	f.objects.add(c)
 	intFlag(c.Flags(), &f.folds, "folds", 5, 2, "parts of the rows, each predicted by models of the others")
 }
 

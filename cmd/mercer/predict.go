@@ -55,8 +55,7 @@ if it was fitted with --calibrate (split conformal: LEVEL is certain).`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
-	c.Flags().StringVar(&f.model, "model", "", "`FILE` of the model")
-	a.input.add(c.Flags())
+	a.addModel(c, &f.model)
 	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
@@ -106,6 +105,33 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return a.writeFile(ctx, "--out", f.out, text)
 	}
 	return a.print(ctx, string(text))
+}
+
+// addModel adds the flags of commands that predict. --help shows of them what the model
+// that is named beside it can do.
+func (a *app) addModel(c *cobra.Command, model *string) {
+	c.Flags().StringVar(model, "model", "", "`FILE` of the model; --model FILE --help shows what it can do")
+	a.input.add(c.Flags())
+	beforeHelp(c, func() {
+		if *model == "" {
+			return
+		}
+		b, err := modelfile.Load(*model)
+		if err != nil {
+			c.Long += "\n\n" + wrapped("--model: "+oneLine(err), terminalWidth)
+			return
+		}
+		b.Model = asClassifier(b.Model)
+		for name, refused := range map[string]error{
+			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
+			"std": predictFlags{std: true}.defined(b), "interval": checkInterval(0.9, b),
+		} {
+			if flag := c.Flags().Lookup(name); flag != nil {
+				flag.Hidden = refused != nil
+			}
+		}
+		c.Long += "\n\n" + wrapped(*model+" is a model of "+b.Model.Learner()+".", terminalWidth)
+	})
 }
 
 // defined refuses what the model does not know.

@@ -86,7 +86,7 @@ type resampleFlags struct {
 // addAll adds the flags of a table too.
 func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 	f.add(c)
-	f.objects.add(c.Flags())
+	f.objects.add(c)
 	input.add(c.Flags())
 }
 

@@ -36,24 +36,16 @@ type tuneFlags struct {
 // The learners that a kernel and a λ make.
 var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
-func (a *app) tuneCommand() *cobra.Command {
-	var f tuneFlags
-	c := &cobra.Command{
-		Use:   "tune --target COLUMN [--model FILE] [flags] TABLE",
-		Short: "Find the kernel's parameters and lambda, and fit with them",
-		Long: `Find the parameters of a kernel and the λ of (K + λI)α = y, and fit with them.
-
-Several devices, --device cuda/0,cuda/1, share the kernels of a grid and the folds.
-
-For each kernel that is tried a whole path of λ is solved from one decomposition.
+// What --help says about the search of the learners that a kernel and a λ make, and of all.
+const (
+	tuneCriteria = `For each kernel that is tried a whole path of λ is solved from one decomposition.
 It is judged by one of
 
   loo       the mean squared leave-one-out error, in closed form
   gcv       generalized cross-validation, in closed form: the cheapest
   kfold     the mean squared error on folds that are held out
-  evidence  the marginal likelihood of a Gaussian process, per row
-
-and the kernels are chosen by one of
+  evidence  the marginal likelihood of a Gaussian process, per row`
+	tuneStrategies = `The kernels are chosen by one of
 
   grid      all length scales multiplied by the same factor, equally spaced
   golden    the same factor, by golden sections
@@ -62,28 +54,55 @@ and the kernels are chosen by one of
 
 Several --kernel are searched one after the other, and the best of all is taken.
 With --text or --tree one column is the whole input, and each --kernel is on texts
-or trees: for each a path of λ is solved, and its own parameters stay as they are.
+or trees: for each a path of λ is solved, and its own parameters stay as they are.`
+	tuneTargets = `Classes become targets of −1 and 1, one for each of more than two, and are judged as
+such. An intercept, which is not penalized, is fitted unless --no-intercept is given; for
+evidence the mean of the target is subtracted instead.
+
+` + tuneRowsHelp
+	tuneRowsHelp = `The search looks at --rows of the rows, chosen at random, and the model is fitted
+to all of them.`
+	sharedDevices = `Several devices, --device cuda/0,cuda/1, share the kernels of a grid and the folds.`
+)
+
+// describe prepares the command for --help of the learner that is named.
+func (f *tuneFlags) describe(c *cobra.Command) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return
+	}
+	switch {
+	case f.byGrid():
+		f.describeGrid(c, d)
+	case f.learner == "ridge":
+		c.Flags().Lookup("kernel").Hidden = true // it has one value
+		c.Long = "Find the λ of ridge, which is (K + λI)α = y with the kernel linear(), and fit with it.\n\n" + tuneCriteria + "\n\n" + tuneTargets
+	default:
+		c.Long = "Find the parameters of the kernel of " + d.Name + " and the λ of (K + λI)α = y, and fit with them.\n\n" +
+			sharedDevices + "\n\n" + tuneCriteria + "\n\n" + tuneStrategies + "\n\n" + tuneTargets
+	}
+	fitTerminal(c)
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "tune --target COLUMN [--model FILE] [flags] TABLE",
+		Short: "Find the kernel's parameters and lambda, and fit with them",
+		Long: "Find the parameters of a kernel and the λ of (K + λI)α = y, and fit with them.\n\n" +
+			sharedDevices + "\n\n" + tuneCriteria + "\n\n" + tuneStrategies + "\n\n" + tuneTargets + `
 
 Other learners are tuned by a grid, and judged on folds that are held out; rvm and rvc
-by --by evidence too:
+by --by evidence too; mercer tune --learner NAME --help describes it:
 
   mercer tune --learner svc --target y --grid C=0.1,1 --model m.st t.csv
-  mercer tune --learner rvm --target y --by evidence t.csv
-
---grid sets or varies a parameter of the learner; without it the usual one varies (C,
-lambda, k, …). The kernel varies by one factor of its length scales, --steps times up to
---reach, unless --vary '' is given; several --kernel are all tried. For classes the
-score is the part of the rows that is wrong.
-
-The search looks at --rows of the rows, chosen at random, and the model is fitted
-to all of them. Classes become targets of −1 and 1, one for each of more than two, and
-are judged as such. An intercept, which is not penalized, is fitted unless --no-intercept
-is given; for evidence the mean of the target is subtracted instead.`,
+  mercer tune --learner rvm --target y --by evidence t.csv`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),
 	}
-	refusing(c, f.refusals)
 	flags := c.Flags()
+	beforeHelp(c, func() { f.describe(c) })
+	refusing(c, f.refusals)
 	f.given = flags.Changed
 	f.tableFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
@@ -95,6 +114,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.Float64Var(&f.reach, "reach", 30, "how many times larger or smaller than at the start they may become")
 	intFlag(flags, &f.steps, "steps", 0, 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
+	flags.Lookup("lambdas").DefValue = "" // not "[]", which pflag would print
 	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas; repeat it for several")
 	intFlag(flags, &f.folds, "folds", 5, 2, "folds of --by kfold")
 	intFlag(flags, &f.rows, "rows", tuneRows, 0, "rows to search with, chosen at random; 0: all")
@@ -103,7 +123,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
-	f.objects.add(flags)
+	f.objects.add(c)
 	a.input.add(flags)
 	return c
 }
@@ -139,6 +159,7 @@ func (f *tuneFlags) refusals() []refusal {
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
 		{f.by != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
+		{f.learner == "ridge", "vary text tree", "ridge is for the kernel linear(), which has no parameter", ""},
 		{!varies, "reach steps", "no parameter of the kernel varies", ""},
 		{len(f.kernels) > 0, "ard", "is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead", ""},
 	}
@@ -154,6 +175,9 @@ func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.lea
 func (f *tuneFlags) setDefaults() {
 	if f.byGrid() && !f.given("by") {
 		f.by = string(tuning.KFold)
+	}
+	if f.learner == "ridge" && len(f.kernels) == 0 {
+		f.kernels = []string{"linear()"}
 	}
 	if f.search != "" {
 		return

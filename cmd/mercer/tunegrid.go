@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -129,6 +130,35 @@ func (f *tuneFlags) parseGrid() (axes []gridAxis, err error) {
 		axes = append(axes, gridAxis{name, strings.Split(list, ",")})
 	}
 	return axes, nil
+}
+
+// describeGrid makes --help one of a learner that is tuned by a grid.
+func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
+	flag := c.Flags().Lookup
+	var scores []string
+	for _, task := range d.Tasks {
+		scores = append(scores, map[learners.Task]string{learners.Regression: "the root of the mean squared error", learners.Classification: "the part of the rows whose class is wrong"}[task])
+	}
+	how := "Each setting is fitted without each of --folds parts of the rows and scored there, by " + strings.Join(scores, " or ") + "."
+	if f.bayesian() {
+		how += " With --by evidence it is fitted once, and scored by −log p per row."
+		flag("by").Usage, flag("by").DefValue = "what to judge by: kfold, evidence", f.by
+	}
+	grid := "--grid NAME=VALUES sets or varies a parameter of the learner."
+	if d.Grid != "" {
+		grid = "The grid is " + d.Grid + "; --grid NAME=VALUES replaces it, or sets or varies another parameter."
+	}
+	if strings.Contains(d.Grid, "×") {
+		grid += " What is before × is multiplied by " + map[string]string{"lasso": "the λ from which on all weights are 0", "ridge-constrained": "the variance of the target"}[d.Name] + "."
+	}
+	if flag("lambdas").Usage = "`NUMBERS` to try: --grid lambda=NUMBERS"; !flag("kernel").Hidden {
+		flag("steps").Usage = fmt.Sprintf("factors to try (default: %d)", gridSteps)
+		grid += "\n\nThe length scales of the kernel are multiplied by common factors, --steps of them up to --reach, unless --vary '' is given; several --kernel are all tried. With --text or --tree one column is the whole input, and each --kernel is on texts or trees; its own parameters stay as they are."
+	}
+	if d.Name == "kernel-knn" {
+		grid += " Without --kernel the distance is Euclidean."
+	}
+	c.Long = strings.Join([]string{"Find the parameters of " + d.Name + " by a grid, and fit with them.", "Several devices, --device cuda/0,cuda/1, share the folds.", how, grid, tuneRowsHelp}, "\n\n")
 }
 
 // checkGrid is check for learners that are tuned by a grid.
