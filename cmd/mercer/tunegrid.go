@@ -343,37 +343,117 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 		}
 	}
 	defer r.memory.manyFits()()
+	fits := make([]gridFit, folds*len(points)) // those of a fold after each other
+	for i := range fits {
+		fits[i] = gridFit{point: points[i%len(points)], fold: i / len(points)}
+	}
 	p := r.a.newProgress()
 	defer p.close()
-	var mu sync.Mutex
 	done := 0
-	return tuning.ForEachDevice(r.devices, folds, func(dev backend.Device, k int) error {
-		train, test, err := every(k)
+	report := func() { // by one goroutine at a time
+		done++
+		p.report(solvers.Progress{Stage: "tune", Fraction: min(float64(done)/float64(len(fits)), 1)})
+	}
+	var shares []backend.Device
+	if len(r.devices) == 1 {
+		var err error
+		if shares, err = tuning.Share(r.devices[0], len(fits)); err != nil {
+			return err
+		}
+		defer func() {
+			for _, dev := range shares {
+				dev.Close()
+			}
+		}()
+	}
+	left := make([]*gridFit, len(fits))
+	for i := range fits {
+		left[i] = &fits[i]
+	}
+	if len(shares) > 0 {
+		if err := r.fitGrid(ctx, f, shares, left, every, report); err != nil {
+			return err
+		}
+		// What has no room in a share of the memory is fitted alone.
+		left = slices.DeleteFunc(left, func(fit *gridFit) bool {
+			return !errors.Is(fit.err, backend.ErrMemory) && !errors.As(fit.err, new(*solvers.BudgetError))
+		})
+	}
+	if err := r.fitGrid(ctx, f, r.devices, left, every, report); err != nil {
+		return err
+	}
+	for _, fit := range fits {
+		at := fit.point
+		at.seconds += fit.seconds
+		at.err = cmp.Or(at.err, fit.err)
+		at.scores, at.sum, at.rows = append(at.scores, fit.sum/float64(fit.rows)), at.sum+fit.sum, at.rows+fit.rows
+	}
+	return nil
+}
+
+// gridFit is the fit of a point without a fold, and what it scores there.
+type gridFit struct {
+	point   *gridPoint
+	fold    int
+	sum     float64 // of evaluate
+	rows    int     // of the fold
+	seconds float64
+	err     error
+}
+
+// fitGrid makes fits, which are in the order of their folds, on all devices at once.
+func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backend.Device, fits []*gridFit, every func(int) (train, test []int, err error), report func()) error {
+	if len(fits) == 0 {
+		return nil
+	}
+	width := len(r.full.FeatureNames()) + len(r.full.Outputs)
+	if r.x != nil {
+		width = r.x.RawMatrix().Cols + r.y.RawMatrix().Cols
+	}
+	common := learners.Options{Classes: r.full.Classes()}
+	within := r.memory.fittingSeveral(ctx, &common, min(len(devices), len(fits)), 8*int64(r.all.Rows())*int64(width))
+	type part struct { // of the rows
+		x, y, xTest, truth *mat.Dense
+		options            learners.Options
+	}
+	parts := map[int]func() (*part, error){}
+	users := map[int]int{}
+	for _, fit := range fits {
+		users[fit.fold]++
+		parts[fit.fold] = sync.OnceValues(func() (*part, error) {
+			train, test, err := every(fit.fold)
+			if err != nil {
+				return nil, err
+			}
+			d := &part{options: common}
+			if d.x, d.y, d.options.Keys, d.xTest, d.truth, err = r.encode(train, test); err != nil {
+				return nil, fmt.Errorf("%w; without part %d of %d", err, fit.fold+1, f.folds)
+			}
+			return d, nil
+		})
+	}
+	var mu sync.Mutex
+	return tuning.ForEachDevice(devices, len(fits), func(dev backend.Device, i int) error {
+		fit := fits[i]
+		mu.Lock()
+		data := parts[fit.fold]
+		mu.Unlock()
+		d, err := data()
 		if err != nil {
 			return err
 		}
-		x, y, keys, xTest, truth, err := r.encode(train, test)
-		if err != nil {
-			return fmt.Errorf("%w; without part %d of %d", err, k+1, folds)
+		start := time.Now()
+		fit.sum, fit.err = fit.point.evaluate(within, dev, f.by, d.options, d.x, d.y, d.xTest, d.truth)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		options := learners.Options{Classes: r.full.Classes(), Keys: keys}
-		within := r.memory.fitting(ctx, &options)
-		for _, at := range points {
-			start := time.Now()
-			sum, err := at.evaluate(within, dev, f.by, options, x, y, xTest, truth)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			mu.Lock()
-			at.seconds += time.Since(start).Seconds()
-			if at.err == nil {
-				at.err = err
-			}
-			at.scores, at.sum, at.rows = append(at.scores, sum/float64(len(test))), at.sum+sum, at.rows+len(test)
-			done++
-			p.report(solvers.Progress{Stage: "tune", Fraction: float64(done) / float64(folds*len(points))})
-			mu.Unlock()
+		fit.rows, fit.seconds = d.truth.RawMatrix().Rows, fit.seconds+time.Since(start).Seconds()
+		mu.Lock()
+		defer mu.Unlock()
+		if users[fit.fold]--; users[fit.fold] == 0 {
+			delete(parts, fit.fold)
 		}
+		report()
 		return nil
 	})
 }

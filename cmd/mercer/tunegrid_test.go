@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,46 @@ import (
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/testdata"
 )
+
+// The scores of a grid are those of one thread, bit for bit, whatever the number of threads
+// that share the fits: also where a share of the memory has no room for a fit, which all
+// of it has.
+func TestGridScoresDoNotDependOnThreads(t *testing.T) {
+	l := gramLab{t, t.TempDir()}
+	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
+		t.Fatal(err)
+	}
+	grid := func(threads string, args ...string) (scores [][2]float64) {
+		t.Helper()
+		var report struct{ Grid []gridTrial }
+		args = append([]string{"tune", "--quiet", "--json", "--threads", threads, "--target", "target", "--folds", "3"}, args...)
+		if err := json.Unmarshal([]byte(l.mercer(args...)), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range report.Grid {
+			if at.Score == nil {
+				t.Fatalf("%s threads: %s", threads, at.Error)
+			}
+			scores = append(scores, [2]float64{*at.Score, at.SD})
+		}
+		return scores
+	}
+	for _, args := range [][]string{
+		{"--learner", "lasso", l.path("diabetes.csv")},
+		{"--learner", "svr", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "C=0.1,10", l.path("diabetes.csv")},
+		{"--learner", "logistic", "--grid", "lambda=1,10", l.path("digits.csv")},
+		{"--learner", "kernel-knn", "--grid", "k=1,5", l.path("breast_cancer.csv")},
+		// Of 379 rows K and its factor take 1 MiB.
+		{"--learner", "kernel-logistic", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "lambda=1,10", "--memory", "4MB", l.path("breast_cancer.csv")},
+	} {
+		one := grid("1", args...)
+		for _, threads := range []string{"2", "8"} {
+			if got := grid(threads, args...); !slices.Equal(got, one) {
+				t.Errorf("%v: %s threads: %v, one: %v", args, threads, got, one)
+			}
+		}
+	}
+}
 
 // The scores of a grid are those of scikit-learn's GridSearchCV on the same folds, each
 // with a scaling of its own.

@@ -47,6 +47,29 @@ func ForEachDevice(devices []backend.Device, n int, f func(dev backend.Device, i
 	return failure
 }
 
+// Share opens devices on the processor of dev that divide its threads and its memory, for
+// n calls that have too little work each for all threads: as many devices as there are
+// threads, n at most. The caller closes them. What is computed does not depend on the
+// number of threads. Where nothing can be divided there is none.
+func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
+	info := dev.Info()
+	count := min(info.Threads, n)
+	if count < 2 {
+		return nil, nil
+	}
+	for i := range count {
+		one, err := backend.Open(info.Device, backend.Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
+		if err != nil {
+			for _, dev := range devices {
+				dev.Close()
+			}
+			return nil, err
+		}
+		devices = append(devices, one)
+	}
+	return devices, nil
+}
+
 // parts is the progress of n pieces of work that go on at once. Piece i calls
 // report(i), and whole is called by one goroutine at a time.
 func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
