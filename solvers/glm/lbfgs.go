@@ -3,6 +3,8 @@ package glm
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
@@ -145,13 +147,14 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	alpha := make([]float64, len(k))
 	for i := len(k) - 1; i >= 0; i-- {
 		alpha[i] = dot(k[i].s, q) / k[i].sy
-		q, r = along(q, -alpha[i], k[i].y), along(r, -alpha[i], k[i].my)
+		floats.AddScaled(q.Data, -alpha[i], k[i].y.Data)
+		floats.AddScaled(r.Data, -alpha[i], k[i].my.Data)
 	}
 	last := k[len(k)-1]
 	scale := last.sy / dot(last.y, last.my)
-	r = along(r, scale-1, r)
+	floats.Scale(scale, r.Data)
 	for i, c := range k {
-		r = along(r, alpha[i]-dot(c.y, r)/c.sy, c.s)
+		floats.AddScaled(r.Data, alpha[i]-dot(c.y, r)/c.sy, c.s.Data)
 	}
 	return r
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
@@ -95,13 +97,15 @@ func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
 	var next atomic.Int64
-	for range min(l.threads, parts) {
-		group.Go(func() {
-			for k := int(next.Add(1)) - 1; k < parts; k = int(next.Add(1)) - 1 {
-				f(k, first+k*size, min(first+(k+1)*size, last))
-			}
-		})
+	work := func() {
+		for k := int(next.Add(1)) - 1; k < parts; k = int(next.Add(1)) - 1 {
+			f(k, first+k*size, min(first+(k+1)*size, last))
+		}
 	}
+	for range min(l.threads, parts) - 1 {
+		group.Go(work)
+	}
+	work()
 	group.Wait()
 }
 
@@ -269,6 +273,9 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	}
 	size := gradientRows(l.n)
 	rows := max(16, blockElements*min(l.c, 8)/max(l.d, 1))
+	if unpacked := unpackedOps / max(l.d*l.c, 1); l.c > 4 && unpacked >= 32 {
+		rows = min(rows, unpacked)
+	}
 	list := make([]tally, len(l.gradients))
 	failures := make([]error, len(list))
 	l.parts(0, l.n, size, func(k, first, last int) {
@@ -304,6 +311,10 @@ func (l *logit) pass(shift []float64) (tally, error) {
 // worker's cache at a time: 512 KiB.
 const blockElements = 1 << 16
 
+// unpackedOps is how many multiplications the largest product has that package cpu does
+// on X as it lies: for few columns, but not the fewest, packing costs half of the time.
+const unpackedOps = 1 << 18
+
 // gradientRows is the number of samples whose gradients are added up before the others':
 // of n samples there are 64 such parts at most.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
@@ -313,8 +324,8 @@ func (l *logit) residuals(first, last int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
 	for i := first; i < last; i++ {
 		row, w := l.residual.Row(i), l.weight(i)
-		for c := range row {
-			row[c] += shift[c]
+		for c, v := range shift[:len(row)] {
+			row[c] += v
 		}
 		if w == 0 {
 			clear(row)
@@ -323,12 +334,15 @@ func (l *logit) residuals(first, last int, shift []float64) tally {
 		v, right := l.sample(row, l.index[i])
 		p.loss += w * v
 		p.right = p.right && right
-		for c := range row {
-			q := math.Abs(row[c])
-			p.spread += w * q * (1 - q)
-			row[c] *= w
-			p.sums[c] += row[c]
+		spread, sums := 0.0, p.sums[:len(row)]
+		for c, r := range row {
+			q := math.Abs(r)
+			spread += q * (1 - q)
+			r *= w
+			row[c] = r
+			sums[c] += r
 		}
+		p.spread += w * spread
 	}
 	return p
 }
@@ -354,46 +368,39 @@ func (l *logit) sample(f []float64, class int) (loss float64, right bool) {
 		f[0] = p
 		return loss, right
 	}
-	most := f[0]
-	if l.reference {
-		most = max(most, 0)
+	own, other := 0.0, math.Inf(-1) // own 0 is that of the reference
+	if class < len(f) {
+		own, f[class] = f[class], other
+	}
+	if l.reference && class < len(f) {
+		other = 0
 	}
 	for _, v := range f {
-		most = max(most, v)
-	}
-	own := 0.0 // of the reference
-	if class < len(f) {
-		own = f[class]
-	}
-	right = own == most
-	sum, rest := 0.0, 0.0 // rest: of all classes but the sample's
-	for c, v := range f {
-		e := math.Exp(v - most)
-		sum += e
-		if c != class {
-			rest += e
-			right = right && v < own
+		if v > other {
+			other = v
 		}
+	}
+	largest, rest := max(own, other), 0.0 // rest: of all classes but the sample's
+	for c, v := range f {
+		e := math.Exp(v - largest)
+		rest += e
 		f[c] = e
 	}
-	if l.reference {
-		e := math.Exp(-most)
-		sum += e
-		if class != len(f) {
-			rest += e
-			right = right && own > 0
-		}
+	if l.reference && class < len(f) {
+		rest += math.Exp(-largest)
 	}
-	for c := range f {
-		f[c] /= sum
+	sum := rest + math.Exp(own-largest)
+	inverse := 1 / sum
+	for c, e := range f {
+		f[c] = e * inverse
 	}
 	if class < len(f) {
-		f[class] = -rest / sum
+		f[class] = -rest * inverse
 	}
-	if own == most { // the largest term of the sum is 1, and all others are in rest
-		return math.Log1p(rest), right
+	if own == largest { // the largest term of the sum is 1, and all others are in rest
+		return math.Log1p(rest), own > other
 	}
-	return most - own + math.Log(sum), right
+	return largest - own + math.Log(sum), false
 }
 
 // separated is the error that follows when λ = 0 and nothing is misjudged.
@@ -424,25 +431,13 @@ func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []floa
 	return w, b
 }
 
-// dot is Σ a_pc b_pc.
-func dot(a, b backend.Host[float64]) float64 {
-	sum := 0.0
-	for p := range a.Rows {
-		for c, v := range a.Row(p) {
-			sum += v * b.Row(p)[c]
-		}
-	}
-	return sum
-}
+// dot is Σ a_pc b_pc of matrices without padding.
+func dot(a, b backend.Host[float64]) float64 { return floats.Dot(a.Data, b.Data) }
 
-// along returns a + t·b.
+// along returns a + t·b, matrices without padding.
 func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {
 	m := backend.NewHost[float64](a.Rows, a.Cols)
-	for p := range a.Rows {
-		for c, v := range a.Row(p) {
-			m.Row(p)[c] = v + t*b.Row(p)[c]
-		}
-	}
+	floats.AddScaledTo(m.Data, a.Data, t, b.Data)
 	return m
 }
 
