@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -70,13 +69,19 @@ func (c *blasBench) close() {
 // open opens every device at every number of threads, and those whose ceilings
 // are timed: the best of the processor, and the ones that compete.
 func (c *blasBench) open() error {
+	n, size := slices.Max(c.Sizes), 4
+	if slices.Contains(c.Precisions, "float64") {
+		size = 8
+	}
+	// The result and the reference's are among the four matrices that there are at once.
+	bytes := func(n int) int64 { return 4 * int64(size) * int64(n) * int64(n) }
 	for _, t := range c.Threads {
 		var err error
 		if c.devices[t], err = openDevices(c.Devices, backend.Config{Threads: t, Memory: c.Memory}); err != nil {
 			return err
 		}
 		for _, d := range c.devices[t] {
-			if err := c.fits(d.Info().Memory); err != nil {
+			if err := refuse(BLASKind, "n =", "four matrices", n, d.Info().Memory, bytes); err != nil {
 				return err
 			}
 		}
@@ -98,21 +103,6 @@ func (c *blasBench) open() error {
 			continue
 		}
 		c.ceilings = append(c.ceilings, d)
-	}
-	return nil
-}
-
-// fits refuses operands that memory does not hold: there are four matrices at
-// once, the result and the reference's among them.
-func (c *blasBench) fits(memory int64) error {
-	size := 4.
-	if slices.Contains(c.Precisions, "float64") {
-		size = 8
-	}
-	n := float64(slices.Max(c.Sizes))
-	if needs := 4 * size * n * n; memory > 0 && needs > float64(memory) {
-		return fmt.Errorf("bench: blas: n = %.0f takes %.0f bytes for four matrices, there are %d: n = %.0f would fit",
-			n, needs, memory, math.Floor(math.Sqrt(float64(memory)/(4*size))))
 	}
 	return nil
 }

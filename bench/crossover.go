@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -43,20 +42,9 @@ func (c *Benchmark) gridFits(d backend.Device) error {
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
 	}
-	memory := d.Info().Memory
-	needs := func(limit int) float64 {
-		return ridgeBytes(min(slices.Max(c.Sizes), limit), min(slices.Max(c.Widths), limit), size)
-	}
-	largest := max(slices.Max(c.Sizes), slices.Max(c.Widths))
-	if memory <= 0 || needs(largest) <= float64(memory) {
-		return nil
-	}
-	fit := largest
-	for fit > 1 && needs(fit) > float64(memory) {
-		fit /= 2
-	}
-	return fmt.Errorf("bench: crossover: n = %d and m = %d take %.0f bytes on %s, there are %d: %d at most for both would fit",
-		slices.Max(c.Sizes), slices.Max(c.Widths), needs(largest), d.Info().Device, memory, fit)
+	n, m := slices.Max(c.Sizes), slices.Max(c.Widths)
+	return refuse(CrossoverKind, "n, m ≤", "both forms on "+d.Info().Device, max(n, m), d.Info().Memory,
+		func(limit int) int64 { return ridgeBytes(min(n, limit), min(m, limit), size) })
 }
 
 func crossoverImplementations(devices []backend.Device) []Implementation {

@@ -124,7 +124,7 @@ func TestCrossoverRefuses(t *testing.T) {
 		{Benchmark{Kind: CrossoverKind, Sizes: []int{0}}, "bench: crossover: n: must be ≥ 1, got 0"},
 		{Benchmark{Kind: CrossoverKind, Sizes: []int{1}, Widths: []int{1}, Precisions: []string{"half"}}, `bench: crossover: precision: "half" is not known; there are: float64, float32`},
 		{Benchmark{Kind: CrossoverKind, Sizes: []int{100}, Widths: []int{50}, Devices: []string{"ref"}, Memory: 100000},
-			"bench: crossover: n = 100 and m = 50 take 180000 bytes on ref, there are 100000: 50 at most for both would fit"},
+			"bench: crossover: n, m ≤ 100 takes 180000 bytes for both forms on ref, there are 100000: n, m ≤ 61 would fit"},
 	} {
 		if _, err := test.c.Run(t.Context()); err == nil || err.Error() != test.want {
 			t.Errorf("got %v, want %s", err, test.want)

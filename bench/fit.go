@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -63,7 +62,6 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.dropChecks()
 	r.Notes = append(c.methods,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
 		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
@@ -72,27 +70,16 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// dropChecks takes the checks away, which were residuals and not distances from
-// a reference's result; the metrics have them.
-func (r *Result) dropChecks() {
-	for _, c := range r.Cells {
-		for i := range c.Runs {
-			c.Runs[i].Check = nil
-		}
-	}
-}
-
 // fits refuses sizes whose matrices, as libraries need them, the memory does not hold.
 func (c *fitBench) fits() error {
-	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
-	// comes before that. The solvers, and libraries on a GPU, look for themselves.
-	n := float64(slices.Max(c.Sizes))
-	hungry := slices.ContainsFunc(c.Peers, func(name string) bool { return name == "gonum" || name == sklearn })
-	if memory := c.judges.Info().Memory; hungry && 4*8*n*n > float64(memory) {
-		return fmt.Errorf("bench: fit: n = %.0f takes %.0f bytes for the four matrices that a library may hold, there are %d: n = %.0f would fit, or leave gonum and scikit-learn out",
-			n, 4*8*n*n, memory, math.Floor(math.Sqrt(float64(memory)/(4*8))))
+	if !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
+		return nil // the solvers, and libraries on a GPU, look for themselves
 	}
-	return nil
+	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
+	// comes before that.
+	n := slices.Max(c.Sizes)
+	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
+		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })
 }
 
 func (c *fitBench) implementations() []Implementation {
@@ -198,6 +185,19 @@ type competitor struct {
 	result func() (function, error) // of the last run
 }
 
+// newCompetitor is an implementation whose run is a fit, and whose result follows from the
+// last one.
+func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
+	var last R
+	return competitor{
+		Entry: Entry{Implementation: name, Run: func() (err error) {
+			last, err = fit()
+			return err
+		}},
+		result: func() (function, error) { return result(last) },
+	}
+}
+
 // entry is w's Entry: the function is judged once, after the first run.
 func (w competitor) entry(j judge, residual func(function) (float64, error), limit float64) Entry {
 	metrics := map[string]float64{}
@@ -250,24 +250,16 @@ func byPython(p Peer, name string, k contest) competitor {
 
 // bySolver is Mercer by solvers.Solve.
 func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
-	w := competitor{Entry: Entry{Implementation: name}}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}
-	if plan, err := solvers.MakePlan(d, p, par); err == nil {
-		if w.Reason = exceeds(plan.Bytes, d); w.Reason != "" {
-			return w
-		}
-	}
-	var res *solvers.Result
-	w.Run = func() (err error) {
-		res, err = solvers.Solve(l.ctx, d, p, par)
-		return err
-	}
-	w.result = func() (function, error) {
+	w := newCompetitor(name, func() (*solvers.Result, error) { return solvers.Solve(l.ctx, d, p, par) }, func(res *solvers.Result) (function, error) {
 		if method == solvers.Auto {
 			l.methods = append(l.methods, fmt.Sprintf("n = %d: %s chose %s: %s", s.x.Rows, name, res.Method, res.Plan.Reason))
 		}
 		return function{points: s.x, coef: res.Alpha.Data}, nil
+	})
+	if plan, err := solvers.MakePlan(d, p, par); err == nil {
+		w.Reason = exceeds(plan.Bytes, d)
 	}
 	return w
 }

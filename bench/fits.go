@@ -36,14 +36,11 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	x, y := narrow(s.x), narrow(s.y)
 	k.put = putAll(x, y)
 	k.own = func(d backend.Device) []competitor {
-		var alpha backend.Host[float32]
-		return []competitor{{
-			Entry: Entry{Implementation: ownName(d) + directName, Run: func() (err error) {
-				alpha, err = direct(d.F32().With(c.ctx, nil), s.kernel, x, y, float32(s.lambda))
-				return err
-			}},
-			result: func() (function, error) { return function{points: s.x, coef: widened(alpha.Data)}, nil },
-		}}
+		return []competitor{newCompetitor(ownName(d)+directName, func() (backend.Host[float32], error) {
+			return direct(d.F32().With(c.ctx, nil), s.kernel, x, y, float32(s.lambda))
+		}, func(alpha backend.Host[float32]) (function, error) {
+			return function{points: s.x, coef: widened(alpha.Data)}, nil
+		})}
 	}
 	return k
 }
@@ -130,22 +127,12 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 
 // byGonum is what one would write with gonum/mat.
 func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
-	w := competitor{Entry: Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}}
-	if p.Library == nil {
-		return w
-	}
-	if precision == "float32" {
-		w.Reason = "gonum/mat has no float32"
-		return w
-	}
 	n := s.x.Rows
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
 	y := mat.NewVecDense(n, s.y.Data)
-	var alpha *mat.VecDense
-	w.Enter = func() func() { return p.Library.Threads(c.Threads[0]) }
-	w.Run = func() error {
+	w := newCompetitor(p.Name, func() (*mat.VecDense, error) {
 		if err := c.ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		k := mat.NewSymDense(n, nil)
 		k.SymOuterK(1, x)
@@ -163,12 +150,18 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 		}
 		var factor mat.Cholesky
 		if !factor.Factorize(k) {
-			return errors.New("bench: fit: gonum: the matrix is not positive definite")
+			return nil, errors.New("bench: fit: gonum: the matrix is not positive definite")
 		}
-		alpha = mat.NewVecDense(n, nil)
-		return factor.SolveVecTo(alpha, y)
+		alpha := mat.NewVecDense(n, nil)
+		return alpha, factor.SolveVecTo(alpha, y)
+	}, func(alpha *mat.VecDense) (function, error) {
+		return function{points: s.x, coef: alpha.RawVector().Data}, nil
+	})
+	w.Optional = true
+	if w.Reason = p.Missing; w.Reason == "" && precision == "float32" {
+		w.Reason = "gonum/mat has no float32"
 	}
-	w.result = func() (function, error) { return function{points: s.x, coef: alpha.RawVector().Data}, nil }
+	w.Enter = func() func() { return p.Library.Threads(c.Threads[0]) }
 	return w
 }
 
@@ -219,19 +212,17 @@ func (c *fitBench) nystrom(j judge) contest {
 	}
 	k.own = func(d backend.Device) (list []competitor) {
 		for _, method := range []solvers.Method{solvers.Auto, solvers.Normal} {
-			var res *solvers.NystromResult
-			w := competitor{Entry: Entry{Implementation: ownName(d)}}
+			name := ownName(d)
 			if method != solvers.Auto {
-				w.Implementation += directName
+				name += directName
 			}
-			w.Run = func() (err error) {
-				res, err = solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
+			list = append(list, newCompetitor(name, func() (*solvers.NystromResult, error) {
+				return solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
 					Kernel: s.kernel, Data: solvers.InMemory(s.x, s.y, nil), Centers: centers, Lambda: s.lambda,
 				}, solvers.StreamParams{Method: method, Tol: fitTol, Memory: c.Memory})
-				return err
-			}
-			w.result = func() (function, error) { return function{points: centers, coef: res.Beta.Data}, nil }
-			list = append(list, w)
+			}, func(res *solvers.NystromResult) (function, error) {
+				return function{points: centers, coef: res.Beta.Data}, nil
+			}))
 		}
 		return list
 	}
@@ -282,15 +273,10 @@ func (c *fitBench) svr(j judge) contest {
 		return function{points: s.x, coef: beta.Data, intercept: b.Data[0]}, nil
 	}
 	k.own = func(d backend.Device) []competitor {
-		var m *learners.SupportModel
-		return []competitor{{
-			Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
-				l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache}
-				m, err = l.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
-				return err
-			}},
-			result: func() (function, error) { return s.allRows(m) },
-		}}
+		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache}
+		return []competitor{newCompetitor(ownName(d), func() (*learners.SupportModel, error) {
+			return l.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
+		}, s.allRows)}
 	}
 	return k
 }
@@ -319,16 +305,11 @@ func (c *fitBench) file(j judge) (contest, error) {
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
 	k.parameters["csv"], k.parameters["model"] = table, filepath.Join(c.folder, "sklearn.joblib")
 	k.own = func(d backend.Device) []competitor {
-		var m *learners.KernelRidgeModel
-		return []competitor{{
-			Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
-				m, err = c.fromFile(d, s, table, filepath.Join(c.folder, "mercer.safetensors"))
-				return err
-			}},
-			result: func() (function, error) {
-				return function{points: s.x, coef: m.Alpha().RawMatrix().Data}, nil
-			},
-		}}
+		return []competitor{newCompetitor(ownName(d), func() (*learners.KernelRidgeModel, error) {
+			return c.fromFile(d, s, table, filepath.Join(c.folder, "mercer.safetensors"))
+		}, func(m *learners.KernelRidgeModel) (function, error) {
+			return function{points: s.x, coef: m.Alpha().RawMatrix().Data}, nil
+		})}
 	}
 	return k, s.writeCSV(table)
 }

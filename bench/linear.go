@@ -176,12 +176,9 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 		return function{linear: w}, err
 	}
 	k.own = func(d backend.Device) []competitor {
-		var w backend.Host[float64]
 		var tolerance float64
-		own := competitor{Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
-			w, err = fit(d, tolerance)
-			return err
-		}}, result: func() (function, error) { return function{linear: w}, nil }}
+		own := newCompetitor(ownName(d), func() (backend.Host[float64], error) { return fit(d, tolerance) },
+			func(w backend.Host[float64]) (function, error) { return function{linear: w}, nil })
 		return []competitor{own.atEqualObjective(func(tol float64) { tolerance = tol }, p.excess)}
 	}
 	return k

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
 	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // openDevices opens devices by name, each once, whatever names it has. On a failure it
@@ -113,6 +114,16 @@ func exceeds(bytes int64, d backend.Device) string {
 		return ""
 	}
 	return fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
+}
+
+// refuse is the error of a benchmark whose matrices, bytes(n) for its largest size n, a
+// memory does not hold; nil where it does. size names n: "n =".
+func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n int) int64) error {
+	if memory <= 0 || bytes(largest) <= memory {
+		return nil
+	}
+	return fmt.Errorf("bench: %s: %s %d takes %d bytes for %s, there are %d: %s %d would fit",
+		kind, size, largest, bytes(largest), matrices, memory, size, run.Largest(largest, bytes, memory))
 }
 
 func closeAll(devices []backend.Device) {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 )
 
@@ -111,12 +113,7 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var left, all float64
-	for i, w := range want {
-		d := float64(got.Data[i]) - w
-		left, all = left+d*d, all+w*w
-	}
-	return math.Sqrt(left / all), nil
+	return floats.Distance(widened(got.Data), want, 2) / floats.Norm(want, 2), nil
 }
 
 // residualOf is the judge's residual of α.

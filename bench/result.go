@@ -112,15 +112,16 @@ const (
 type Check struct {
 	Difference float64 `json:"difference"` // relative
 	Limit      float64 `json:"limit"`      // what rounding can explain
+	residual   bool    // not a distance from a reference's result, and kept in the metrics only
 }
 
-// checked is the Check of a difference; one that could not be computed is infinite.
-func checked(limit float64, difference func() (float64, error)) *Check {
-	d, err := difference()
+// checked is the Check of a residual; one that could not be computed is infinite.
+func checked(limit float64, residual func() (float64, error)) *Check {
+	d, err := residual()
 	if err != nil {
 		d = math.Inf(1)
 	}
-	return &Check{Difference: d, Limit: limit}
+	return &Check{Difference: d, Limit: limit, residual: true}
 }
 
 // Run returns the run of an implementation, nil when there is none.

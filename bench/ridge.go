@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
@@ -56,8 +57,7 @@ type ridge[T backend.Float] struct {
 	lambda float64
 	x, y   backend.Host[T]
 	w      backend.Host[T] // the result
-	want   backend.Host[T] // the reference's result; empty until known
-	limit  float64         // of a relative difference from want
+	reference[T]
 }
 
 // newRidge makes a regression, the same one for the same arguments: y = Xv + ε
@@ -149,19 +149,7 @@ func twoTriangles[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T])
 }
 
 // check compares w with the reference's, or makes it that.
-func (p *ridge[T]) check() *Check {
-	if p.want.Data == nil {
-		p.want = backend.Host[T]{Rows: p.m, Cols: 1, Stride: 1, Data: append([]T(nil), p.w.Data...)}
-		p.limit = p.bound()
-		return nil
-	}
-	var difference, size float64
-	for j, v := range p.w.Data {
-		difference = math.Hypot(difference, float64(v)-float64(p.want.Data[j]))
-		size = math.Hypot(size, float64(p.want.Data[j]))
-	}
-	return &Check{Difference: difference / size, Limit: p.limit}
-}
+func (p *ridge[T]) check() *Check { return p.reference.check(p.w, false, p.bound) }
 
 // bound is how far w of two correct implementations, by either form, can
 // differ, relative to ‖w‖.
@@ -195,16 +183,7 @@ func (p *ridge[T]) bound() float64 {
 		}
 		rows = max(rows, row)
 	}
-	column, y, w := 0.0, 0.0, 0.0
-	for _, c := range columns {
-		column = max(column, c)
-	}
-	for _, v := range p.y.Data {
-		y = math.Hypot(y, float64(v))
-	}
-	for _, v := range p.want.Data {
-		w = math.Hypot(w, float64(v))
-	}
+	column, y, w := slices.Max(columns), norm(p.y), norm(p.want)
 	n, m := float64(p.n), float64(p.m)
 	matrix := func(k, order, c float64) float64 {
 		spread := 2 * math.Sqrt(order) * 5 * math.Sqrt(k)
@@ -216,9 +195,9 @@ func (p *ridge[T]) bound() float64 {
 	return 2 * max(primal, dual) / w
 }
 
-// bytes is what the matrices of a case take on a device, both forms at once.
-func ridgeBytes(n, m, size int) float64 {
-	return float64(size) * (float64(n)*float64(n) + float64(m)*float64(m) + 2*float64(n)*float64(m))
+// ridgeBytes is what the matrices of a case take on a device, both forms at once.
+func ridgeBytes(n, m, size int) int64 {
+	return int64(size) * (int64(n)*int64(n) + int64(m)*int64(m) + 2*int64(n)*int64(m))
 }
 
 // ridgeName is the name of a form on a device, as an implementation.

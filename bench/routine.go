@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -49,8 +50,7 @@ type problem[T backend.Float] struct {
 	a, b   backend.Host[T]
 	c      backend.Host[T] // the result
 	before backend.Host[T] // what C is before a run, when in place
-	want   backend.Host[T] // the reference's result; empty until known
-	limit  float64         // of a relative difference from want
+	reference[T]
 }
 
 // newProblem makes random operands, the same ones for the same arguments.
@@ -105,10 +105,50 @@ func (p *problem[T]) preparation() func() {
 	})
 }
 
-// setReference makes C the result that others are compared with.
-func (p *problem[T]) setReference() {
-	p.want = backend.Host[T]{Rows: p.c.Rows, Cols: p.c.Cols, Stride: p.c.Stride, Data: append([]T(nil), p.c.Data...)}
-	p.limit = p.bound()
+// check compares C with the reference, or makes it that.
+func (p *problem[T]) check() *Check { return p.reference.check(p.c, p.triangle, p.bound) }
+
+// A reference is the result of the first implementation of a case, with which those of
+// the others are compared.
+type reference[T backend.Float] struct {
+	want  backend.Host[T] // empty until known
+	limit float64         // of a relative difference from want
+}
+
+// check is the difference of got and the reference relative to the latter, in the
+// Frobenius norm, of the lower triangle where only that is a result. The first result
+// becomes the reference, and bound its limit: for it check returns nil.
+func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
+	var none backend.Host[T]
+	if r.want.Data == nil {
+		r.want = got
+		r.want.Data = slices.Clone(got.Data)
+		r.limit = bound()
+		return nil
+	}
+	return &Check{Difference: distance(got, r.want, triangle) / distance(r.want, none, triangle), Limit: r.limit}
+}
+
+// norm is the Frobenius norm of a whole matrix.
+func norm[T backend.Float](a backend.Host[T]) float64 { return distance(a, backend.Host[T]{}, false) }
+
+// distance is the Frobenius norm of A − B, where a B without elements is 0.
+func distance[T backend.Float](a, b backend.Host[T], triangle bool) float64 {
+	var sum float64
+	for i := range a.Rows {
+		cols := a.Cols
+		if triangle {
+			cols = min(i+1, cols)
+		}
+		for j, v := range a.Row(i)[:cols] {
+			d := float64(v)
+			if b.Data != nil {
+				d -= float64(b.Row(i)[j])
+			}
+			sum += d * d
+		}
+	}
+	return math.Sqrt(sum)
 }
 
 // roundoff is half a unit in the last place of 1.
@@ -117,35 +157,6 @@ func roundoff[T backend.Float]() float64 {
 		return 0x1p-24
 	}
 	return 0x1p-53
-}
-
-// compare is the relative difference of C and the reference in the Frobenius
-// norm, of the triangle where there is one.
-func (p *problem[T]) compare() *Check {
-	difference := norm(p.triangle, p.c, func(i, j int) float64 {
-		return float64(p.c.Data[i*p.c.Stride+j]) - float64(p.want.Data[i*p.want.Stride+j])
-	})
-	return &Check{Difference: difference / p.size(p.want), Limit: p.limit}
-}
-
-// size is the Frobenius norm of a result.
-func (p *problem[T]) size(h backend.Host[T]) float64 {
-	return norm(p.triangle, h, func(i, j int) float64 { return float64(h.Data[i*h.Stride+j]) })
-}
-
-func norm[T backend.Float](triangle bool, h backend.Host[T], element func(i, j int) float64) float64 {
-	var sum float64
-	for i := range h.Rows {
-		cols := h.Cols
-		if triangle {
-			cols = min(i+1, cols)
-		}
-		for j := range cols {
-			v := element(i, j)
-			sum += v * v
-		}
-	}
-	return math.Sqrt(sum)
 }
 
 // bound is how far two correctly working implementations can differ, relative
@@ -165,18 +176,15 @@ func norm[T backend.Float](triangle bool, h backend.Host[T], element func(i, j i
 // (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and
 // ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
 func (p *problem[T]) bound() float64 {
-	n := float64(p.n)
+	n, size := float64(p.n), distance(p.want, backend.Host[T]{}, p.triangle)
 	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()
 	switch p.name {
 	case "trsm":
 		return 2 * 3 * gamma
 	case "potrf":
-		return 2 * gamma * n * 4 / math.Sqrt2 / p.size(p.want)
+		return 2 * gamma * n * 4 / math.Sqrt2 / size
 	}
-	whole := func(h backend.Host[T]) float64 {
-		return norm(false, h, func(i, j int) float64 { return float64(h.Data[i*h.Stride+j]) })
-	}
-	return 2 * gamma * whole(p.a) * whole(p.b) / p.size(p.want)
+	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
 // library is a run of p by a library; nil when it does not offer the routine.

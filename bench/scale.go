@@ -71,7 +71,6 @@ func runScale(ctx context.Context, b Benchmark) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.dropChecks()
 	r.fitScale()
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", b.Features, fitLambda, scaleTol),

@@ -112,12 +112,8 @@ func (j judge) residual(f function) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var left, all float64
-	for i, y := range j.y.Data {
-		r := ka[i] + j.lambda*f.coef[i] - y
-		left, all = left+r*r, all+y*y
-	}
-	return math.Sqrt(left / all), nil
+	floats.AddScaled(ka, j.lambda, f.coef)
+	return floats.Distance(ka, j.y.Data, 2) / floats.Norm(j.y.Data, 2), nil
 }
 
 // normalResidual is ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
@@ -126,9 +122,7 @@ func (j judge) normalResidual(f function) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i, y := range j.y.Data {
-		left[i] = y - left[i]
-	}
+	floats.SubTo(left, j.y.Data, left)
 	a, err := j.product(f.points, j.x, left)
 	if err != nil {
 		return 0, err
@@ -141,12 +135,8 @@ func (j judge) normalResidual(f function) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var rest, all float64
-	for i := range a {
-		r := a[i] - j.lambda*s[i]
-		rest, all = rest+r*r, all+b[i]*b[i]
-	}
-	return math.Sqrt(rest / all), nil
+	floats.AddScaled(a, -j.lambda, s)
+	return floats.Norm(a, 2) / floats.Norm(b, 2), nil
 }
 
 // idle is the objective of ε-support vector regression for f = 0.
