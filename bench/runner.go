@@ -47,17 +47,6 @@ type Progress struct {
 	Fraction float64 // of all the work, 0…1
 }
 
-// Clock tells the time and lets it pass.
-type Clock interface {
-	Now() time.Time
-	Sleep(time.Duration)
-}
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time        { return time.Now() }
-func (systemClock) Sleep(d time.Duration) { time.Sleep(d) }
-
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
 	Repeats int           // timings of each entry in a case; 0 is 1
@@ -68,7 +57,6 @@ type Runner struct {
 	// Pause lies before each timing, for the threads of the entry before to
 	// come to rest.
 	Pause    time.Duration
-	Clock    Clock          // nil: the system's
 	Progress func(Progress) // may be nil
 }
 
@@ -114,9 +102,6 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 // entry fails, when a check exceeds its limit, or when ctx is done, which is
 // looked at between runs.
 func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
-	if r.Clock == nil {
-		r.Clock = systemClock{}
-	}
 	var all, done float64
 	for _, t := range tasks {
 		all += t.Weight
@@ -269,7 +254,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 // time takes one timing.
 func (r Runner) time(ctx context.Context, who *running) error {
 	if r.Pause > 0 {
-		r.Clock.Sleep(r.Pause)
+		time.Sleep(r.Pause)
 	}
 	defer who.enter()()
 	if r.Pause > 0 && who.first < warm {
@@ -311,9 +296,9 @@ func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	start := r.Clock.Now()
+	start := time.Now()
 	err := who.entry.Run()
-	took := r.Clock.Now().Sub(start)
+	took := time.Since(start)
 	if err != nil {
 		return took, err
 	}

@@ -7,21 +7,11 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// fakeClock stands still but for what runs and pauses take.
-type fakeClock struct {
-	now    time.Time
-	paused time.Duration
-}
-
-func (c *fakeClock) Now() time.Time { return c.now }
-func (c *fakeClock) Sleep(d time.Duration) {
-	c.now, c.paused = c.now.Add(d), c.paused+d
-}
 
 // script is an entry whose runs take the given times, the last one for ever.
 type script struct {
@@ -29,13 +19,13 @@ type script struct {
 	times []time.Duration
 }
 
-func (c *fakeClock) entry(s script, log *[]string) Entry {
+func (s script) entry(log *[]string) Entry {
 	i := 0
 	return Entry{
 		Implementation: s.name,
 		Work:           1e9,
 		Run: func() error {
-			c.now = c.now.Add(s.times[min(i, len(s.times)-1)])
+			time.Sleep(s.times[min(i, len(s.times)-1)])
 			i++
 			*log = append(*log, s.name)
 			return nil
@@ -49,21 +39,30 @@ const ms = time.Millisecond
 
 func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
 	t.Helper()
-	clock := new(fakeClock)
-	r.Clock = clock
 	var log []string
 	task := Task{Case: Case{{"n", "1"}}, Start: func(context.Context) ([]Entry, error) {
 		var list []Entry
 		for _, s := range scripts {
-			list = append(list, clock.entry(s, &log))
+			list = append(list, s.entry(&log))
 		}
 		return list, nil
 	}}
-	cells, err := r.Measure(t.Context(), []Task{task})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cells, _ := measureFake(t, r, task)
 	return cells[0], log
+}
+
+// measureFake measures by a clock that stands still but for what runs and pauses take.
+func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var err error
+		if cells, err = r.Measure(t.Context(), tasks); err != nil {
+			t.Fatal(err)
+		}
+		took = time.Since(start)
+	})
+	return cells, took
 }
 
 // TestInterleaving: every round runs all in turn, beginning one further on.
@@ -128,27 +127,22 @@ func TestBudget(t *testing.T) {
 
 // TestPauseLiesBeforeEachTiming: before every timing, and a run to wake up after it.
 func TestPauseLiesBeforeEachTiming(t *testing.T) {
-	clock := new(fakeClock)
 	var log []string
 	entered, left := 0, 0
-	e := clock.entry(script{"a", of(60 * ms)}, &log)
+	e := script{"a", of(60 * ms)}.entry(&log)
 	e.Enter = func() func() { entered++; return func() { left++ } }
 	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
-	r := Runner{Repeats: 4, Pause: 7 * ms, Clock: clock}
-	if _, err := r.Measure(t.Context(), []Task{task}); err != nil {
-		t.Fatal(err)
-	}
-	if clock.paused != 28*ms || len(log) != 5 { // long runs need no waking up
-		t.Errorf("paused for %v, %d runs", clock.paused, len(log))
+	r := Runner{Repeats: 4, Pause: 7 * ms}
+	_, took := measureFake(t, r, task)
+	if paused := took - 5*60*ms; paused != 28*ms || len(log) != 5 { // long runs need no waking up
+		t.Errorf("paused for %v, %d runs", paused, len(log))
 	}
 	if entered != 5 || left != 5 {
 		t.Errorf("entered %d times, left %d times", entered, left)
 	}
 	log = nil
-	e = clock.entry(script{"a", of(10 * ms)}, &log)
-	if _, err := r.Measure(t.Context(), []Task{task}); err != nil {
-		t.Fatal(err)
-	}
+	e = script{"a", of(10 * ms)}.entry(&log)
+	measureFake(t, r, task)
 	if len(log) != 2+2*4 {
 		t.Errorf("%d runs", len(log))
 	}
@@ -156,16 +150,12 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 
 // TestShareOfTheCeiling: a ceiling is the highest rate that was seen of it.
 func TestShareOfTheCeiling(t *testing.T) {
-	clock := new(fakeClock)
 	var log []string
-	a := clock.entry(script{"a", of(8 * ms)}, &log)
+	a := script{"a", of(8 * ms)}.entry(&log)
 	a.Limiter = "limit"
-	limit := clock.entry(script{"limit", of(6*ms, 6*ms, 4*ms, 5*ms, 6*ms)}, &log)
+	limit := script{"limit", of(6*ms, 6*ms, 4*ms, 5*ms, 6*ms)}.entry(&log)
 	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, limit}, nil }}
-	cells, err := Runner{Repeats: 3, Clock: clock}.Measure(t.Context(), []Task{task})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cells, _ := measureFake(t, Runner{Repeats: 3}, task)
 	if run := cells[0].Run("a"); run.Ceiling != 250 || run.Share != 0.5 {
 		t.Errorf("share %v of %v, want half of 250", run.Share, run.Ceiling)
 	}
@@ -180,7 +170,7 @@ func TestFailures(t *testing.T) {
 			e.Run = func() error { return nil }
 		}
 		task := Task{Case: Case{{"n", "7"}}, Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
-		_, err := Runner{Clock: new(fakeClock)}.Measure(ctx, []Task{task})
+		_, err := Runner{}.Measure(ctx, []Task{task})
 		return err
 	}
 	stopped, stop := context.WithCancel(t.Context())
@@ -215,20 +205,16 @@ func TestFailures(t *testing.T) {
 
 // TestProgress: it grows from 0 to 1, by the weights of the tasks.
 func TestProgress(t *testing.T) {
-	clock := new(fakeClock)
 	var log []string
 	var tasks []Task
 	for i, weight := range []float64{1, 3} {
 		tasks = append(tasks, Task{Case: Case{{"n", fmt.Sprint(i)}}, Weight: weight, Start: func(context.Context) ([]Entry, error) {
-			return []Entry{clock.entry(script{"a", of(ms)}, &log), {Implementation: "b", Reason: "is away"}}, nil
+			return []Entry{script{"a", of(ms)}.entry(&log), {Implementation: "b", Reason: "is away"}}, nil
 		}})
 	}
 	var told []Progress
-	r := Runner{Repeats: 2, Clock: clock, Progress: func(p Progress) { told = append(told, p) }}
-	cells, err := r.Measure(t.Context(), tasks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Runner{Repeats: 2, Progress: func(p Progress) { told = append(told, p) }}
+	cells, _ := measureFake(t, r, tasks...)
 	last := -1.
 	for _, p := range told {
 		if p.Fraction < last || p.Case.Get("n") == "1" && p.Fraction < 0.25 {

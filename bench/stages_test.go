@@ -15,7 +15,6 @@ import (
 // TestStages: the phases of the runs of a timing are averaged, and their medians
 // taken over the timings; what an implementation says its run took is what counts.
 func TestStages(t *testing.T) {
-	clock := new(fakeClock)
 	var log []string
 	for _, test := range []struct {
 		r    Runner
@@ -30,7 +29,7 @@ func TestStages(t *testing.T) {
 			[]Stage{{"gram", 7, Summary{Median: 0.001, Min: 0.001, Max: 0.001}}, {"solve", 0, Summary{Median: 0.001, Min: 0.001, Max: 0.001}}},
 		},
 	} {
-		e := clock.entry(script{"a", of(60 * ms)}, &log)
+		e := script{"a", of(60 * ms)}.entry(&log)
 		runs := 0
 		inner := e.Run
 		e.Run = func() error { runs++; return inner() }
@@ -39,11 +38,7 @@ func TestStages(t *testing.T) {
 		}
 		e.Took = func() time.Duration { return 50 * ms }
 		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
-		test.r.Clock = clock
-		cells, err := test.r.Measure(t.Context(), []Task{task})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cells, _ := measureFake(t, test.r, task)
 		run := cells[0].Run("a")
 		near := cmpopts.EquateApprox(0x1p-50, 0)
 		if d := cmp.Diff(test.want, run.Stages, near); d != "" {
@@ -59,9 +54,8 @@ func TestStages(t *testing.T) {
 // does so in its first run and later; the others are measured on.
 func TestOptionalEntryMayFail(t *testing.T) {
 	for _, good := range []int{0, 2} {
-		clock := new(fakeClock)
 		var log []string
-		a, b := clock.entry(script{"a", of(60 * ms)}, &log), clock.entry(script{"b", of(60 * ms)}, &log)
+		a, b := script{"a", of(60 * ms)}.entry(&log), script{"b", of(60 * ms)}.entry(&log)
 		runs := 0
 		a.Run = func() error {
 			if runs++; runs > good {
@@ -72,10 +66,7 @@ func TestOptionalEntryMayFail(t *testing.T) {
 		a.Optional = true
 		a.Metrics = func() map[string]float64 { t.Error("asked for its metrics"); return nil }
 		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, b}, nil }}
-		cells, err := Runner{Repeats: 3, Clock: clock}.Measure(t.Context(), []Task{task})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cells, _ := measureFake(t, Runner{Repeats: 3}, task)
 		if d := cmp.Diff(Run{Implementation: "a", Reason: "no memory"}, *cells[0].Run("a")); d != "" {
 			t.Error(d)
 		}
