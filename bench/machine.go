@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -30,16 +31,18 @@ type Noise struct {
 	Others float64 `json:"others_percent"` // by other processes, and the kernel for them
 }
 
-// readMachine fills in all but Noise.
+// readMachine fills in all but Noise. What it reads from files is of Linux.
 func readMachine() Machine {
+	governor, _ := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
 	m := Machine{
 		CPUs:     runtime.NumCPU(),
 		MaxProcs: runtime.GOMAXPROCS(0),
 		System:   runtime.GOOS + "/" + runtime.GOARCH,
 		Go:       runtime.Version(),
 		Mercer:   revision(),
-		Governor: governor(),
-		Virtual:  virtual(),
+		Governor: strings.TrimSpace(string(governor)),
+		Virtual:  slices.Contains(strings.Fields(string(cpuinfo)), "hypervisor"),
 	}
 	for _, s := range backend.Report() {
 		if s.Err == nil {
@@ -71,31 +74,4 @@ func revision() string {
 		text += "+changes"
 	}
 	return text
-}
-
-// usage is processor time in ticks of the system's own, since some moment.
-type usage struct {
-	all, idle, steal float64 // of all processors
-	own              float64 // of this process
-}
-
-// noise is what happened between two usages, nil when the clocks did not move.
-func noise(from, to usage) *Noise {
-	all := to.all - from.all
-	if all <= 0 {
-		return nil
-	}
-	steal := to.steal - from.steal
-	others := all - (to.idle - from.idle) - steal - (to.own - from.own)
-	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
-}
-
-// flags finds out whether a processor's list of features names one.
-func hasFlag(cpuinfo, flag string) bool {
-	for line := range strings.Lines(cpuinfo) {
-		if name, list, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			return slices.Contains(strings.Fields(list), flag)
-		}
-	}
-	return false
 }

@@ -23,13 +23,6 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-func TestFlag(t *testing.T) {
-	const info = "processor\t: 0\nflags\t\t: fpu avx hypervisor fma\nbogomips : 1\n"
-	if !hasFlag(info, "hypervisor") || hasFlag(info, "fp") || hasFlag("", "fpu") {
-		t.Error("wrong")
-	}
-}
-
 func TestMachine(t *testing.T) {
 	m := readMachine()
 	t.Logf("%+v", m)
