@@ -26,7 +26,7 @@ func (a *app) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Fit and check models on bundled data, with a table and a picture",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
 	}
 	c.Flags().StringVar(&out, "out", "demo", "folder to write to; it is made where it is not there")

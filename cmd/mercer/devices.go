@@ -73,7 +73,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
 		Short: "List the processors: what would be used, and why not the rest",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
 	}
 }

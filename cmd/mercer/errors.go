@@ -127,13 +127,11 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// rootFlagError is flagError, but where the first word is no command that is said,
+// rootFlagError is flagError, but where a word is no command that is said,
 // whatever flags it was to have.
 func (a *app) rootFlagError(c *cobra.Command, err error) error {
-	if !c.HasParent() && len(a.args) > 0 && !strings.HasPrefix(a.args[0], "-") {
-		if wrong := a.subcommand(c, a.args[:1]); wrong != nil {
-			return wrong
-		}
+	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
+		return a.subcommand(c, a.args[at:])
 	}
 	return flagError(c, err)
 }
@@ -152,6 +150,9 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 			if err == nil && c != root {
 				if err := c.ParseFlags(rest); err != nil {
 					return flagError(c, err)
+				}
+				if rest = c.Flags().Args(); c.HasSubCommands() && len(rest) > 0 {
+					return a.subcommand(c, rest)
 				}
 			}
 			if len(args) > 0 && (err != nil || c == root) {
@@ -172,7 +173,7 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return usagef("unknown command %q%s; mercer --help lists the commands", args[0], didYouMean("", args[0], names))
+	return usagef("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), c.CommandPath())
 }
 
 // didYouMean is ", did you mean ...?" when a name is near.

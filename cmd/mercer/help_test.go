@@ -61,7 +61,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 		"plot curve --model m.st", "plot boundary --learner svc", "compare --learner svc,logistic",
 		"tune", "tune --learner svc", "tune --learner lasso", "tune --learner rvm", "tune --learner kernel-knn",
 		"tune --by evidence", "tune --by loo", "tune --text t", "tune --kernel linear()", "tune --learner ridge", "kernels", "version",
-		"fit --text t", "cv --tree t", "gram", "gram --features exact", "gram --features principal", "gram --distances", "gram --train r.csv", "gram --text t",
+		"fit --text t", "cv --tree t", "gram", "gram --features exact", "gram --features principal", "gram --distances", "gram --train r.csv", "gram --text t", "show", "show --importance d.csv",
 	}
 	hidden := 0
 	for _, call := range calls {
@@ -77,12 +77,13 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
-				"which has no parameter", "the input is no column", "is for --features", "it is for principal", "distances or features", "depend on the origin", "of rows with themselves",
+				"which has no parameter", "the input is no column", "is for --features", "it is for principal", "distances or features", "depend on the origin", "of rows with themselves", "is about the table of",
 			}, func(text string) bool {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})
-			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") {
-				continue // its help says so, and the call leaves --by or --features open
+			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") ||
+				call == "show" && strings.Contains(errs.String(), "of --importance") {
+				continue // its help says so, and the call leaves --by, --features or --importance open
 			}
 			if refused && flags[f.Name] {
 				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())

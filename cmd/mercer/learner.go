@@ -264,6 +264,8 @@ func (f *learnerFlags) check(command string) error {
 	switch {
 	case f.learner == "":
 		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
+	case f.textbook && f.given["shuffle"] == "true":
+		return usagef("--shuffle: contradicts --textbook, which keeps the rows in their order")
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case len(f.targets) > 1 && !d.Outputs && twice(f.targets) == "":

@@ -19,7 +19,7 @@ func (a *app) learnersCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "learners [NAME]",
 		Short: "List the learners, or one with its parameters",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE:  a.work(a.learners),
 	})
 }
@@ -103,7 +103,7 @@ func (a *app) kernelsCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "kernels [NAME]",
 		Short: "List the kernels, or one, with their parameters and formulas",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE:  a.work(a.kernels),
 	})
 }

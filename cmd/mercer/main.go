@@ -232,8 +232,33 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 // work makes the RunE of a subcommand: what fails before it is wrong use.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
+		if err := emptyValue(c); err != nil {
+			return err
+		}
 		a.started = true
 		return f(c.Context(), args)
+	}
+}
+
+// emptyValue is the error of a flag with an empty text, such as that of a variable of the
+// shell that is not set, where such a text would be taken for no flag.
+func emptyValue(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // auto, and none
+		if f.Value.Type() == "string" && f.Value.String() == "" && !means && err == nil {
+			err = usagef("--%s: the value is empty", f.Name)
+		}
+	})
+	return err
+}
+
+// atMost is the rule of the subcommands that read no table: so many arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s takes %s, and %q is one more", c.Name(), []string{"no argument", "one argument"}[n], args[n])
+		}
+		return nil
 	}
 }
 

@@ -52,9 +52,6 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 
 // makeFolder makes the folder at path, and those above it, where it is not there.
 func makeFolder(flag, path string) error {
-	if path == "" {
-		return usagef("%s: the name of the folder is empty", flag)
-	}
 	err := os.MkdirAll(path, 0o777)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return fmt.Errorf("%s: the folder %s cannot be made: %w", flag, path, at.Err)

@@ -59,7 +59,9 @@ func (r *resampling) reportUnknown() {
 }
 
 func (r *resampling) checkFolds(folds int) error {
-	if n := r.all.Rows(); folds > n {
+	if n := r.all.Rows(); n == 1 {
+		return fmt.Errorf("%s: has one row only, which leaves none to learn from when it is held out", r.all.Source)
+	} else if folds > n {
 		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
 	return nil
@@ -130,7 +132,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		some = len(test) > 0
 	}
 	if !some {
-		return usagef("%s are too few to leave some out", count(n, "row"))
+		return fmt.Errorf("%s: has %s, too few to leave some out", r.all.Source, count(n, "row"))
 	}
 	// Behind the rounds comes the model of all rows, which are what it is tested on.
 	rows := func(i int) (train, test []int, err error) {

@@ -43,9 +43,17 @@ with their coefficients, the largest first.
 --importance DATA measures what each column is worth: by how much the score (R², of
 classes the accuracy) on DATA falls when the cells of the column are shuffled, with
 the standard deviation over the repetitions (Breiman 2001).`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.show(ctx, f, args[0]) }),
+		Args: atMost(1),
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			if len(args) == 0 {
+				return usagef("show needs MODEL: a file that mercer fit wrote")
+			}
+			return a.show(ctx, f, args[0])
+		}),
 	}
+	refusing(c, func() []refusal {
+		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter comment na-values keep-default-na unknown", "is about the table of --importance", "importance"}}
+	})
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
 	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
 	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "how often each column is shuffled")

@@ -58,7 +58,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: a.work(func(ctx context.Context, _ []string) error {
 			v := readVersion()
 			return a.report(ctx, v, v.text)
