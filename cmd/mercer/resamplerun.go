@@ -11,7 +11,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -36,7 +35,7 @@ func (r *resampling) scores(ctx context.Context, n int, rows func(i int) (train,
 		r.p.report(solvers.Progress{Stage: "models", Fraction: float64(done) / float64(n)})
 	}
 	tell(0)
-	err := tuning.ForEachDevice(r.devices, n, func(dev backend.Device, i int) error {
+	err := backend.ForEachDevice(r.devices, n, func(dev backend.Device, i int) error {
 		train, test, err := rows(i)
 		if err != nil {
 			return err

@@ -357,7 +357,7 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 	var shares []backend.Device
 	if len(r.devices) == 1 {
 		var err error
-		if shares, err = tuning.Share(r.devices[0], len(fits)); err != nil {
+		if shares, err = backend.Share(r.devices[0], len(fits)); err != nil {
 			return err
 		}
 		defer func() {
@@ -433,7 +433,7 @@ func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backen
 		})
 	}
 	var mu sync.Mutex
-	return tuning.ForEachDevice(devices, len(fits), func(dev backend.Device, i int) error {
+	return backend.ForEachDevice(devices, len(fits), func(dev backend.Device, i int) error {
 		fit := fits[i]
 		mu.Lock()
 		data := parts[fit.fold]

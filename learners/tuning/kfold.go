@@ -31,7 +31,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
-	err := ForEachDevice(j.devices, parted, func(dev backend.Device, k int) (err error) {
+	err := backend.ForEachDevice(j.devices, parted, func(dev backend.Device, k int) (err error) {
 		first, end := k*len(live)/parted, (k+1)*len(live)/parted
 		held := live[first:end]
 		rest := append(append([]int(nil), live[:first]...), live[end:]...)

@@ -1,0 +1,64 @@
+package backend
+
+import "sync"
+
+// ForEachDevice calls f for 0 … n−1, on every device one call after the other, on several
+// devices at once; there is one at least. A device takes the next number when it has
+// done one. The error is that of the least number that failed; no number is begun
+// after it.
+func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) error {
+	var mu sync.Mutex
+	var failure error
+	next, failed := 0, n
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next-1 < failed
+	}
+	work := func(dev Device) {
+		for {
+			i, more := take()
+			if !more {
+				return
+			}
+			if err := f(dev, i); err != nil {
+				mu.Lock()
+				if i < failed {
+					failed, failure = i, err
+				}
+				mu.Unlock()
+			}
+		}
+	}
+	var group sync.WaitGroup
+	for _, dev := range devices[1:min(len(devices), n)] {
+		group.Go(func() { work(dev) })
+	}
+	work(devices[0])
+	group.Wait()
+	return failure
+}
+
+// Share opens devices on the processor of dev that divide its threads and its memory, for
+// n calls that have too little work each for all threads: as many devices as there are
+// threads, n at most. The caller closes them. What is computed does not depend on the
+// number of threads. Where nothing can be divided there is none.
+func Share(dev Device, n int) (devices []Device, err error) {
+	info := dev.Info()
+	count := min(info.Threads, n)
+	if count < 2 {
+		return nil, nil
+	}
+	for i := range count {
+		one, err := Open(info.Device, Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
+		if err != nil {
+			for _, dev := range devices {
+				dev.Close()
+			}
+			return nil, err
+		}
+		devices = append(devices, one)
+	}
+	return devices, nil
+}
