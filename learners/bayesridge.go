@@ -54,13 +54,9 @@ type BayesRidge struct {
 // its variance needs.
 type BayesRidgeModel struct {
 	linear
-	fitted   bool                  // with an intercept
-	center   []float64             // x̄
-	vectors  backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
-	spread   backend.Host[float64] // t×r: variances of w along them
-	rest     []float64             // the variance of w in any other direction: σ_w²
-	noise    []float64             // σ²
-	evidence []float64             // log p(y)
+	fitted    bool // with an intercept
+	posterior lsq.Posterior
+	evidence  []float64 // log p(y)
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -78,15 +74,15 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	facts := []Fact{{"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise[0])}, {"lambda", r.Noise[0] / r.Prior[0]}, {"log evidence", r.Evidence[0]}, {squaredNorm, coefNorm(r.Coef)}}
 	return &BayesRidgeModel{
 		linear: linear{model{bayesRidgeName, facts}, r.Coef, r.Intercept}, fitted: !l.NoIntercept,
-		center: r.Center, vectors: r.Vectors, spread: r.Spread, rest: r.Prior, noise: r.Noise, evidence: r.Evidence,
+		posterior: r.Posterior, evidence: r.Evidence,
 	}, nil
 }
 
 // Noise returns σ² of each output.
-func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.noise) }
+func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.posterior.Noise) }
 
 // Prior returns σ_w² of each output.
-func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.rest) }
+func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Prior) }
 
 // LogEvidence returns log p(y | X) of each output, where the samples' weights
 // count repetitions.
@@ -95,27 +91,8 @@ func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.eviden
 // Variance returns the n×t variances of new targets at the rows of x: σ² of the
 // noise, and (x − x̄)ᵀΣ(x − x̄) of what is not known of w.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: bayesRidgeName}
-	features, outputs := m.Dims()
-	r := 0
-	if features > 0 {
-		// The projections on the eigenvectors come from the device; where
-		// they do not span the space, so does x itself.
-		r = m.vectors.Rows
-		project := backend.NewHost[float64](features, r)
-		p.intercept = make([]float64, r)
-		for i := range r {
-			for q, v := range m.vectors.Row(i) {
-				project.Row(q)[i] = v
-				p.intercept[i] -= v * m.center[q]
-			}
-		}
-		p.features, p.fixed = features, []backend.Host[float64]{project}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
-	}
-	along, err := p.predict(ctx, dev, x)
+	w, b := m.posterior.Projection()
+	along, err := affine(bayesRidgeName, w, b).predict(ctx, dev, x)
 	if err != nil {
 		return nil, err
 	}
@@ -123,27 +100,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	if err != nil {
 		return nil, err
 	}
-	v := mat.NewDense(h.Rows, outputs, nil)
-	for i := range h.Rows {
-		beyond := 0.0
-		if r < features {
-			for q, xq := range h.Row(i) {
-				beyond += (xq - m.center[q]) * (xq - m.center[q])
-			}
-			for _, a := range along.RawRowView(i) {
-				beyond -= a * a
-			}
-			beyond = max(beyond, 0)
-		}
-		for j := range outputs {
-			sum := m.noise[j] + beyond*m.rest[j]
-			for k, a := range along.RawRowView(i) {
-				sum += a * a * m.spread.Row(j)[k]
-			}
-			v.Set(i, j, sum)
-		}
-	}
-	return v, nil
+	return gonum.Dense(m.posterior.Variance(h, dense(along)))
 }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", "noise",
@@ -152,7 +109,8 @@ func (m *BayesRidgeModel) State() State { return stateOf(m) }
 
 func (m *BayesRidgeModel) fields() []field {
 	d, t := rowsOf(&m.coef), colsOf(&m.coef)
+	p := &m.posterior
 	return append(m.coefFields(nil), boolField("intercept", &m.fitted),
-		rowField("noise", &m.noise, t, nonNegative), rowField("prior", &m.rest, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
-		rowField("centre", &m.center, d, anyNumber), matrixField("vectors", &m.vectors, nil, d), matrixField("spread", &m.spread, t, rowsOf(&m.vectors)))
+		rowField("noise", &p.Noise, t, nonNegative), rowField("prior", &p.Prior, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
+		rowField("centre", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)))
 }

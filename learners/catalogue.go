@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,10 +78,9 @@ func register[L any, M Model](d Description, parameters func(*L) []Parameter, fi
 // Catalogue describes every learner, in the order of the names.
 func Catalogue() []Description {
 	var list []Description
-	for _, d := range catalogue {
-		list = append(list, *d)
+	for _, name := range Names() {
+		list = append(list, *catalogue[name])
 	}
-	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -95,14 +95,7 @@ func Find(name string) (Description, error) {
 }
 
 // Names lists the names of all learners, sorted.
-func Names() []string {
-	var names []string
-	for name := range catalogue {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // Does reports whether the learner is made for a task.
 func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
@@ -175,12 +168,7 @@ func (d Description) values(given map[string]string) (Values, error) {
 		}
 		v[p.Name] = value
 	}
-	var names []string
-	for name := range given {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
 			has := "no parameters"
 			if len(known) > 0 {
@@ -203,23 +191,34 @@ func (e *ParameterError) Error() string {
 	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
 }
 
-// fitterOf returns what makes a Fitter of the values of an L: a nil *M must not become a
-// Model that is not nil, and no model is one whose numbers are not finite.
+// fitterOf returns what makes a Fitter of the values of an L.
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(Values) (Fitter, *ParameterError) {
-	return func(v Values) (Fitter, *ParameterError) {
+	return made(parameters, func(l L) Fitter {
+		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+			return asModel(fit(l, ctx, dev, x, y, o))
+		}
+	})
+}
+
+// made returns what makes an F of the values of an L.
+func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(Values) (F, *ParameterError) {
+	return func(v Values) (F, *ParameterError) {
 		var l L
 		wrong := set(parameters(&l), v)
-		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
-			m, err := fit(l, ctx, dev, x, y, o)
-			if err != nil {
-				return nil, err
-			}
-			if err := diverged(m); err != nil {
-				return nil, err
-			}
-			return m, nil
-		}, wrong
+		return make(l), wrong
 	}
+}
+
+// asModel returns what a Fit returned: a nil *M must not become a Model that is not nil,
+// and no model is one whose numbers are not finite.
+func asModel[M Model](m M, err error) (Model, error) {
+	if err == nil {
+		err = diverged(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // diverged is the error of a model with numbers that are not finite, which Restore
@@ -227,7 +226,7 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {
-		if _, _, bad := notFinite(h); bad {
+		if checkFinite(name, h) != nil {
 			return message.Errorf("learners: %s: the fit diverged: %s is not finite: scale the features or y down, or {rate}", m.Learner(), name)
 		}
 	}

@@ -70,6 +70,12 @@ func (c Classes) Index(label float64) int {
 	return i
 }
 
+// classified is the part of classifiers that knows the classes.
+type classified struct{ classes Classes }
+
+// Classes implements Classifier.
+func (c *classified) Classes() Classes { return c.classes }
+
 // classesOf finds the classes of the n×1 matrix y: its different values, at
 // least two. index[i] is the class of row i, −1 for a row of weight 0 whose
 // class no other row has. Where names is not nil, the labels must be places in
@@ -81,11 +87,11 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	if y.Cols != 1 {
 		return c, nil, fmt.Errorf("y has %s; classes are named by one", count.Of(y.Cols, "column"))
 	}
+	if err := checkFinite("y", y); err != nil {
+		return c, nil, err
+	}
 	for i := range y.Rows {
 		v := y.Row(i)[0]
-		if v-v != 0 {
-			return c, nil, valueError("y", y, i, 0)
-		}
 		if names != nil && (v != float64(int(v)) || v < 0 || v >= float64(len(names))) {
 			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes it must be an integer from 0 to %d", i+1, v, len(names), len(names)-1)
 		}
@@ -186,8 +192,8 @@ func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	return c.Decide(values), nil
 }
 
-// save puts the classes into s, where restoreClasses finds them.
-func (c Classes) save(s State) {
+// save puts the classes into s, where load finds them.
+func (c *Classes) save(s State) {
 	text, _ := json.Marshal(c.Names) // of strings: cannot fail
 	s.Params["classes"] = string(text)
 	s.Arrays["labels"] = rowOf(c.Labels)
@@ -196,32 +202,32 @@ func (c Classes) save(s State) {
 	}
 }
 
-// restoreClasses reads what save wrote.
-func restoreClasses(s State) (c Classes, err error) {
+// load reads what save wrote.
+func (c *Classes) load(s State) error {
 	text, err := param[string](s, "classes")
 	if err != nil {
-		return c, err
+		return err
 	}
 	if err := json.Unmarshal([]byte(text), &c.Names); err != nil {
-		return c, fmt.Errorf("parameter \"classes\": %w", err)
+		return fmt.Errorf("parameter \"classes\": %w", err)
 	}
 	if len(c.Names) < 2 || len(c.Names) > MaxClasses {
-		return c, fmt.Errorf("parameter \"classes\" names %s, not 2 to %d", count.Of(len(c.Names), "class"), MaxClasses)
+		return fmt.Errorf("parameter \"classes\" names %s, not 2 to %d", count.Of(len(c.Names), "class"), MaxClasses)
 	}
 	h, err := s.array("labels", 1, len(c.Names))
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.Labels = h.Row(0)
 	if _, ok := s.Params["zero"]; ok {
 		if c.ZeroIsPositive, err = param[bool](s, "zero"); err != nil {
-			return c, err
+			return err
 		}
 	}
 	for i := range c.Labels[1:] {
 		if !(c.Labels[i] < c.Labels[i+1]) {
-			return c, errors.New("array \"labels\" is not in ascending order")
+			return errors.New("array \"labels\" is not in ascending order")
 		}
 	}
-	return c, nil
+	return nil
 }

@@ -34,48 +34,40 @@ func Classify(name string, fit Fitter) Fitter {
 		if err != nil {
 			return nil, err
 		}
-		return &ClassifyModel{regression: m, classes: classes}, nil
+		return &ClassifyModel{classified{classes}, m}, nil
 	}
 }
 
 // ClassifyModel is a model of regression used as a classifier. It is saved under
 // the name of the learner that fitted it.
 type ClassifyModel struct {
+	classified
 	regression Model
-	classes    Classes
 }
 
 // Learner returns the name of the learner of regression.
-func (m *ClassifyModel) Learner() string {
-	if !m.isFitted() {
-		return "classify"
-	}
-	return m.regression.Learner()
-}
+func (m *ClassifyModel) Learner() string { return m.fitted().Learner() }
 
-func (m *ClassifyModel) isFitted() bool { return m != nil && m.regression != nil }
+// fitted is the regression, or where there is none a model that is not fitted.
+func (m *ClassifyModel) fitted() Model {
+	if m.regression == nil {
+		return newLinearModel("classify", false, backend.Host[float64]{}, nil, nil, nil)
+	}
+	return m.regression
+}
 
 // Dims implements Model.
 func (m *ClassifyModel) Dims() (features, outputs int) {
-	if !m.isFitted() {
-		return 0, 0
-	}
-	features, _ = m.regression.Dims()
-	return features, 1
+	features, _ = m.fitted().Dims()
+	return features, min(features, 1)
 }
-
-// Classes implements Classifier.
-func (m *ClassifyModel) Classes() Classes { return m.classes }
 
 // Regression returns the model whose outputs are the decision values.
 func (m *ClassifyModel) Regression() Model { return m.regression }
 
 // Decision implements Classifier.
 func (m *ClassifyModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	if !m.isFitted() {
-		return nil, errors.New("learners: classify: predict: the model is not fitted")
-	}
-	return m.regression.Predict(ctx, dev, x)
+	return m.fitted().Predict(ctx, dev, x)
 }
 
 // Predict implements Model.
@@ -85,9 +77,6 @@ func (m *ClassifyModel) Predict(ctx context.Context, dev backend.Device, x mat.M
 
 // Solved implements Solved.
 func (m *ClassifyModel) Solved() *solvers.Result {
-	if !m.isFitted() {
-		return nil
-	}
 	if s, ok := m.regression.(Solved); ok {
 		return s.Solved()
 	}
@@ -96,9 +85,6 @@ func (m *ClassifyModel) Solved() *solvers.Result {
 
 // Facts implements Describer.
 func (m *ClassifyModel) Facts() []Fact {
-	if !m.isFitted() {
-		return nil
-	}
 	if s, ok := m.regression.(Describer); ok {
 		return s.Facts()
 	}
@@ -108,12 +94,11 @@ func (m *ClassifyModel) Facts() []Fact {
 // State implements Model: the state of the regression, with "classes" and
 // "labels".
 func (m *ClassifyModel) State() State {
-	if !m.isFitted() {
-		return State{Learner: m.Learner()}
+	s := m.fitted().State()
+	if m.regression != nil {
+		s.Params, s.Arrays = maps.Clone(s.Params), maps.Clone(s.Arrays)
+		m.classes.save(s)
 	}
-	s := m.regression.State()
-	s.Params, s.Arrays = maps.Clone(s.Params), maps.Clone(s.Arrays)
-	m.classes.save(s)
 	return s
 }
 
@@ -125,12 +110,12 @@ func restoreClassify(s State, restore func(State) (Model, error)) (Model, error)
 	if err != nil || !named && !labeled {
 		return m, err
 	}
-	classes, err := restoreClasses(s)
-	if err != nil {
+	c := &ClassifyModel{regression: m}
+	if err := c.classes.load(s); err != nil {
 		return nil, err
 	}
-	if _, outputs := m.Dims(); outputs != classes.Columns() {
+	if _, outputs := m.Dims(); outputs != c.classes.Columns() {
 		return nil, errors.New("the classes are not as many as the outputs")
 	}
-	return &ClassifyModel{regression: m, classes: classes}, nil
+	return c, nil
 }

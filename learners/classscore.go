@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/integrate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -64,9 +64,8 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 		if r, k := m.m.Dims(); r != n || k != m.cols {
 			return s, fmt.Errorf("%s is %d×%d, want %d×%d", m.name, r, k, n, m.cols)
 		}
-		h, _ := gonum.Host(m.name, m.m)
-		if i, j, ok := notFinite(h); ok {
-			return s, valueError(m.name, h, i, j)
+		if err := checkFinite(m.name, dense(m.m)); err != nil {
+			return s, err
 		}
 	}
 	if s.Classes, err = c.with(y, names); err != nil {
@@ -199,9 +198,5 @@ func (r ROC) AUC() float64 {
 	if len(r.True) == 0 {
 		return math.NaN()
 	}
-	area := 0.0
-	for i := range r.True[1:] {
-		area += (r.False[i+1] - r.False[i]) * (r.True[i+1] + r.True[i]) / 2
-	}
-	return area
+	return integrate.Trapezoidal(r.False, r.True)
 }

@@ -47,8 +47,8 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	if n, _ := x.Dims(); n != hy.Rows {
 		return nil, fmt.Errorf("x has %s, y %d", count.Of(n, "row"), hy.Rows)
 	}
-	if i, j, ok := notFinite(hy); ok {
-		return nil, valueError("y", hy, i, j)
+	if err := checkFinite("y", hy); err != nil {
+		return nil, err
 	}
 	k, ok := m.(Classifier)
 	if !ok {

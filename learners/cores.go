@@ -124,14 +124,11 @@ func (s *solutions) Lambdas() []float64 { return slices.Clone(s.lambdas) }
 // linearClassifier is the core of classifiers whose decision values are linear.
 type linearClassifier struct {
 	linear
-	classes Classes
+	classified
 }
 
 // Dims implements Model.
 func (m *linearClassifier) Dims() (features, outputs int) { return m.coef.Rows, min(m.coef.Rows, 1) }
-
-// Classes implements Classifier.
-func (m *linearClassifier) Classes() Classes { return m.classes }
 
 // Decision implements Classifier: xW + b.
 func (m *linearClassifier) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
@@ -151,16 +148,13 @@ func (m *linearClassifier) fields() []field {
 // functions.
 type kernelClassifier struct {
 	kernelExpansion
-	classes Classes
+	classified
 }
 
 // Dims implements Model.
 func (m *kernelClassifier) Dims() (features, outputs int) {
 	return m.points.Cols, min(m.points.Cols, 1)
 }
-
-// Classes implements Classifier.
-func (m *kernelClassifier) Classes() Classes { return m.classes }
 
 // Decision implements Classifier: k(x, points)a + b.
 func (m *kernelClassifier) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {

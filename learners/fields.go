@@ -97,12 +97,13 @@ func rowField(name string, to *[]float64, cols size, r rule) field {
 	}
 }
 
-// optional is a field of an array that is left out where it is empty.
-func optional(f field, name string, empty func() bool) field {
+// optional is a field of the array name that is left out where it is empty.
+func optional(name string, f field) field {
 	return field{
 		save: func(s State) {
-			if !empty() {
-				f.save(s)
+			f.save(s)
+			if h := s.Arrays[name]; h.Rows*h.Cols == 0 {
+				delete(s.Arrays, name)
 			}
 		},
 		load: func(s State) error {
@@ -114,14 +115,9 @@ func optional(f field, name string, empty func() bool) field {
 	}
 }
 
-// optionalMatrix is a matrixField that is left out where it is empty.
-func optionalMatrix(name string, to *backend.Host[float64], rows, cols size) field {
-	return optional(matrixField(name, to, rows, cols), name, func() bool { return to.Rows == 0 })
-}
-
 // optionalRow is a rowField that is left out where it is empty.
 func optionalRow(name string, to *[]float64, cols size, r rule) field {
-	return optional(rowField(name, to, cols, r), name, func() bool { return len(*to) == 0 })
+	return optional(name, rowField(name, to, cols, r))
 }
 
 // numberField is an array of one number that obeys a rule.
@@ -210,15 +206,7 @@ func pointsField(name string, k *kernels.Kernel, points *backend.Host[float64]) 
 }
 
 // classesField are the classes of a classifier.
-func classesField(c *Classes) field {
-	return field{
-		save: func(s State) { c.save(s) },
-		load: func(s State) (err error) {
-			*c, err = restoreClasses(s)
-			return err
-		},
-	}
-}
+func classesField(c *Classes) field { return field{c.save, c.load} }
 
 // derived computes, or checks, what follows from the fields before it.
 func derived(load func() error) field {

@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/lsq"
+	"github.com/mercer-go/mercer/solvers/neighbors"
 )
 
 // fitting is the frame of a Fit with a loop of its own: the checked samples, and the
@@ -52,12 +53,8 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	if dev == nil {
 		f.fail(errors.New("no device was given"))
 	}
-	if i, j, ok := notFinite(hx); ok {
-		f.fail(valueError("x", hx, i, j))
-	}
-	if i, j, ok := notFinite(hy); ok {
-		f.fail(valueError("y", hy, i, j))
-	}
+	f.fail(checkFinite("x", hx))
+	f.fail(checkFinite("y", hy))
 	f.fail(solvers.CheckWeights(o.Weights, hx.Rows))
 	if f.err == nil {
 		f.x, f.y = hx, hy
@@ -109,14 +106,14 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 }
 
 // scaleKernel returns k, or where it is nil the Gaussian of scikit-learn's
-// gamma="scale": see scaleKernelFor.
+// gamma="scale": see neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
-	if f.err == nil {
-		var err error
-		k, err = scaleKernelFor(k, f.x, f.o.Weights)
+	if f.err == nil && k == nil {
+		sigma, err := neighbors.ScaleSigma(f.x, f.o.Weights)
 		f.fail(err)
+		k = kernels.Gaussian{Sigma: sigma}
 	}
-	return k
+	return f.kernel(k, 0)
 }
 
 // task returns the task of the solver. It refuses a context that is done and work that

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
 // Folds divides n samples into k parts for cross-validation: fold[i] is that of
@@ -76,25 +78,10 @@ type Summary struct {
 
 // NewSummary returns the summary of scores; NaN are left out.
 func NewSummary(scores []float64) Summary {
-	s := Summary{}
-	for _, v := range scores {
-		if v == v {
-			s.Mean += v
-			s.N++
-		}
-	}
-	if s.N == 0 {
-		return Summary{Mean: math.NaN()}
-	}
-	s.Mean /= float64(s.N)
-	square := 0.0
-	for _, v := range scores {
-		if v == v {
-			square += (v - s.Mean) * (v - s.Mean)
-		}
-	}
+	scores = slices.DeleteFunc(slices.Clone(scores), math.IsNaN)
+	s := Summary{Mean: stat.Mean(scores, nil), N: len(scores)}
 	if s.N > 1 {
-		s.SD = math.Sqrt(square / float64(s.N-1))
+		s.SD = stat.StdDev(scores, nil)
 	}
 	return s
 }

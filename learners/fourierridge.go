@@ -68,7 +68,11 @@ type FourierRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	return fitPasses(fourierRidgeName, x, y, o, func(data solvers.Rows) (*FourierRidgeModel, error) { return l.fit(ctx, dev, data, o) })
+	data, err := inMemory(fourierRidgeName, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.FitRows(ctx, dev, data, o)
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
@@ -77,10 +81,6 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // program that makes its own solvers.Rows opens its device by backend.Open.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, &m, &err)
-	return l.fit(ctx, dev, data, o)
-}
-
-func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err

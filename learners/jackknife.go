@@ -56,14 +56,6 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeRank is coverageRank of levels that the jackknife+ promises something for.
-func jackknifeRank(level float64, n int) (int, error) {
-	if level < 0.5 {
-		return 0, fmt.Errorf("level must be ≥ 0.5 and < 1, got %v", level)
-	}
-	return coverageRank(level, n)
-}
-
 // jackknifeOf returns the intervals of a model with predictor p and n samples. without
 // gives, for the outputs of one λ, the errors c and what visits the influences b of the
 // samples on predictions, in blocks of points: see solvers.JackknifePlus.
@@ -73,7 +65,10 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	if err != nil {
 		return nil, nil, err
 	}
-	rank, err := jackknifeRank(level, n)
+	if level < 0.5 { // the jackknife+ promises nothing
+		return nil, nil, fmt.Errorf("level must be ≥ 0.5 and < 1, got %v", level)
+	}
+	rank, err := coverageRank(level, n)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -62,40 +62,32 @@ type KernelKNNModel struct {
 
 // KernelKNNClassModel is a fitted KernelKNN for classification: y has a column
 // for each class.
-type KernelKNNClassModel struct {
-	KernelKNNModel
-	classes Classes
-}
+type KernelKNNClassModel struct{ KernelKNNModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelKNNModel, err error) {
-	defer named(kernelKNNName, &m, &err)
-	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
-	return l.store(f, f.kept(f.y))
+func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNModel, error) {
+	return l.fit(ctx, dev, x, y, o, Regression)
 }
 
 // FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
-func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelKNNClassModel, err error) {
-	defer named(kernelKNNName, &m, &err)
-	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
-	classes, members := f.members()
-	stored, err := l.store(f, members)
+func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o, Classification)
 	if err != nil {
 		return nil, err
 	}
-	return &KernelKNNClassModel{*stored, classes}, nil
+	return &KernelKNNClassModel{*m}, nil
 }
 
-// store makes the model of the samples and the y of those of weight > 0.
-func (l KernelKNN) store(f *fitting, y backend.Host[float64]) (*KernelKNNModel, error) {
+func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
+	defer named(kernelKNNName, &m, &err)
+	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}
-	k := f.kernel(l.Kernel, 0)
-	m := &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(k, y, func(n int) int64 {
-		return neighbors.Bytes(n, f.x.Cols)
-	})}
+	m = &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(task)}
+	m.kernel = f.kernel(l.Kernel, 0)
+	f.copied(func(n int) int64 { return neighbors.Bytes(n, f.x.Cols) })
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -104,7 +96,7 @@ func (l KernelKNN) store(f *fitting, y backend.Host[float64]) (*KernelKNNModel, 
 	}
 	for i, v := range m.own {
 		if !finite(v) {
-			return nil, solvers.PointError(k, i, m.points.Row(i), v)
+			return nil, solvers.PointError(m.kernel, i, m.points.Row(i), v)
 		}
 	}
 	return m, nil
@@ -163,15 +155,7 @@ func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.
 	t := m.y.Cols
 	var data []float64
 	n, err := m.nearest(ctx, dev, x, func(_ int, _ []float64, list []int, _ []float64) {
-		sum, left := make([]float64, t), float64(m.k)
-		for _, z := range list {
-			w := math.Min(m.weight[z], left)
-			left -= w
-			for j, v := range m.y.Row(z) {
-				sum[j] += w * v / float64(m.k)
-			}
-		}
-		data = append(data, sum...)
+		data = append(data, m.samples().Mean(m.y, m.k, list)...)
 	})
 	if err != nil {
 		return nil, err
@@ -183,15 +167,10 @@ func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.
 // "targets", n×t.
 func (m *KernelKNNModel) State() State { return stateOf(m) }
 
-func (m *KernelKNNModel) fields() []field { return m.neighborFields(Regression, nil) }
+func (m *KernelKNNModel) fields() []field { return m.neighborFields(Regression) }
 
-func (m *KernelKNNModel) neighborFields(task Task, cols size) []field {
-	return append(m.setFields(task, cols), intField("k", &m.k), derived(m.norms))
-}
-
-// Dims implements Model.
-func (m *KernelKNNClassModel) Dims() (features, outputs int) {
-	return m.points.Cols, min(m.points.Cols, 1)
+func (m *KernelKNNModel) neighborFields(task Task) []field {
+	return append(m.setFields(task), intField("k", &m.k), derived(m.norms))
 }
 
 // Classes implements Classifier.
@@ -217,6 +196,4 @@ func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x
 // classes.
 func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 
-func (m *KernelKNNClassModel) fields() []field {
-	return append([]field{classesField(&m.classes)}, m.neighborFields(Classification, numberOf(&m.classes))...)
-}
+func (m *KernelKNNClassModel) fields() []field { return m.neighborFields(Classification) }

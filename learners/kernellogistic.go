@@ -82,10 +82,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	if r.Rank > 0 {
 		facts = []Fact{{"newton steps", r.Steps}, {"basis functions", r.Rank}, {"loss", r.Loss}, {squaredNorm, r.Square}, {"residual", r.Residual}}
 	}
-	if r.Warning != "" {
-		facts = append(facts, Fact{"warning", r.Warning})
-	}
-	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, facts}, k, p.X, r.Alpha, r.Intercept}, classes}, l.Lambda}, nil
+	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, warned(facts, r.Warning)}, k, p.X, r.Alpha, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of

@@ -58,42 +58,34 @@ type KernelVoteModel struct{ trainingSet }
 
 // KernelVoteClassModel is a fitted KernelVote for classification: y has a column
 // for each class.
-type KernelVoteClassModel struct {
-	KernelVoteModel
-	classes Classes
-}
+type KernelVoteClassModel struct{ KernelVoteModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelVoteModel, err error) {
-	defer named(kernelVoteName, &m, &err)
-	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
-	return l.store(f, f.kept(f.y))
+func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteModel, error) {
+	return l.fit(ctx, dev, x, y, o, Regression)
 }
 
 // FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
-func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelVoteClassModel, err error) {
-	defer named(kernelVoteName, &m, &err)
-	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
-	classes, members := f.members()
-	stored, err := l.store(f, members)
+func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteClassModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o, Classification)
 	if err != nil {
 		return nil, err
 	}
-	return &KernelVoteClassModel{*stored, classes}, nil
+	return &KernelVoteClassModel{*m}, nil
 }
 
-// store makes the model of the samples and the y of those of weight > 0.
-func (l KernelVote) store(f *fitting, y backend.Host[float64]) (*KernelVoteModel, error) {
-	k := f.kernel(l.Kernel, l.Seed)
+func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
+	defer named(kernelVoteName, &m, &err)
+	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
+	m = &KernelVoteModel{f.trainingSet(task)}
+	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {
-		sigma, err := neighbors.Bandwidth(f.ctx, k.(kernels.Gaussian).Sigma, f.kept(f.x), y, positiveWeights(f.o.Weights, f.x.Rows), l.Seed)
+		sigma, err := neighbors.Bandwidth(ctx, m.kernel.(kernels.Gaussian).Sigma, m.points, m.y, m.weight, l.Seed)
 		f.fail(err)
-		k = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
+		m.kernel = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
 	}
-	m := &KernelVoteModel{f.trainingSet(k, y, func(n int) int64 {
-		return 8 * int64(n) * int64(2*f.x.Cols+2*y.Cols+2)
-	})}
+	f.copied(func(n int) int64 { return 8 * int64(n) * int64(2*f.x.Cols+2*m.y.Cols+2) })
 	return m, f.err
 }
 
@@ -139,12 +131,7 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 // "targets", n×t.
 func (m *KernelVoteModel) State() State { return stateOf(m) }
 
-func (m *KernelVoteModel) fields() []field { return m.setFields(Regression, nil) }
-
-// Dims implements Model.
-func (m *KernelVoteClassModel) Dims() (features, outputs int) {
-	return m.points.Cols, min(m.points.Cols, 1)
-}
+func (m *KernelVoteModel) fields() []field { return m.setFields(Regression) }
 
 // Classes implements Classifier.
 func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
@@ -162,7 +149,7 @@ func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x 
 	if err != nil {
 		return nil, err
 	}
-	if sums, err = sharesOf(sums); err != nil {
+	if err := neighbors.Shares(dense(sums)); err != nil {
 		return nil, predictError(m.learner, err)
 	}
 	return sums, nil
@@ -177,6 +164,4 @@ func (m *KernelVoteClassModel) Predict(ctx context.Context, dev backend.Device, 
 // classes.
 func (m *KernelVoteClassModel) State() State { return stateOf(m) }
 
-func (m *KernelVoteClassModel) fields() []field {
-	return append([]field{classesField(&m.classes)}, m.setFields(Classification, numberOf(&m.classes))...)
-}
+func (m *KernelVoteClassModel) fields() []field { return m.setFields(Classification) }

@@ -86,6 +86,6 @@ func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 	if r.Steps > 0 {
 		m.facts = append(m.facts, Fact{"steps", r.Steps})
 	}
-	m.facts = append(m.facts, warnings(r.Warnings)...)
+	m.facts = warned(m.facts, r.Warnings...)
 	return m, nil
 }

@@ -125,7 +125,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		if l.Theta > 0 {
 			facts = append(facts, Fact{"lambda", r.Lambda[0]})
 		}
-		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, append(facts, warnings(r.Warnings)...))
+		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, warned(facts, r.Warnings...))
 	}
 	return models, nil
 }

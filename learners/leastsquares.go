@@ -78,11 +78,7 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 		facts = append(facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.Rank, c.Features())})
 	}
 	facts = append(facts, Fact{"forward error", s.ForwardError}, Fact{squaredNorm, coefNorm(s.Coef)})
-	parameters := s.Rank
-	if !l.NoIntercept {
-		parameters++
-	}
-	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, f.x.Rows, parameters)...)
+	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, f.x.Rows, s.Rank, !l.NoIntercept)...)
 	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.Step("solve", 1)
 }
 
@@ -96,11 +92,7 @@ func (l LeastSquares) lms(f *fitting) (*LinearModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	parameters := f.x.Cols
-	if !l.NoIntercept {
-		parameters++
-	}
-	facts := append([]Fact{{squaredNorm, coefNorm(r.Coef)}}, noiseFacts(r.Squares[0], f.o.Weights, f.x.Rows, parameters)...)
+	facts := append([]Fact{{squaredNorm, coefNorm(r.Coef)}}, noiseFacts(r.Squares[0], f.o.Weights, f.x.Rows, f.x.Cols, !l.NoIntercept)...)
 	if l.Rate == 0 {
 		facts = append(facts, Fact{"rate", r.Rate})
 	}

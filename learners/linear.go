@@ -41,11 +41,12 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
 }
 
-// warnings are facts of a fit that ended early.
-func warnings(texts []string) []Fact {
-	var facts []Fact
+// warned returns the facts with the warnings of a fit that ended early; "" is none.
+func warned(facts []Fact, texts ...string) []Fact {
 	for _, text := range texts {
-		facts = append(facts, Fact{"warning", text})
+		if text != "" {
+			facts = append(facts, Fact{"warning", text})
+		}
 	}
 	return facts
 }

@@ -94,7 +94,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 		return nil, err
 	}
 	facts := []Fact{{"method", string(r.Solver)}, {"iterations", r.Iters}, {"evaluations", r.Evaluations}, {"loss", r.Loss}, {"largest gradient", r.Gradient}, {squaredNorm, squares(r.Coef)}}
-	return &LogisticModel{linearClassifier{linear{model{logisticName, facts}, r.Coef, r.Intercept}, classes}, l.Lambda}, nil
+	return &LogisticModel{linearClassifier{linear{model{logisticName, facts}, r.Coef, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
 // LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two

@@ -36,21 +36,16 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 	return mat.DenseCopyOf(h)
 }
 
-// notFinite returns the place of the first NaN or Inf.
-func notFinite(h backend.Host[float64]) (row, col int, found bool) {
+// checkFinite returns an error that names the place of the first NaN or Inf.
+func checkFinite(name string, h backend.Host[float64]) error {
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
 			if v-v != 0 {
-				return i, j, true
+				return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, v)
 			}
 		}
 	}
-	return 0, 0, false
-}
-
-// valueError names the place of an element that is not a number to work with.
-func valueError(name string, h backend.Host[float64], i, j int) error {
-	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, h.Row(i)[j])
+	return nil
 }
 
 // errNoCheckpoint is the error of learners that write none.

@@ -127,10 +127,7 @@ func (s State) array(name string, rows, cols int) (backend.Host[float64], error)
 	if len(h.Data) < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 {
 		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
-	if i, j, ok := notFinite(h); ok {
-		return h, valueError(fmt.Sprintf("array %q", name), h, i, j)
-	}
-	return h, nil
+	return h, checkFinite(fmt.Sprintf("array %q", name), h)
 }
 
 func dimension(n int) string {

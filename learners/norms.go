@@ -34,7 +34,7 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 	return nil
 }
 
-// noiseFacts are what a linear fit of p parameters says of noise N(0, σ²/w_i): the
+// noiseFacts are what a linear fit of p parameters, one more with an intercept, says of noise N(0, σ²/w_i): the
 // estimate ‖r‖²/(n − p) of σ², unbiased for least squares and above σ² on average with
 // a penalty, and the log likelihood at the estimate ‖r‖²/n that maximizes it,
 //
@@ -42,11 +42,14 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 //
 // for ‖r‖² = Σ w_i r_i² of the first output over the n of the rows with weight > 0. An exact
 // fit has neither.
-func noiseFacts(squares float64, weights []float64, rows, p int) []Fact {
+func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil
 	}
 	n := len(positiveWeights(weights, rows))
+	if intercept {
+		p++
+	}
 	var facts []Fact
 	if n > p {
 		facts = append(facts, Fact{"noise variance", squares / float64(n-p)})

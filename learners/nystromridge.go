@@ -64,7 +64,11 @@ type NystromRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	return fitPasses(nystromRidgeName, x, y, o, func(data solvers.Rows) (*NystromRidgeModel, error) { return l.fit(ctx, dev, data, o) })
+	data, err := inMemory(nystromRidgeName, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.FitRows(ctx, dev, data, o)
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
@@ -73,10 +77,6 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // program that makes its own solvers.Rows opens its device by backend.Open.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, &m, &err)
-	return l.fit(ctx, dev, data, o)
-}
-
-func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ type Parts struct {
 
 // PartsOf returns the parts of a model.
 func PartsOf(m Model) Parts {
-	if c, ok := m.(*ClassifyModel); ok && c.isFitted() {
-		m = c.regression
+	if c, ok := m.(*ClassifyModel); ok {
+		m = c.fitted()
 	}
 	if p, ok := m.(interface{ parts() Parts }); ok {
 		return p.parts()

@@ -155,14 +155,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if f.err != nil {
 		return nil, f.err
 	}
-	square := 0.0 // R²
-	for i := range run.X.Rows {
-		sum := 0.0
-		for _, v := range run.X.Row(i) {
-			sum += v * v
-		}
-		square = max(square, sum)
-	}
+	square := run.Square() // R²
 	if !l.NoBias {
 		run.Bias = square
 	}
@@ -174,8 +167,8 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		if start.Rows != run.X.Cols || start.Cols != run.Outputs {
 			return nil, fmt.Errorf("coef must be %d×%d, got %d×%d", run.X.Cols, run.Outputs, start.Rows, start.Cols)
 		}
-		if i, j, bad := notFinite(start); bad {
-			return nil, valueError("coef", start, i, j)
+		if err := checkFinite("coef", start); err != nil {
+			return nil, err
 		}
 	}
 	t := f.task(run.X.Rows, run.LinearBytes)
@@ -186,7 +179,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err != nil {
 		return nil, err
 	}
-	last := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classes}}
+	last := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classified{classes}}}
 	if err := diverged(last); err != nil {
 		return nil, message.Errorf("the weights overflow: {rate}, or scale the features down")
 	}

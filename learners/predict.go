@@ -47,6 +47,8 @@ func affine(learner string, w backend.Host[float64], b []float64) predictor {
 	}
 }
 
+var errNotFitted = errors.New("the model is not fitted")
+
 // predict runs p over x in blocks of rows, so that the memory on the device
 // does not grow with them.
 func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
@@ -71,25 +73,35 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
-	base := dev.F64()
-	fixed := make([]backend.Matrix[float64], 0, len(p.fixed))
-	defer func() {
-		for _, m := range fixed {
-			m.Free()
-		}
-	}()
-	for _, h := range p.fixed {
-		m, err := backend.Place(base, h)
-		if err != nil {
-			return nil, err
-		}
-		fixed = append(fixed, m)
+	fixed, err := p.place(dev)
+	if err != nil {
+		return nil, err
 	}
+	defer free(fixed)
 	f := backend.NewHost[float64](h.Rows, len(p.intercept))
 	if err := p.blocks(ctx, dev, f, h, fixed); err != nil {
 		return nil, err
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+}
+
+// place puts the fixed matrices on the device.
+func (p predictor) place(dev backend.Device) (fixed []backend.Matrix[float64], err error) {
+	for _, h := range p.fixed {
+		m, err := backend.Place(dev.F64(), h)
+		if err != nil {
+			free(fixed)
+			return nil, err
+		}
+		fixed = append(fixed, m)
+	}
+	return fixed, nil
+}
+
+func free(list []backend.Matrix[float64]) {
+	for _, m := range list {
+		m.Free()
+	}
 }
 
 // blocks sets f to the predictions for the rows of x, given the fixed matrices on
@@ -120,7 +132,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.
 // check returns x as a row-major matrix that the model can be applied to.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float64], err error) {
 	if p.features == 0 {
-		return h, errors.New("the model is not fitted")
+		return h, errNotFitted
 	}
 	if dev == nil {
 		return h, errors.New("no device was given")
@@ -137,13 +149,11 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 
 // checkValues refuses rows that the model cannot be applied to.
 func (p predictor) checkValues(h backend.Host[float64]) error {
-	if i, j, ok := notFinite(h); ok {
-		return valueError("x", h, i, j)
+	err := checkFinite("x", h)
+	if err == nil && p.kernel != nil {
+		err = backend.CheckPoints(p.kernel, "x", h)
 	}
-	if p.kernel != nil {
-		return backend.CheckPoints(p.kernel, "x", h)
-	}
-	return nil
+	return err
 }
 
 // block sets f to the predictions for the rows of x.

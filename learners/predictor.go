@@ -38,7 +38,7 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 		return nil, errors.New("learners: predictor: no model was given")
 	}
 	if features, _ := m.Dims(); features == 0 {
-		return nil, fmt.Errorf("learners: %s: predict: the model is not fitted", m.Learner())
+		return nil, predictError(m.Learner(), errNotFitted)
 	}
 	p := &Predictor{model: m, dev: dev}
 	of, ok := m.(interface{ predictor() predictor })
@@ -50,28 +50,19 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 		classes := c.Classes()
 		p.classes = &classes
 	}
-	base := dev.F64()
-	if e, ok := base.(backend.Expander[float64]); ok && p.plain.sum {
-		var err error
-		if p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0], p.plain.fixed[1]); err != nil {
-			return nil, p.failed(err)
-		}
-		return p, nil
+	var err error
+	if e, ok := dev.F64().(backend.Expander[float64]); ok && p.plain.sum {
+		p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0], p.plain.fixed[1])
+	} else {
+		p.fixed, err = p.plain.place(dev)
 	}
-	for _, h := range p.plain.fixed {
-		place, err := backend.Place(base, h)
-		if err != nil {
-			p.Close()
-			return nil, p.failed(err)
-		}
-		p.fixed = append(p.fixed, place)
+	if err != nil {
+		return nil, p.failed(err)
 	}
 	return p, nil
 }
 
-func (p *Predictor) failed(err error) error {
-	return fmt.Errorf("learners: %s: predict: %w", p.model.Learner(), err)
-}
+func (p *Predictor) failed(err error) error { return predictError(p.model.Learner(), err) }
 
 // Model returns the model.
 func (p *Predictor) Model() Model { return p.model }
@@ -85,9 +76,7 @@ func (p *Predictor) Close() {
 	if p.sum != nil {
 		p.sum.Free()
 	}
-	for _, m := range p.fixed {
-		m.Free()
-	}
+	free(p.fixed)
 	p.sum, p.fixed = nil, nil
 }
 

@@ -91,11 +91,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if l.Intervals {
 		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
-	parameters := hx.Cols
-	if m.fitted {
-		parameters++
-	}
-	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, hx.Rows, parameters)...)
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, hx.Rows, hx.Cols, m.fitted)...)
 	return m, nil
 }
 
@@ -112,7 +108,7 @@ func (m *RidgeModel) State() State { return stateOf(m) }
 func (m *RidgeModel) fields() []field {
 	return append(append(m.coefFields(nil), m.solutionFields()...),
 		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
-		optionalMatrix("samples", &m.samples.x, nil, rowsOf(&m.coef)),
-		optionalMatrix("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef)),
+		optional("samples", matrixField("samples", &m.samples.x, nil, rowsOf(&m.coef))),
+		optional("targets", matrixField("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef))),
 		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive))
 }

@@ -109,17 +109,11 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 
 // rowsFitterOf is fitterOf for FitRows of an L.
 func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(Values) (RowsFitter, *ParameterError) {
-	return func(v Values) (RowsFitter, *ParameterError) {
-		var l L
-		wrong := set(parameters(&l), v)
+	return made(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
-			m, err := fit(l, ctx, dev, data, o)
-			if err != nil {
-				return nil, err
-			}
-			return m, nil
-		}, wrong
-	}
+			return asModel(fit(l, ctx, dev, data, o))
+		}
+	})
 }
 
 // classifyRows is Classify for samples that are read in passes.
@@ -142,7 +136,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 		if err != nil {
 			return nil, err
 		}
-		return &ClassifyModel{regression: m, classes: classes}, nil
+		return &ClassifyModel{classified{classes}, m}, nil
 	}
 }
 
@@ -183,15 +177,14 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 	}
 }
 
-// fitPasses fits x and y, which are in memory, by a learner that reads its samples in
-// passes.
-func fitPasses[M any](learner string, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
-	defer named(learner, &m, &err)
+// inMemory returns x and y for a learner that reads its samples in passes.
+func inMemory(learner string, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
+	defer named(learner, &data, &err)
 	hx, hy, err := samples(x, y)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	return fit(solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys))
+	return solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys), nil
 }
 
 // kernelForRows is kernelFor by different rows, drawn by seed.

@@ -80,10 +80,7 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	facts := []Fact{{"relevance vectors", r.Functions}, {"machines", r.Coef.Cols}, {"steps", r.Steps}, {"modes", r.Modes}, {"log evidence", r.Evidence}}
-	if r.Warning != "" {
-		facts = append(facts, Fact{"warning", r.Warning})
-	}
-	return &RVCModel{kernelClassifier{kernelExpansion{model{rvcName, facts}, k, r.Points, r.Coef, r.Intercept}, classes}, r.Traces}, nil
+	return &RVCModel{kernelClassifier{kernelExpansion{model{rvcName, warned(facts, r.Warning)}, k, r.Points, r.Coef, r.Intercept}, classified{classes}}, r.Traces}, nil
 }
 
 // Relevance returns a copy of the relevance vectors.

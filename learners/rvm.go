@@ -122,10 +122,7 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	facts := []Fact{{"relevance vectors", r.Functions}, {"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise)}, {"log evidence", r.Evidence}}
-	if r.Warning != "" {
-		facts = append(facts, Fact{"warning", r.Warning})
-	}
-	return &RVMModel{kernelExpansion{model{rvmName, facts}, k, r.Points, r.Coef, r.Intercept}, r.Root, r.Noise, r.Traces[0]}, nil
+	return &RVMModel{kernelExpansion{model{rvmName, warned(facts, r.Warning)}, k, r.Points, r.Coef, r.Intercept}, r.Root, r.Noise, r.Traces[0]}, nil
 }
 
 // Relevance returns copies of the relevance vectors and their weights.

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,11 +36,8 @@ func ScoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
 	if hy.Rows != hf.Rows || hy.Cols != hf.Cols {
 		return s, fmt.Errorf("y is %d×%d, the predictions are %d×%d", hy.Rows, hy.Cols, hf.Rows, hf.Cols)
 	}
-	if i, j, ok := notFinite(hy); ok {
-		return s, valueError("y", hy, i, j)
-	}
-	if i, j, ok := notFinite(hf); ok {
-		return s, valueError("prediction", hf, i, j)
+	if err := cmp.Or(checkFinite("y", hy), checkFinite("prediction", hf)); err != nil {
+		return s, err
 	}
 	n, t := float64(hy.Rows), float64(hy.Cols)
 	for j := range hy.Cols {

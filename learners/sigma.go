@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,8 +17,8 @@ import (
 // none is given: see KernelRidge.Kernel.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	h, err := gonum.Host("x", x)
-	if i, j, ok := notFinite(h); ok {
-		err = valueError("x", h, i, j)
+	if err == nil {
+		err = checkFinite("x", h)
 	}
 	if err == nil {
 		sigma, err = medianDistance(ctx, h, weights, seed)
@@ -33,9 +34,7 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
-		if i, j, ok := notFinite(x); ok {
-			return 0, valueError("x", x, i, j)
-		}
+		err = cmp.Or(checkFinite("x", x), err)
 	}
 	return sigma, err
 }
@@ -50,23 +49,8 @@ func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], w
 		}
 		return kernels.Gaussian{Sigma: sigma}, nil
 	}
-	return checkedKernel(k, x)
-}
-
-// checkedKernel refuses a kernel that is not made for the samples.
-func checkedKernel(k kernels.Kernel, x backend.Host[float64]) (kernels.Kernel, error) {
 	if err := k.Check(x.Cols); err != nil {
 		return nil, err
 	}
 	return k, backend.CheckPoints(k, "x", x)
-}
-
-// scaleKernelFor is k, or where it is nil the Gaussian with neighbors.ScaleSigma. It
-// refuses a kernel that is not made for the samples.
-func scaleKernelFor(k kernels.Kernel, x backend.Host[float64], weights []float64) (kernels.Kernel, error) {
-	if k != nil {
-		return checkedKernel(k, x)
-	}
-	sigma, err := neighbors.ScaleSigma(x, weights)
-	return kernels.Gaussian{Sigma: sigma}, err
 }

@@ -78,8 +78,8 @@ type SVC struct {
 // obj with the other sign.
 type SVCModel struct {
 	model
-	classes Classes
-	kernel  kernels.Kernel
+	classified
+	kernel kernels.Kernel
 	// The support vectors of class 0, then of class 1, and so on.
 	points backend.Host[float64]
 	counts []float64 // support vectors of each class
@@ -136,7 +136,7 @@ func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
 // newSVCModel gathers the support vectors of all pairs by class.
 func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
-	m := &SVCModel{model: model{learner: svcName}, classes: classes, kernel: p.Kernel, b: make([]float64, len(results))}
+	m := &SVCModel{model: model{learner: svcName}, classified: classified{classes}, kernel: p.Kernel, b: make([]float64, len(results))}
 	m.points, m.coef, m.counts = p.Support(results)
 	steps, computed, objective := 0, 0, 0.0
 	for pair, res := range results {
@@ -194,13 +194,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	n, _ := sums.Dims()
 	d := mat.NewDense(n, len(m.b), nil)
 	for i := range n {
-		from, to := sums.RawRowView(i), d.RawRowView(i)
-		for a := range k {
-			for c := a + 1; c < k; c++ {
-				at := svm.At(a, c, k)
-				to[at] = from[a*(k-1)+c-1] + from[c*(k-1)+a] + m.b[at]
-			}
-		}
+		svm.PairValues(d.RawRowView(i), sums.RawRowView(i), m.b, k)
 	}
 	return d, nil
 }
@@ -222,9 +216,6 @@ func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matri
 
 // Dims implements Model.
 func (m *SVCModel) Dims() (features, outputs int) { return m.points.Cols, min(m.points.Cols, 1) }
-
-// Classes implements Classifier.
-func (m *SVCModel) Classes() Classes { return m.classes }
 
 // Predict implements Model.
 func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {

@@ -20,8 +20,8 @@ import (
 // running sum over all mistakes.
 type VotedModel struct {
 	model
-	kernel  kernels.Kernel
-	classes Classes
+	kernel kernels.Kernel
+	classified
 	centers backend.Host[float64] // samples that were mistaken
 	votes   online.Votes
 }
@@ -29,7 +29,7 @@ type VotedModel struct {
 // newVoted makes the model of what a loop remembers. facts are those of the last
 // hypothesis.
 func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
-	m := &VotedModel{kernel: k, classes: classes}
+	m := &VotedModel{kernel: k, classified: classified{classes}}
 	m.votes, m.centers = run.Voted()
 	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
@@ -69,9 +69,6 @@ func (m *VotedModel) parts() Parts {
 
 // Dims implements Model.
 func (m *VotedModel) Dims() (features, outputs int) { return m.centers.Cols, min(m.centers.Cols, 1) }
-
-// Classes implements Classifier.
-func (m *VotedModel) Classes() Classes { return m.classes }
 
 // Predict implements Model.
 func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {

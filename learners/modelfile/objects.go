@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,20 +45,13 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 
 // trim leaves kernel values out of the arrays of points and returns their names.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
-	trimmed = make(map[string]backend.Host[float64], len(arrays))
-	for name, h := range arrays {
-		trimmed[name] = h
-		if !o.arePoints(h) {
-			continue
+	trimmed = maps.Clone(arrays)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		if h := arrays[name]; o.arePoints(h) {
+			trimmed[name] = h.View(0, 0, h.Rows, 2)
+			names = append(names, name)
 		}
-		short := backend.NewHost[float64](h.Rows, 2)
-		for i := range h.Rows {
-			copy(short.Row(i), h.Row(i))
-		}
-		trimmed[name] = short
-		names = append(names, name)
 	}
-	slices.Sort(names)
 	return trimmed, names
 }
 
@@ -82,10 +76,7 @@ const maxPoints = 1<<31 - 1
 
 // pad undoes trim.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
-	padded := make(map[string]backend.Host[float64], len(arrays))
-	for name, h := range arrays {
-		padded[name] = h
-	}
+	padded := maps.Clone(arrays)
 	for _, name := range names {
 		h, ok := arrays[name]
 		cols := len(o.Training) + 2

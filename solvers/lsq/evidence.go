@@ -18,13 +18,56 @@ import (
 type EvidenceFit struct {
 	Coef      backend.Host[float64] // the mean of w
 	Intercept []float64
-	Center    []float64             // x̄
-	Vectors   backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
-	Spread    backend.Host[float64] // t×r: variances of w along them
-	Prior     []float64             // σ_w², the variance of w in any other direction, of each output
-	Noise     []float64             // σ² of each output
-	Evidence  []float64             // log p(y) of each output
-	Steps     int                   // the largest number of steps of an output
+	Posterior
+	Evidence []float64 // log p(y) of each output
+	Steps    int       // the largest number of steps of an output
+}
+
+// Posterior is the variance of w under that posterior, and of the noise.
+type Posterior struct {
+	Center  []float64             // x̄
+	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
+	Spread  backend.Host[float64] // t×r: variances of w along them
+	Prior   []float64             // σ_w², the variance of w in any other direction, of each output
+	Noise   []float64             // σ² of each output
+}
+
+// Projection returns the d×r W and the b for which Wᵀx + b = V(x − x̄), V the eigenvectors.
+func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
+	w, b = backend.NewHost[float64](p.Vectors.Cols, p.Vectors.Rows), make([]float64, p.Vectors.Rows)
+	for i := range b {
+		for q, v := range p.Vectors.Row(i) {
+			w.Row(q)[i] = v
+			b[i] -= v * p.Center[q]
+		}
+	}
+	return w, b
+}
+
+// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of
+// x, along the n×r projections V(x − x̄) and, where V does not span the space, beyond them.
+func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
+	out := backend.NewHost[float64](x.Rows, len(p.Noise))
+	for i := range x.Rows {
+		beyond := 0.0
+		if p.Vectors.Rows < x.Cols {
+			for q, v := range x.Row(i) {
+				beyond += (v - p.Center[q]) * (v - p.Center[q])
+			}
+			for _, a := range along.Row(i) {
+				beyond -= a * a
+			}
+			beyond = max(beyond, 0)
+		}
+		for j, noise := range p.Noise {
+			sum := noise + beyond*p.Prior[j]
+			for k, a := range along.Row(i) {
+				sum += a * a * p.Spread.Row(j)[k]
+			}
+			out.Row(i)[j] = sum
+		}
+	}
+	return out
 }
 
 // EvidenceBytes is what Evidence takes on the device with n rows.
@@ -47,8 +90,8 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 		return nil, err
 	}
 	m := &EvidenceFit{
-		Coef: backend.NewHost[float64](c.d, c.t), Center: make([]float64, c.d),
-		Vectors: e.vectors, Spread: backend.NewHost[float64](c.t, len(e.values)),
+		Coef:      backend.NewHost[float64](c.d, c.t),
+		Posterior: Posterior{Center: make([]float64, c.d), Vectors: e.vectors, Spread: backend.NewHost[float64](c.t, len(e.values))},
 	}
 	for p := range m.Center {
 		m.Center[p] = c.meanX[0][p] + c.meanX[1][p]

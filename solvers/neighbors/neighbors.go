@@ -4,6 +4,7 @@ package neighbors
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
@@ -57,6 +58,41 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 		f(i, list, keys)
 		return nil
 	})
+}
+
+// Mean returns the mean of y over the k nearest, which Nearest listed: the last counts for
+// what its weight is needed for.
+func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
+	sum, left := make([]float64, y.Cols), float64(k)
+	for _, z := range list {
+		w := min(s.Weight[z], left)
+		left -= w
+		for j, v := range y.Row(z) {
+			sum[j] += w * v / float64(k)
+		}
+	}
+	return sum
+}
+
+// Shares divides the rows of sums over the samples of each class by their own sums, which
+// makes probabilities of them.
+func Shares(sums backend.Host[float64]) error {
+	for i := range sums.Rows {
+		row, total := sums.Row(i), 0.0
+		for _, v := range row {
+			if v < 0 {
+				return fmt.Errorf("x: row %d: the kernel is negative there, so that votes are no probabilities", i+1)
+			}
+			total += v
+		}
+		if total == 0 {
+			return fmt.Errorf("x: row %d: the kernel is 0 for all samples: use a larger length scale", i+1)
+		}
+		for c := range row {
+			row[c] /= total
+		}
+	}
+	return nil
 }
 
 // rowsAtOnce is how many rows of x are held against n samples at a time.

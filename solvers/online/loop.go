@@ -237,6 +237,18 @@ func Largest(f []float64) int {
 // there are none.
 func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 
+// Square returns max ‖x‖² over the samples.
+func (l *Loop) Square() (square float64) {
+	for i := range l.X.Rows {
+		sum := 0.0
+		for _, v := range l.X.Row(i) {
+			sum += v * v
+		}
+		square = max(square, sum)
+	}
+	return square
+}
+
 // Margin returns the smallest y f(x), of several classes the smallest lead of the
 // right one, over the samples with decision values f; and the perceptron criterion,
 // the sum of w_i times what it is below 0.

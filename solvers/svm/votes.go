@@ -6,6 +6,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// PairValues sets values to those of the machines of K classes, in the order of At, with
+// the intercepts b, by the K×(K−1) sums of each class's support vectors over its machines.
+func PairValues(values, sums, b []float64, k int) {
+	for a := range k {
+		for c := a + 1; c < k; c++ {
+			at := At(a, c, k)
+			values[at] = sums[a*(k-1)+c-1] + sums[c*(k-1)+a] + b[at]
+		}
+	}
+}
+
 // Votes sets votes to the numbers of pairs that each of K > 2 classes wins, by the values
 // of their machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's
 // values over its pairs, so that it decides between equal numbers only (as scikit-learn
