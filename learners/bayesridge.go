@@ -21,7 +21,6 @@ func init() {
 		Formula: "y = wᵀx + b + noise, w ~ N(0, σ_w² I), noise ~ N(0, σ²); σ_w and σ maximize p(y)",
 		Source:  "MacKay (1992), Bayesian interpolation; Bishop (2006), 3.5",
 		Outputs: true, classify: true,
-		restore: restoreAs[BayesRidgeModel],
 	}, (*BayesRidge).parameters, BayesRidge.Fit)
 }
 

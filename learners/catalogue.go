@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -49,17 +50,17 @@ type Description struct {
 	// rows makes the learner for samples that are read in passes; nil: it
 	// cannot.
 	rows func(v Values) (RowsFitter, *ParameterError)
-	// restore makes a model of its State.
-	restore func(State) (Model, error)
+	// model is the zero model of the kind that a State is of; nil: of the one that Fit returns.
+	model func(State) (fielded, error)
 	// classify says that Classification is Classify of the regression, which
-	// Make and Restore then add: fitter and restore know nothing of classes.
+	// Make and Restore then add: fitter and model know nothing of classes.
 	classify bool
 	// checkpoints says that a fit may write them and go on from them.
 	checkpoints bool
 	// traces says that a fit calls Options.Trace, by one of its solvers at least.
 	traces bool
 	// classifier makes the learner for Classification where that is not what
-	// fitter makes; restore tells its models by their State.
+	// fitter makes; model tells its models by their State.
 	classifier func(v Values) (Fitter, *ParameterError)
 }
 
@@ -72,6 +73,10 @@ func register[L any, M Model](d Description, parameters func(*L) []Parameter, fi
 		panic("learners: two learners are called " + d.Name)
 	}
 	d.Parameters, d.fitter = parameters(new(L)), fitterOf(parameters, fit)
+	if d.model == nil {
+		model := reflect.TypeFor[M]().Elem()
+		d.model = func(State) (fielded, error) { return reflect.New(model).Interface().(fielded), nil }
+	}
 	catalogue[d.Name] = &d
 }
 

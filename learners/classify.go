@@ -102,13 +102,12 @@ func (m *ClassifyModel) State() State {
 	return s
 }
 
-// restoreClassify restores a regression, and the classes if there are any.
-func restoreClassify(s State, restore func(State) (Model, error)) (Model, error) {
+// classifier returns m as a classifier if s has classes.
+func classifier(s State, m Model) (Model, error) {
 	_, named := s.Params["classes"]
 	_, labeled := s.Arrays["labels"]
-	m, err := restore(s)
-	if err != nil || !named && !labeled {
-		return m, err
+	if !named && !labeled {
+		return m, nil
 	}
 	c := &ClassifyModel{regression: m}
 	if err := c.classes.load(s); err != nil {

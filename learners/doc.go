@@ -21,19 +21,8 @@
 // column for each class. Classify makes one of any regression with several
 // targets.
 //
-// Catalogue lists the learners. Adding one is a file here, besides the numerics that
-// go to a solver; in the order in which it is read:
-//
-//   - its Description, registered by init, with how a State makes the model (restoreAs);
-//   - a struct of parameters, and the method parameters, which lists each once, bound to
-//     its field: from that list come the flags of the command, their rules and defaults,
-//     what the catalogue stores, and what Fit checks and fills in (complete);
-//   - Fit(ctx, dev, x, y, o) → (*Model, error): newFitting, the classes and the kernel if
-//     there are some, the task, and one call of a solver;
-//   - the model: it embeds one of the cores of cores.go, and lists its fields for State;
-//   - learnertest.Run in its test, which asks for all that this page promises.
-//
-// What a learner can lean on:
+// Catalogue lists the learners. CONTRIBUTING.md says what adding one takes. What a learner
+// can lean on:
 //
 //   - the frame: newFitting completes the parameters and checks the samples (finite
 //     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,

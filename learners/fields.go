@@ -34,12 +34,12 @@ func stateOf(m fielded) State {
 	return s
 }
 
-// restoreAs is Description.restore of a learner whose models are *M.
-func restoreAs[M any, P interface {
-	*M
-	fielded
-}](s State) (Model, error) {
-	m := P(new(M))
+// restore makes the model of a State.
+func (d *Description) restore(s State) (Model, error) {
+	m, err := d.model(s)
+	if err != nil {
+		return nil, err
+	}
 	m.setLearner(s.Learner)
 	for _, f := range m.fields() {
 		if err := f.load(s); err != nil {

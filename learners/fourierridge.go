@@ -20,8 +20,7 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
 		Outputs: true, classify: true, checkpoints: true,
-		rows:    rowsFitterOf((*FourierRidge).parameters, FourierRidge.FitRows),
-		restore: restoreAs[FourierRidgeModel],
+		rows: rowsFitterOf((*FourierRidge).parameters, FourierRidge.FitRows),
 	}, (*FourierRidge).parameters, FourierRidge.Fit)
 }
 

@@ -22,7 +22,6 @@ func init() {
 		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximize p(y)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, 2.2 and 5.4.1",
 		Outputs: true,
-		restore: restoreAs[GaussianProcessModel],
 	}, (*GaussianProcess).parameters, GaussianProcess.Fit)
 }
 

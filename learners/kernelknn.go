@@ -23,7 +23,13 @@ func init() {
 		Source:     "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
 		Outputs:    true,
 		classifier: fitterOf((*KernelKNN).parameters, KernelKNN.FitClasses),
-		restore:    restoreByTask(restoreAs[KernelKNNModel], restoreAs[KernelKNNClassModel]),
+		model: func(s State) (fielded, error) {
+			classes, err := isOfClasses(s)
+			if classes {
+				return &KernelKNNClassModel{}, err
+			}
+			return &KernelKNNModel{}, err
+		},
 	}, (*KernelKNN).parameters, KernelKNN.Fit)
 }
 

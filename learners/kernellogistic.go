@@ -19,7 +19,6 @@ func init() {
 		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2) Σ_c α_cᵀKα_c, f_c = Σ α_ic k(x_i, x) + b_c, probabilities as in logistic",
 		Source:  "Zhu and Hastie (2005), Kernel logistic regression and the import vector machine; Rasmussen and Williams (2006), section 3.4",
-		restore: restoreAs[KernelLogisticModel],
 	}, (*KernelLogistic).parameters, KernelLogistic.Fit)
 }
 

@@ -23,11 +23,11 @@ func init() {
 		traces:  true,
 		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
 		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",
-		restore: func(s State) (Model, error) {
+		model: func(s State) (fielded, error) {
 			if _, voted := s.Params["voted"]; voted {
-				return restoreAs[VotedModel](s)
+				return &VotedModel{}, nil
 			}
-			return restoreAs[KernelPerceptronModel](s)
+			return &KernelPerceptronModel{}, nil
 		},
 	}, (*KernelPerceptron).parameters, KernelPerceptron.Fit)
 }

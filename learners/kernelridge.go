@@ -22,7 +22,6 @@ func init() {
 		Formula: "(K + lambda W⁻¹) α + b 1 = y; f(x) = Σ α_i k(x_i, x) + b",
 		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
 		Outputs: true, classify: true, checkpoints: true,
-		restore: restoreAs[KernelRidgeModel],
 	}, (*KernelRidge).parameters, KernelRidge.Fit)
 }
 

@@ -21,7 +21,13 @@ func init() {
 		Source:     "Nadaraya (1964); Watson (1964); Parzen (1962)",
 		Outputs:    true,
 		classifier: fitterOf((*KernelVote).parameters, KernelVote.FitClasses),
-		restore:    restoreByTask(restoreAs[KernelVoteModel], restoreAs[KernelVoteClassModel]),
+		model: func(s State) (fielded, error) {
+			classes, err := isOfClasses(s)
+			if classes {
+				return &KernelVoteClassModel{}, err
+			}
+			return &KernelVoteModel{}, err
+		},
 	}, (*KernelVote).parameters, KernelVote.Fit)
 }
 

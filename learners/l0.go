@@ -21,7 +21,6 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the best, beyond a local minimum",
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
-		restore: restoreAs[LinearModel],
 	}, (*L0).parameters, L0.Fit)
 }
 

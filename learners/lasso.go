@@ -20,7 +20,6 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalized; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",
 		Outputs: true, classify: true,
-		restore: restoreAs[LinearModel],
 	}, (*Lasso).parameters, Lasso.Fit)
 }
 

@@ -18,7 +18,6 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true, traces: true,
-		restore: restoreAs[LinearModel],
 	}, (*LeastSquares).parameters, LeastSquares.Fit)
 }
 

@@ -18,7 +18,6 @@ func init() {
 		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
-		restore: restoreAs[LogisticModel],
 	}, (*Logistic).parameters, Logistic.Fit)
 }
 

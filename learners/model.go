@@ -88,11 +88,10 @@ func Restore(s State) (Model, error) {
 	if d == nil {
 		return nil, fmt.Errorf("learners: restore: no learner is called %q; there are: %s", s.Learner, strings.Join(Names(), ", "))
 	}
-	restore := d.restore
-	if d.classify {
-		restore = func(s State) (Model, error) { return restoreClassify(s, d.restore) }
+	m, err := d.restore(s)
+	if d.classify && err == nil {
+		m, err = classifier(s, m)
 	}
-	m, err := restore(s)
 	if err != nil {
 		return nil, fmt.Errorf("learners: restore: %s: %w", s.Learner, err)
 	}

@@ -79,18 +79,11 @@ func (f *fitting) copied(needed func(n int) int64) {
 	}
 }
 
-// restoreByTask restores the models of learners that have two kinds of them.
-func restoreByTask(regression, classification func(State) (Model, error)) func(State) (Model, error) {
-	return func(s State) (Model, error) {
-		switch task, err := param[string](s, "task"); {
-		case err != nil:
-			return nil, err
-		case Task(task) == Regression:
-			return regression(s)
-		case Task(task) == Classification:
-			return classification(s)
-		default:
-			return nil, fmt.Errorf("parameter \"task\" must be %q or %q, got %q", Regression, Classification, task)
-		}
+// isOfClasses reports whether a State is of a classifier, for learners of both tasks.
+func isOfClasses(s State) (bool, error) {
+	task, err := param[string](s, "task")
+	if err == nil && Task(task) != Regression && Task(task) != Classification {
+		err = fmt.Errorf("parameter \"task\" must be %q or %q, got %q", Regression, Classification, task)
 	}
+	return Task(task) == Classification, err
 }

@@ -19,8 +19,7 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",
 		Outputs: true, classify: true, checkpoints: true,
-		rows:    rowsFitterOf((*NystromRidge).parameters, NystromRidge.FitRows),
-		restore: restoreAs[NystromRidgeModel],
+		rows: rowsFitterOf((*NystromRidge).parameters, NystromRidge.FitRows),
 	}, (*NystromRidge).parameters, NystromRidge.Fit)
 }
 

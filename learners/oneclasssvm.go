@@ -17,7 +17,6 @@ func init() {
 		Tasks:   []Task{Novelty},
 		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
-		restore: restoreAs[SupportModel],
 	}, (*OneClassSVM).parameters, OneClassSVM.Fit)
 }
 

@@ -28,11 +28,11 @@ func init() {
 	} {
 		register(Description{
 			Name: name, Grid: "epochs=1,3,10,30,100", traces: true, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
-			restore: func(s State) (Model, error) {
+			model: func(State) (fielded, error) {
 				if name == "voted-perceptron" {
-					return restoreAs[VotedModel](s)
+					return &VotedModel{}, nil
 				}
-				return restoreAs[PerceptronModel](s)
+				return &PerceptronModel{}, nil
 			},
 		}, func(l *Perceptron) []Parameter {
 			l.Kind = perceptronKinds[name]

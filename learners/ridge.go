@@ -20,7 +20,6 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalized",
 		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
 		Outputs: true, classify: true,
-		restore: restoreAs[RidgeModel],
 	}, (*Ridge).parameters, Ridge.Fit)
 }
 

@@ -18,7 +18,6 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
 		Source:  "Golub and von Matt (1991), Quadratically constrained least squares and quadratic problems; Moré and Sorensen (1983)",
 		Outputs: true, classify: true,
-		restore: restoreAs[LinearModel],
 	}, (*RidgeConstrained).parameters, RidgeConstrained.Fit)
 }
 

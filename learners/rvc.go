@@ -19,7 +19,6 @@ func init() {
 		Tasks:   []Task{Classification},
 		Formula: "Pr(y=1|x) = 1/(1 + exp(−Σ_j μ_j φ_j(x))), φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α maximizes Laplace's evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003)",
-		restore: restoreAs[RVCModel],
 	}, (*RVC).parameters, RVC.Fit)
 }
 

@@ -29,7 +29,6 @@ func init() {
 		Tasks:   []Task{Regression},
 		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximize the evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximization",
-		restore: restoreAs[RVMModel],
 	}, (*RVM).parameters, RVM.Fit)
 }
 

@@ -21,7 +21,13 @@ func init() {
 		Tasks:   []Task{Classification},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
-		restore: restoreSVC,
+		model: func(s State) (fielded, error) {
+			probability, err := param[bool](s, "probability")
+			if probability {
+				return &SVCProbabilityModel{}, err
+			}
+			return &SVCModel{}, err
+		},
 	}, (*svcOption).parameters, svcOption.fit)
 }
 
@@ -253,17 +259,6 @@ func (m *SVCModel) checkCounts() error {
 		return errors.New("array \"counts\" does not add up to the rows of \"points\"")
 	}
 	return nil
-}
-
-func restoreSVC(s State) (Model, error) {
-	probability, err := param[bool](s, "probability")
-	if err != nil {
-		return nil, err
-	}
-	if probability {
-		return restoreAs[SVCProbabilityModel](s)
-	}
-	return restoreAs[SVCModel](s)
 }
 
 // SVCProbabilityModel is a fitted SVC that knows probabilities.

@@ -19,7 +19,6 @@ func init() {
 		Tasks:   []Task{Regression},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
-		restore: restoreAs[SupportModel],
 	}, (*SVR).parameters, SVR.Fit)
 }
 
