@@ -98,7 +98,7 @@ func (c *blasBench) open() error {
 		if err != nil {
 			return err
 		}
-		if _, ok := d.(ceiling); !ok || slices.ContainsFunc(c.ceilings, sameDevice(d)) {
+		if ceilingName(d) == "" || slices.ContainsFunc(c.ceilings, sameDevice(d)) {
 			d.Close()
 			continue
 		}

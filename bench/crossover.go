@@ -57,7 +57,7 @@ func crossoverImplementations(devices []backend.Device) []Implementation {
 		}
 	}
 	for _, d := range devices {
-		if _, ok := d.(ceiling); ok {
+		if ceilingName(d) != "" {
 			list = append(list, ceilingImplementation(d))
 		}
 	}
@@ -106,15 +106,12 @@ func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device
 			if err != nil {
 				return list, err
 			}
-			e.Implementation = ridgeName(d, form)
-			if _, ok := d.(ceiling); ok {
-				e.Limiter = ceilingPrefix + d.Info().Device
-			}
+			e.Implementation, e.Limiter = ridgeName(d, form), ceilingName(d)
 			list = append(list, e)
 		}
 	}
 	for _, d := range devices {
-		if _, ok := d.(ceiling); ok {
+		if ceilingName(d) != "" {
 			list = append(list, ceilingEntry(d, unsafe.Sizeof(T(0)) == 4, d.Info().Threads))
 		}
 	}

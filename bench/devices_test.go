@@ -53,11 +53,7 @@ func TestDevices(t *testing.T) {
 // TestOperationWrong: a device that does not do what it is asked to is found out,
 // in every operation.
 func TestOperationWrong(t *testing.T) {
-	dev, newJudge, err := newJudge(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev, newJudge := openJudge(t)
 	s := newSynthetic(40, 3, fitLambda)
 	for _, operation := range KindOf(DevicesKind).Names[:4] {
 		for _, wrong := range []bool{false, true} {

@@ -58,15 +58,15 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	steady := 0
 	for i := range after.Cells {
 		c := &after.Cells[i]
-		at := slices.IndexFunc(before.Cells, func(o Cell) bool { return slices.Equal(o.Case, c.Case) })
+		old := before.cell(c.Case)
 		for j := range c.Runs {
 			run := &c.Runs[j]
 			if !run.Timed() {
 				continue
 			}
 			var was *Run
-			if at >= 0 {
-				was = before.Cells[at].Run(run.Implementation)
+			if old != nil {
+				was = old.Run(run.Implementation)
 			}
 			if !was.Timed() {
 				d.OnlyNew++

@@ -19,13 +19,11 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 	p := newProblem[T](r, n)
 	size := int(unsafe.Sizeof(T(0)))
 	limiter := func(d backend.Device) string {
-		if _, ok := d.(ceiling); !ok {
-			return ""
-		}
-		if r.vector {
+		name := ceilingName(d)
+		if name != "" && r.vector {
 			return memoryCeiling
 		}
-		return ceilingPrefix + d.Info().Device
+		return name
 	}
 	var list []Entry
 	for _, d := range c.devices[threads] {
@@ -105,7 +103,7 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }
 	return Entry{
-		Implementation: ceilingPrefix + d.Info().Device,
+		Implementation: ceilingName(d),
 		Work:           run() * float64(threads),
 		Run:            func() error { run(); return nil },
 	}

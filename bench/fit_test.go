@@ -103,14 +103,22 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitWrong: an answer that is none ends the measurement where it is Mercer's,
-// and leaves a library out.
-func TestFitWrong(t *testing.T) {
-	dev, newJudge, err := newJudge(t.Context(), 0)
+// openJudge opens the judge's device until the end of the test.
+func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
+	t.Helper()
+	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dev.Close()
+	t.Cleanup(func() { dev.Close() })
+	l := &setup{ctx: t.Context(), judges: dev}
+	return dev, l.judge
+}
+
+// TestFitWrong: an answer that is none ends the measurement where it is Mercer's,
+// and leaves a library out.
+func TestFitWrong(t *testing.T) {
+	_, newJudge := openJudge(t)
 	s := newSynthetic(50, 3, fitLambda)
 	j := newJudge(s)
 	for _, own := range []bool{true, false} {
@@ -131,11 +139,7 @@ func TestFitWrong(t *testing.T) {
 
 // TestJudge: the judge's sums are those of dense algebra.
 func TestJudge(t *testing.T) {
-	dev, newJudge, err := newJudge(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev, newJudge := openJudge(t)
 	const n, m = 40, 7
 	s := newSynthetic(n, 3, fitLambda)
 	j := newJudge(s)
@@ -233,11 +237,7 @@ func TestFitRefusals(t *testing.T) {
 // TestLinearBounds: the minimum lies between the bounds and the objectives, at it they are
 // equal; with an orthogonal design the lasso's is known, that of one weight from a grid.
 func TestLinearBounds(t *testing.T) {
-	dev, newJudge, err := newJudge(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	_, newJudge := openJudge(t)
 	// X = 2I: minimize ½(y − 2w)² + μ|w| for each coordinate: with u = 2w soft(y, μ/2), and
 	// ½y² where |y| ≤ μ/2, otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5

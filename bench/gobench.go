@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,11 +74,19 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 	if len(r.Cells) == 0 {
 		return nil, errors.New("bench: go: there is no line of a benchmark")
 	}
-	for i := range r.Cells {
-		r.Cells[i].summarize()
-		r.Settings.Repeats = max(r.Settings.Repeats, len(r.Cells[i].Runs[0].Timings))
-	}
+	r.imported()
 	return r, nil
+}
+
+// imported completes a Result of timings that a program wrote.
+func (r *Result) imported() {
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		for _, run := range c.Runs {
+			r.Settings.Repeats = max(r.Settings.Repeats, len(run.Timings))
+		}
+		c.summarize()
+	}
 }
 
 // runOf is the run of an implementation in a case, made where it is not there: of Mercer
@@ -91,12 +98,10 @@ func (r *Result) runOf(c Case, who Implementation) *Run {
 		}
 		r.Implementations = append(r.Implementations, who)
 	}
-	at := slices.IndexFunc(r.Cells, func(o Cell) bool { return slices.Equal(o.Case, c) })
-	if at < 0 {
-		at = len(r.Cells)
+	if r.cell(c) == nil {
 		r.Cells = append(r.Cells, Cell{Case: c})
 	}
-	cell := &r.Cells[at]
+	cell := r.cell(c)
 	if cell.Run(who.Name) == nil {
 		cell.Runs = append(cell.Runs, Run{Implementation: who.Name})
 	}

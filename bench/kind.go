@@ -91,11 +91,7 @@ func Kinds() []Kind {
 
 // KindOf returns the kind of that name, nil when there is none.
 func KindOf(name string) *Kind {
-	list := Kinds()
-	if i := slices.IndexFunc(list, func(k Kind) bool { return k.Name == name }); i >= 0 {
-		return &list[i]
-	}
-	return nil
+	return find(Kinds(), func(k *Kind) bool { return k.Name == name })
 }
 
 // bestDevice is the best there is.

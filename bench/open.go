@@ -41,7 +41,6 @@ type setup struct {
 	devices       []backend.Device
 	peers         []Peer
 	judges        backend.Device
-	judge         func(*synthetic) judge
 	methods       []string      // what the automatic choice was, once for each case
 	timeEstimates timeEstimates // by implementation and what it does
 }
@@ -50,7 +49,7 @@ type setup struct {
 // returns is to be closed, on a failure too.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
-	if l.judges, l.judge, err = newJudge(ctx, b.Memory); err != nil {
+	if l.judges, err = backend.Open("cpu", backend.Config{Memory: b.Memory}); err != nil {
 		return l, err
 	}
 	if l.devices, err = openDevices(b.Devices, backend.Config{Threads: b.Threads[0], Memory: b.Memory}); err != nil {
@@ -100,9 +99,17 @@ func (p Peer) implementation(threads int) Implementation {
 	return e
 }
 
+// ceilingName is the implementation that is the ceiling of a device; empty where it has none.
+func ceilingName(d backend.Device) string {
+	if _, ok := d.(ceiling); !ok {
+		return ""
+	}
+	return ceilingPrefix + d.Info().Device
+}
+
 func ceilingImplementation(d backend.Device) Implementation {
 	return Implementation{
-		Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
+		Name: ceilingName(d), Kind: CeilingKind, Device: d.Info().Device,
 		Detail: "fused multiply-adds in registers on one core, times the threads",
 	}
 }

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"os"
 	"path"
@@ -10,12 +10,12 @@ import (
 
 // ReadFile reads a Result from a file.
 func ReadFile(name string) (*Result, error) {
-	f, err := os.Open(name)
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := Read(f)
-	if err := errors.Join(err, f.Close()); err != nil {
+	r, err := Read(bytes.NewReader(data))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil

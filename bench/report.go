@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Report is a Result for a reader. Text and Markdown are here, HTML is in
@@ -200,10 +202,7 @@ const noisy = 5
 // Lines says when, where and how r was measured.
 func (r *Result) Lines() []string {
 	m := r.Machine
-	cpus := fmt.Sprintf("%d processors", m.CPUs)
-	if m.CPUs == 1 {
-		cpus = "1 processor"
-	}
+	cpus := count.Of(m.CPUs, "processor")
 	if m.Virtual {
 		cpus += " of a virtual machine"
 	}
@@ -257,7 +256,7 @@ func (e *Implementation) About() string {
 		parts = append(parts, e.Detail)
 	}
 	if e.Threads > 0 {
-		parts = append(parts, Case{{"threads", strconv.Itoa(e.Threads)}}.Title())
+		parts = append(parts, count.Of(e.Threads, "thread"))
 	}
 	if e.Path != "" {
 		parts = append(parts, e.Path)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -90,9 +91,14 @@ type Stage struct {
 
 // Stage returns the stage of that name, nil when there is none.
 func (r *Run) Stage(name string) *Stage {
-	for i := range r.Stages {
-		if r.Stages[i].Name == name {
-			return &r.Stages[i]
+	return find(r.Stages, func(s *Stage) bool { return s.Name == name })
+}
+
+// find returns the first element that is what is looked for, nil when there is none.
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
@@ -126,12 +132,7 @@ func checked(limit float64, residual func() (float64, error)) *Check {
 
 // Run returns the run of an implementation, nil when there is none.
 func (c *Cell) Run(implementation string) *Run {
-	for i := range c.Runs {
-		if c.Runs[i].Implementation == implementation {
-			return &c.Runs[i]
-		}
-	}
-	return nil
+	return find(c.Runs, func(r *Run) bool { return r.Implementation == implementation })
 }
 
 // summarize fills in what follows from the timings.
@@ -157,12 +158,12 @@ func (c *Cell) summarize() {
 
 // Implementation returns the implementation of that name, nil when there is none.
 func (r *Result) Implementation(name string) *Implementation {
-	for i := range r.Implementations {
-		if r.Implementations[i].Name == name {
-			return &r.Implementations[i]
-		}
-	}
-	return nil
+	return find(r.Implementations, func(e *Implementation) bool { return e.Name == name })
+}
+
+// cell returns the cell of a case, nil when there is none.
+func (r *Result) cell(c Case) *Cell {
+	return find(r.Cells, func(o *Cell) bool { return slices.Equal(o.Case, c) })
 }
 
 // Write writes r as JSON.

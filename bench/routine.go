@@ -187,32 +187,25 @@ func (p *problem[T]) bound() float64 {
 	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
-// library is a run of p by a library; nil when it does not offer the routine.
+// library is a run of p by a library; nil when it does not offer the routine, as a BLAS
+// alone has no potrf.
 func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	switch p.name {
 	case "gemm":
-		return does(r.Gemm != nil, func() { r.Gemm(1, p.a, p.b, 0, p.c) })
+		return func() error { r.Gemm(1, p.a, p.b, 0, p.c); return nil }
 	case "symm":
-		return does(r.Symm != nil, func() { r.Symm(1, p.a, p.b, 0, p.c) })
+		return func() error { r.Symm(1, p.a, p.b, 0, p.c); return nil }
 	case "syrk":
-		return does(r.Syrk != nil, func() { r.Syrk(1, p.a, 0, p.c) })
+		return func() error { r.Syrk(1, p.a, 0, p.c); return nil }
 	case "trsm":
-		return does(r.Trsm != nil, func() { r.Trsm(1, p.a, p.c) })
+		return func() error { r.Trsm(1, p.a, p.c); return nil }
 	case "symv":
-		return does(r.Symv != nil, func() { r.Symv(1, p.a, p.b.Data, 0, p.c.Data) })
-	case "potrf":
-		if r.Potrf != nil {
-			return func() error { return r.Potrf(p.c) }
-		}
+		return func() error { r.Symv(1, p.a, p.b.Data, 0, p.c.Data); return nil }
 	}
-	return nil
-}
-
-func does(offered bool, f func()) func() error {
-	if !offered {
+	if r.Potrf == nil {
 		return nil
 	}
-	return func() error { f(); return nil }
+	return func() error { return r.Potrf(p.c) }
 }
 
 // device is a run of p on matrices of a device.

@@ -60,16 +60,6 @@ type Runner struct {
 	Progress func(Progress) // may be nil
 }
 
-// Settings is what a Result keeps of the Runner.
-func (r Runner) Settings() Settings {
-	return Settings{
-		Repeats:       max(r.Repeats, 1),
-		SampleSeconds: r.Sample.Seconds(),
-		BudgetSeconds: r.Budget.Seconds(),
-		PauseSeconds:  r.Pause.Seconds(),
-	}
-}
-
 // warm is how long a run may take for a further one to be made before its
 // timings, to bring processor and threads back from the pause. A longer run
 // does not notice.
@@ -83,7 +73,7 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 		Kind:            kind,
 		Started:         time.Now(),
 		Machine:         readMachine(),
-		Settings:        r.Settings(),
+		Settings:        Settings{max(r.Repeats, 1), r.Sample.Seconds(), r.Budget.Seconds(), r.Pause.Seconds()},
 		Implementations: implementations,
 	}
 	before, known := readUsage()

@@ -50,7 +50,7 @@ var runStages = []string{"read", gramStage, factorStage, solveStage}
 // largest is kept. The machine is the one that this runs on.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
-	stages := map[string]map[string][]float64{} // by case and implementation
+	stages := map[string][]float64{} // by case, implementation and name
 	in := json.NewDecoder(from)
 	for count := 1; ; count++ {
 		var object map[string]any
@@ -67,15 +67,13 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 			return nil, fmt.Errorf("bench: runs: object %d: there is no \"program\", which says what printed it", count)
 		}
 		c, who := runCase(object), runImplementation(object)
-		run, key := r.runOf(c, who), c.String()+" "+who.Name
+		run := r.runOf(c, who)
 		run.Calls = 1
 		run.Timings = append(run.Timings, total)
 		r.Seconds += total
-		if stages[key] == nil {
-			stages[key] = map[string][]float64{}
-		}
 		for name, s := range parts {
-			stages[key][name] = append(stages[key][name], s)
+			key := stageKey(c, who.Name, name)
+			stages[key] = append(stages[key], s)
 		}
 		test, _ := object["test"].(map[string]any)
 		for _, m := range runMetrics {
@@ -92,16 +90,19 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	for i := range r.Cells {
 		for j := range r.Cells[i].Runs {
 			run := &r.Cells[i].Runs[j]
-			r.Settings.Repeats = max(r.Settings.Repeats, len(run.Timings))
 			for _, name := range runStages {
-				if times := stages[r.Cells[i].Case.String()+" "+run.Implementation][name]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
+				if times := stages[stageKey(r.Cells[i].Case, run.Implementation, name)]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
 					run.Stages = append(run.Stages, Stage{Name: name, Time: Summarize(times)})
 				}
 			}
 		}
-		r.Cells[i].summarize()
 	}
+	r.imported()
 	return r, nil
+}
+
+func stageKey(c Case, implementation, stage string) string {
+	return strings.Join([]string{c.String(), implementation, stage}, " ")
 }
 
 // runSeconds reads "seconds": the whole, and the stages where they are told.

@@ -126,11 +126,12 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is what a solver's run came to.
+// solved is what a solver's run came to, and how well it solves its problem: the judge's
+// residual and error on the rows held out, but for Fourier features, whose solver computes
+// its residual in a pass over the samples of its own.
 type solved struct {
-	res     *solvers.Result
-	f       function // of an exact solver or of one with centers; no points otherwise
-	fourier *learners.FourierRidgeModel
+	res            *solvers.Result
+	residual, rmse func() (float64, error)
 }
 
 // entry is a solver in a case, or the reason why it takes no part.
@@ -182,8 +183,8 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
 		return checked(scaleTol+ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda), func() (float64, error) {
 			var errR, errE error
-			metrics[residualMetric], errR = w.residual(s, last)
-			metrics[rmseMetric], errE = w.rmse(s, last)
+			metrics[residualMetric], errR = last.residual()
+			metrics[rmseMetric], errE = last.rmse()
 			metrics[bytesMetric], metrics[itersMetric] = float64(last.res.Bytes), float64(last.res.Iters)
 			return metrics[residualMetric], errors.Join(errR, errE)
 		})
@@ -196,7 +197,6 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, func() (solved, error), error) {
 	stream := solvers.StreamParams{Method: solvers.Normal, Memory: w.Memory, Tol: scaleTol}
 	rows := solvers.InMemory(s.x, s.y, nil)
-	x, y, options := matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory}
 	switch solver.name {
 	case "normal", "falkon":
 		stream.Method = solvers.Method(solver.name)
@@ -207,17 +207,25 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 			if err != nil {
 				return solved{}, err
 			}
-			return solved{res: &res.Result, f: function{points: res.Centers, coef: res.Beta.Data}}, nil
+			f := function{points: res.Centers, coef: res.Beta.Data}
+			return solved{&res.Result, func() (float64, error) { return w.judge(s).normalResidual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
 		}, err
 	case "fourier":
 		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
 		return plan, func() (solved, error) {
 			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Solver: solvers.Normal, Tol: scaleTol}
-			model, err := l.Fit(w.ctx, w.dev, x, y, options)
+			model, err := l.Fit(w.ctx, w.dev, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory})
 			if err != nil {
 				return solved{}, err
 			}
-			return solved{res: model.Solved(), fourier: model}, nil
+			res := model.Solved()
+			return solved{res, func() (float64, error) { return res.Residual, nil }, func() (float64, error) {
+				p, err := model.Predict(w.ctx, w.dev, matrixOf(s.testX))
+				if err != nil {
+					return 0, err
+				}
+				return floats.Distance(p.RawMatrix().Data, s.testY.Data, 2) / math.Sqrt(heldOut), nil
+			}}, nil
 		}, err
 	}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
@@ -228,31 +236,7 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 		if err != nil {
 			return solved{}, err
 		}
-		return solved{res: res, f: function{points: s.x, coef: res.Alpha.Data}}, nil
+		f := function{points: s.x, coef: res.Alpha.Data}
+		return solved{res, func() (float64, error) { return w.judge(s).residual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
 	}, err
-}
-
-// residual is the judge's, but for Fourier features, whose solver computes it in a
-// pass over the samples of its own.
-func (w *scaling) residual(s *synthetic, f solved) (float64, error) {
-	switch j := w.judge(s); {
-	case f.fourier != nil:
-		return f.res.Residual, nil
-	case len(f.res.Alpha.Data) > 0:
-		return j.residual(f.f)
-	default:
-		return j.normalResidual(f.f)
-	}
-}
-
-// rmse is the error on the rows held out: the judge's, but for Fourier features.
-func (w *scaling) rmse(s *synthetic, f solved) (float64, error) {
-	if f.fourier == nil {
-		return w.judge(s).rmse(f.f)
-	}
-	p, err := f.fourier.Predict(w.ctx, w.dev, matrixOf(s.testX))
-	if err != nil {
-		return 0, err
-	}
-	return floats.Distance(p.RawMatrix().Data, s.testY.Data, 2) / math.Sqrt(heldOut), nil
 }

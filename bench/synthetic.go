@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 
@@ -180,11 +179,5 @@ func (j judge) rmse(f function) (float64, error) {
 	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
-// newJudge opens the best processor for it.
-func newJudge(ctx context.Context, memory int64) (backend.Device, func(*synthetic) judge, error) {
-	dev, err := backend.Open("cpu", backend.Config{Memory: memory})
-	if err != nil {
-		return nil, nil, err
-	}
-	return dev, func(s *synthetic) judge { return judge{s, dev.F64().With(ctx, nil)} }, nil
-}
+// judge is the judge of a problem, on the best processor.
+func (l *setup) judge(s *synthetic) judge { return judge{s, l.judges.F64().With(l.ctx, nil)} }

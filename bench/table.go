@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Table is a part of a Report: rows of text, and a chart of the same values.
@@ -273,10 +275,8 @@ func (c Case) Title() string {
 	parts := make([]string, len(c))
 	for i, p := range c {
 		switch {
-		case p.Name == "threads" && p.Value == "1":
-			parts[i] = "1 thread"
 		case p.Name == "threads":
-			parts[i] = p.Value + " threads"
+			parts[i] = count.Of(c.Int(p.Name), "thread")
 		case slices.Contains(spoken, p.Name):
 			parts[i] = p.Value
 		default:

@@ -21,14 +21,13 @@ var ErrMissing = errors.New("not found")
 
 // Routines are a library's level 2 and 3 in one precision, on row-major
 // matrices as they are, so that every library does the same work on the same
-// memory. A nil one is not offered. Triangles are lower ones; the other is
-// neither read nor written.
+// memory. Triangles are lower ones; the other is neither read nor written.
 type Routines[T backend.Float] struct {
 	Gemm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C
 	Symm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C, A symmetric
 	Syrk  func(alpha T, a backend.Host[T], beta T, c backend.Host[T])    // C ← α A Aᵀ + β C
 	Trsm  func(alpha T, a, b backend.Host[T])                            // B ← α A⁻¹ B, A triangular
-	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L in place of A
+	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L in place of A; nil without LAPACK
 	Symv  func(alpha T, a backend.Host[T], x []T, beta T, y []T)         // y ← α A x + β y, A symmetric
 }
 
