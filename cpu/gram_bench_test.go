@@ -18,6 +18,9 @@ func BenchmarkGram(b *testing.B) {
 	const d = 50
 	sigma := math.Sqrt(d)
 	for _, n := range []int{2000, 10000} {
+		if n > 2000 && testing.Short() {
+			continue
+		}
 		for _, precision := range []string{"float64", "float32"} {
 			prefix := fmt.Sprintf("n=%d/d=%d/precision=%s/kernel=", n, d, precision)
 			run := func(name string, columns int, k kernels.Kernel) {

@@ -20,6 +20,9 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 	const d, many = 50, 64
 	kernel := kernels.Gaussian{Sigma: 5}
 	for _, n := range []int{256, 1024, 2048, 4096} {
+		if n > 1024 && testing.Short() {
+			continue
+		}
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		random := func(rows, cols int) backend.Host[T] {
 			h := backend.NewHost[T](rows, cols)

@@ -14,7 +14,8 @@ import (
 // Gemm/float64/n=1024.
 func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
 
-// Bench times the device that s.Open opens, at sizes up to LargeN; 0 is 2048.
+// Bench times the device that s.Open opens, at sizes up to LargeN; 0 is 2048, and with
+// -short 512.
 func (s Suite) Bench(b *testing.B) {
 	if s.LargeN == 0 {
 		s.LargeN = 2048
@@ -28,7 +29,7 @@ func (s Suite) Bench(b *testing.B) {
 
 func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, queue func(backend.Device) backend.Backend[T]) {
 	for _, n := range []int{128, 512, 1024, 2048} {
-		if n > s.LargeN {
+		if n > s.LargeN || n > 512 && short() {
 			break
 		}
 		dev := s.Open(b, backend.Config{})
