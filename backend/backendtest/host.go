@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 )
@@ -195,12 +196,17 @@ func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.Int
 // blockSizes are the sizes around those of registers, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
-// block returns one of blockSizes, with -short one up to 129.
+// block returns one of blockSizes up to LargeN, with -short one up to 129.
 func (r *rig[T]) block() int {
 	if short() {
 		return blockSizes[r.rng.IntN(18)]
 	}
-	return pick(r, blockSizes)
+	return pick(r, r.upToLarge(blockSizes...))
+}
+
+// upToLarge are the sizes up to LargeN: a backend that chose less has smaller blocks.
+func (r *rig[T]) upToLarge(sizes ...int) []int {
+	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
 // some is true, or once in four times with -short.

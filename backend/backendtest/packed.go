@@ -145,13 +145,13 @@ func (r *rig[T]) packedOrders() []int {
 			orders = append(orders, n)
 		}
 	}
-	for _, n := range blockSizes {
+	for _, n := range r.upToLarge(blockSizes...) {
 		if r.some() {
 			orders = append(orders, n)
 		}
 	}
 	if !short() {
-		orders = append(orders, 383, 384, 385, 386, 511, 512, 513, 514)
+		orders = append(orders, r.upToLarge(383, 384, 385, 386, 511, 512, 513, 514)...)
 	}
 	return orders
 }
@@ -260,7 +260,7 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 // packed matrix that is cut in the middle and in the square between them.
 func testPackedFailure[T backend.Float](r *rig[T]) {
 	r.packed()
-	for _, n := range []int{1, 2, 3, 9, 34, 65, 130, 259} {
+	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
 		if n > 130 && short() {
 			break
 		}

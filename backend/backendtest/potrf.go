@@ -35,13 +35,13 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 			factor(n)
 		}
 	}
-	for _, n := range blockSizes {
+	for _, n := range r.upToLarge(blockSizes...) {
 		if r.some() {
 			factor(n)
 		}
 	}
 	if !short() {
-		for _, n := range []int{385, 511, 512, 513} {
+		for _, n := range r.upToLarge(385, 511, 512, 513) {
 			factor(n)
 		}
 	}
@@ -92,7 +92,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 // and that the other triangle is left alone.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, n := range []int{1, 2, 9, 34, 130, 258} {
+	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
 		if n > 130 && short() {
 			break
 		}

@@ -50,8 +50,8 @@ func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 // Open are right for a fast backend.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 is 1500. A slow backend may
-	// choose less.
+	// LargeN is the size of the large tests; 0 is 1100. A slow backend may
+	// choose less, but several of its blocks.
 	LargeN int
 	// Leave leaves tests out by their names, those of which an earlier run with
 	// another Open is as good; nil leaves none out.
@@ -65,7 +65,7 @@ type Suite struct {
 // Run tests the device that s.Open opens, in both precisions.
 func (s Suite) Run(t *testing.T) {
 	if s.LargeN == 0 {
-		s.LargeN = 1500
+		s.LargeN = 1100
 	}
 	if s.Seed == 0 {
 		s.Seed = 1
