@@ -32,10 +32,11 @@ func (r *Result) libraries() []string {
 // compare compares at the largest key of each group in which Mercer has a timing.
 func (r *Result) compare(key string) []comparison {
 	var list []comparison
+	own := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }
 	for _, g := range r.groups(key) {
 		c := comparison{shared: g.shared, key: key}
 		for _, cell := range slices.Backward(g.cells) {
-			if c.own = r.Fastest(cell); c.own != nil {
+			if c.own = cell.fastest(own); c.own != nil {
 				c.cell = cell
 				break
 			}
@@ -121,22 +122,18 @@ func optional(v float64, format func(float64) string) Field {
 func wins(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {
-		if slices.ContainsFunc(c.ratios, func(v float64) bool { return v > 0 }) {
-			compared++
-			if !slices.ContainsFunc(c.ratios, func(v float64) bool { return v > 0 && v < 1 }) {
-				first++
-			}
+		others := slices.DeleteFunc(slices.Clone(c.ratios), func(v float64) bool { return v == 0 })
+		if len(others) == 0 {
+			continue
+		}
+		if compared++; slices.Min(others) >= 1 {
+			first++
 		}
 	}
 	if compared == 0 {
 		return "There was no other library to compare with."
 	}
 	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
-}
-
-// Fastest is Mercer's fastest run of a cell, nil when it has none.
-func (r *Result) Fastest(c *Cell) *Run {
-	return c.fastest(func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind })
 }
 
 // fastest is the fastest of the runs that take part.
@@ -163,10 +160,9 @@ func (r *Result) agreementTable() *Table {
 			var largest *Check
 			var where Case
 			cells := 0
-			for i := range r.Cells {
-				c := &r.Cells[i]
+			for _, c := range r.where("precision", precision).Cells {
 				run := c.Run(e.Name)
-				if run == nil || run.Check == nil || c.Case.Get("precision") != precision {
+				if run == nil || run.Check == nil {
 					continue
 				}
 				if cells++; largest == nil || run.Check.Difference > largest.Difference {

@@ -36,14 +36,13 @@ func (r *Result) grids() []*grid {
 			if e.Kind != OwnKind || e.Method != primal {
 				continue
 			}
+			other := find(r.Implementations, func(o *Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
+			if other == nil {
+				continue
+			}
 			g := &grid{device: e.Device, precision: precision, points: map[[2]int]point{}}
-			dual := slices.IndexFunc(r.Implementations, func(o Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
-			for i := range r.Cells {
-				c := &r.Cells[i]
-				if dual < 0 || c.Case.Get("precision") != precision {
-					continue
-				}
-				q := point{c.Run(e.Name), c.Run(r.Implementations[dual].Name)}
+			for _, c := range r.where("precision", precision).Cells {
+				q := point{c.Run(e.Name), c.Run(other.Name)}
 				if q.primal.Timed() && q.dual.Timed() {
 					n, m := c.Case.Int("n"), c.Case.Int("m")
 					g.points[[2]int{n, m}] = q

@@ -61,15 +61,11 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 		old := before.cell(c.Case)
 		for j := range c.Runs {
 			run := &c.Runs[j]
-			if !run.Timed() {
-				continue
-			}
 			var was *Run
 			if old != nil {
 				was = old.Run(run.Implementation)
 			}
-			if !was.Timed() {
-				d.OnlyNew++
+			if !run.Timed() || !was.Timed() {
 				continue
 			}
 			x := difference(was, run, least)
@@ -81,18 +77,19 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 			}
 		}
 	}
-	for i := range before.Cells {
-		for j := range before.Cells[i].Runs {
-			if before.Cells[i].Runs[j].Timed() {
-				d.OnlyOld++
-			}
-		}
-	}
-	d.OnlyOld -= len(d.List)
+	d.OnlyOld, d.OnlyNew = before.timed()-len(d.List), after.timed()-len(d.List)
 	if steady > 0 {
 		d.Drift = math.Exp(drift / float64(steady))
 	}
 	return d, nil
+}
+
+// timed counts the runs that have timings.
+func (r *Result) timed() (n int) {
+	for _, c := range r.Cells {
+		n += len(slices.DeleteFunc(slices.Clone(c.Runs), func(run Run) bool { return !run.Timed() }))
+	}
+	return n
 }
 
 func difference(was, run *Run, least float64) Difference {
@@ -147,16 +144,6 @@ func notesOf(before, after *Result) []string {
 	return list
 }
 
-// count counts the differences of a verdict.
-func (d *Differences) count(v Verdict) (n int) {
-	for _, x := range d.List {
-		if x.Verdict == v {
-			n++
-		}
-	}
-	return n
-}
-
 // Text is d for a terminal: what changed beyond noise, the slower first, all of
 // it with all, and what the machine has to do with it.
 func (d *Differences) Text(all bool) string {
@@ -172,9 +159,13 @@ func (d *Differences) Text(all bool) string {
 	}
 	rows := [][]string{{"", "", "", "before", "after"}} // an empty column, which indents
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
+	found := map[Verdict]int{}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {
 		for _, x := range d.List {
-			if x.Verdict != v || !all && v != Slower && v != Faster {
+			if x.Verdict != v {
+				continue
+			}
+			if found[v]++; !all && v != Slower && v != Faster {
 				continue
 			}
 			rows = append(rows, []string{
@@ -186,7 +177,7 @@ func (d *Differences) Text(all bool) string {
 	if len(rows) > 1 {
 		b.WriteString(texttable.Format("lllrrrll", rows) + "\n")
 	}
-	slower, faster, untested := d.count(Slower), d.count(Faster), d.count(Untested)
+	slower, faster, untested := found[Slower], found[Faster], found[Untested]
 	switch tested := len(d.List) - untested; {
 	case tested == 0:
 		fmt.Fprintf(&b, "nothing could be compared: it takes %d timings of the same case and implementation in both (--repeats)\n", fewestTimings)

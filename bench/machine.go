@@ -55,23 +55,11 @@ func readMachine() Machine {
 	return m
 }
 
-// revision is the version of this module as it was built.
+// revision is the version of this module as it was built, which names the commit and
+// uncommitted changes.
 func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
 	}
-	text, changed := info.Main.Version, false
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			text = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			changed = s.Value == "true"
-		}
-	}
-	if changed {
-		text += "+changes"
-	}
-	return text
+	return ""
 }

@@ -307,16 +307,10 @@ func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, f
 
 // relative is the path of a file as seen from a folder, or its own where there is none.
 func relative(folder, name string) string {
-	from, err := filepath.Abs(folder)
-	if err != nil {
-		return name
-	}
-	to, err := filepath.Abs(name)
-	if err != nil {
-		return name
-	}
+	from, errFrom := filepath.Abs(folder)
+	to, errTo := filepath.Abs(name)
 	path, err := filepath.Rel(from, to)
-	if err != nil {
+	if errors.Join(errFrom, errTo, err) != nil {
 		return name
 	}
 	return filepath.ToSlash(path)
