@@ -39,7 +39,7 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 		return []competitor{newCompetitor(ownName(d)+directName, func() (backend.Host[float32], error) {
 			return direct(d.F32().With(c.ctx, nil), s.kernel, x, y, float32(s.lambda))
 		}, func(alpha backend.Host[float32]) (function, error) {
-			return function{points: s.x, coef: widened(alpha.Data)}, nil
+			return function{points: s.x, coef: converted[float64](alpha.Data)}, nil
 		})}
 	}
 	return k

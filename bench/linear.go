@@ -20,16 +20,6 @@ import (
 // that leads there: times are for equal objectives.
 const linearLimit = 1e-6
 
-// tolerances are those that are tried, in turn.
-func tolerances(try func(tol float64) (done bool, err error)) error {
-	for k := range 17 {
-		if done, err := try(math.Pow(10, float64(1-k))); done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("no tolerance leads to an objective within %.0e of its minimum", linearLimit)
-}
-
 // atEqualObjective makes the first run of w that of the largest tolerance which leads to
 // a residual within the limit; set passes a tolerance on. The time of a run is that of the
 // last one, by the clock of w if it has its own.
@@ -50,19 +40,22 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 		if found {
 			return once()
 		}
-		return tolerances(func(tol float64) (bool, error) {
-			set(tol)
+		for k := range 17 {
+			used = math.Pow(10, float64(1-k))
+			set(used)
 			if err := once(); err != nil {
-				return false, err
+				return err
 			}
 			f, err := result()
 			if err != nil {
-				return false, err
+				return err
 			}
 			excess, err := residual(f)
-			found, used = excess <= linearLimit, tol
-			return found, err
-		})
+			if found = excess <= linearLimit; found || err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("no tolerance leads to an objective within %.0e of its minimum", linearLimit)
 	}
 	w.result = func() (function, error) {
 		f, err := result()

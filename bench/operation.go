@@ -113,10 +113,10 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return floats.Distance(widened(got.Data), want, 2) / floats.Norm(want, 2), nil
+	return floats.Distance(converted[float64](got.Data), want, 2) / floats.Norm(want, 2), nil
 }
 
 // residualOf is the judge's residual of α.
 func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
-	return o.residual(function{points: o.synthetic.x, coef: widened(alpha.Data)})
+	return o.residual(function{points: o.synthetic.x, coef: converted[float64](alpha.Data)})
 }

@@ -153,6 +153,9 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 	for i := range entries {
 		e, run := &entries[i], &cell.Runs[i]
 		run.Implementation, run.Reason = e.Implementation, e.Reason
+		if e.Enter == nil {
+			e.Enter = func() func() { return func() {} }
+		}
 		if e.Reason == "" {
 			run.Work, run.Limiter = e.Work, e.Limiter
 			all = append(all, &running{entry: e, run: run})
@@ -202,7 +205,7 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 // more is not repeated but counts as the timing: warming up would gain nothing
 // against its length.
 func (r Runner) begin(ctx context.Context, who *running) error {
-	defer who.enter()()
+	defer who.entry.Enter()()
 	first, err := r.once(ctx, who)
 	if err != nil {
 		return err
@@ -246,7 +249,7 @@ func (r Runner) time(ctx context.Context, who *running) error {
 	if r.Pause > 0 {
 		time.Sleep(r.Pause)
 	}
-	defer who.enter()()
+	defer who.entry.Enter()()
 	if r.Pause > 0 && who.first < warm {
 		if _, err := r.once(ctx, who); err != nil {
 			return err
@@ -304,12 +307,4 @@ func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 		}
 	}
 	return took, nil
-}
-
-// enter begins a row of runs; what it returns ends it.
-func (who *running) enter() func() {
-	if who.entry.Enter == nil {
-		return func() {}
-	}
-	return who.entry.Enter()
 }

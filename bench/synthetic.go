@@ -53,20 +53,14 @@ func (s *synthetic) gamma() float64 { return 0.5 / (s.kernel.Sigma * s.kernel.Si
 
 // narrow is h in float32.
 func narrow(h backend.Host[float64]) backend.Host[float32] {
-	out := backend.NewHost[float32](h.Rows, h.Cols)
-	for i := range h.Rows {
-		for j, v := range h.Row(i) {
-			out.Data[i*out.Stride+j] = float32(v)
-		}
-	}
-	return out
+	return backend.Host[float32]{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: converted[float32](h.Data)}
 }
 
-// widened is a column in float64.
-func widened[T backend.Float](v []T) []float64 {
-	out := make([]float64, len(v))
+// converted is v in another precision.
+func converted[D, S backend.Float](v []S) []D {
+	out := make([]D, len(v))
 	for i, x := range v {
-		out[i] = float64(x)
+		out[i] = D(x)
 	}
 	return out
 }
