@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 	each(t, func(t *testing.T, tier *ukr.Tier) {
 		large := 0
 		if tier.Name == "generic" {
-			large = 600 // still several blocks in every direction
+			large = 520 // beyond KC = 512, and several blocks of rows
 		}
 		backendtest.Suite{RequirePacked: true, LargeN: large, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := backend.Open("cpu/"+tier.Name, c)
