@@ -96,7 +96,8 @@ func (e *spectrum) largest() float64 { return e.sigma[0] }
 // after is about the largest eigenvalue when j have been taken away. What no sample can
 // distinguish falls evenly to 0. Beyond half
 // of the sample it falls as a power of j: that of the second quarter of the sample
-// less 1, since a sample makes a spectrum seem to fall faster than it does.
+// less 1, since a sample makes a spectrum seem to fall faster than it does, and as 1/j at
+// least, since the eigenvalues have a finite sum.
 func (e *spectrum) after(j int) float64 {
 	m := len(e.sigma)
 	if m == e.n { // nothing is estimated
@@ -112,7 +113,7 @@ func (e *spectrum) after(j int) float64 {
 	if j > at {
 		before := m / 4
 		power := math.Log2((e.after(before) + even) / (rest + even))
-		rest *= math.Pow(float64(at)/float64(j), max(power-1, 0)) * max(0, float64(e.n-j)) / float64(e.n-at)
+		rest *= math.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(e.n-j)) / float64(e.n-at)
 	}
 	return rest + even
 }
