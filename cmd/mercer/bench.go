@@ -88,17 +88,22 @@ func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) err
 		}
 	}
 	if a.json {
-		var b bytes.Buffer
-		if err := r.Write(&b); err != nil {
-			return err
-		}
-		return a.print(ctx, b.String())
+		return a.printResult(ctx, r)
 	}
 	report, err := r.Report()
 	if err != nil {
 		return err
 	}
 	return a.print(ctx, report.Text())
+}
+
+// printResult prints r as JSON.
+func (a *app) printResult(ctx context.Context, r *bench.Result) error {
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		return err
+	}
+	return a.print(ctx, b.String())
 }
 
 // benchRunCommand is the command of a measurement: its flags are the options that the

@@ -40,56 +40,46 @@ Several files become one measurement. - is the standard input.`,
 			return nil
 		},
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			in, err := a.readImports(args)
+			text, measured, err := a.readImports(args)
 			if err != nil {
 				return err
 			}
 			var r *bench.Result
-			if in.objects {
-				r, err = bench.ReadRuns(&in.text, in.measured)
+			if isObjects(text.Bytes()) {
+				r, err = bench.ReadRuns(text, measured)
 			} else {
-				r, err = bench.ReadGoBench(&in.text, by, in.measured)
+				r, err = bench.ReadGoBench(text, by, measured)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
 			}
-			var text bytes.Buffer
-			if err := r.Write(&text); err != nil {
-				return err
-			}
-			return a.print(ctx, text.String())
+			return a.printResult(ctx, r)
 		}),
 	}
 	c.Flags().StringVar(&by, "compare-by", "solver", "the `KEY` whose value names the implementation")
 	return c
 }
 
-// imports is what was read of the files to import, one after the other.
-type imports struct {
-	text     bytes.Buffer
-	objects  bool      // they are JSON, and not of go test -bench
-	measured time.Time // when the last of them was written
-}
+// isObjects reports whether a text is of JSON objects, and not of go test -bench.
+func isObjects(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) }
 
-// readImports reads the files, which must be of one form.
-func (a *app) readImports(names []string) (*imports, error) {
-	all := new(imports)
+// readImports reads files of one form, one after the other, and when the last was written.
+func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time, err error) {
+	all = new(bytes.Buffer)
 	for i, name := range names {
 		text, written, err := a.readImport(name)
 		if err != nil {
-			return nil, err
+			return nil, measured, err
 		}
-		objects := bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
-		if i > 0 && objects != all.objects {
-			return nil, usagef("%s and %s are of two forms, JSON and the text of go test -bench: import them one by one", names[0], name)
+		if i > 0 && isObjects(text) != isObjects(all.Bytes()) {
+			return nil, measured, usagef("%s and %s are of two forms, JSON and the text of go test -bench: import them one by one", names[0], name)
 		}
-		all.objects = objects
-		all.text.Write(text)
-		if written = written.UTC().Truncate(time.Second); written.After(all.measured) {
-			all.measured = written
+		all.Write(text)
+		if written = written.UTC().Truncate(time.Second); written.After(measured) {
+			measured = written
 		}
 	}
-	return all, nil
+	return all, measured, nil
 }
 
 // readImport reads a file, or the standard input, and when it was written.
