@@ -343,21 +343,17 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 		}
 	}
 	defer r.memory.manyFits()()
-	fits := make([]gridFit, folds*len(points)) // those of a fold after each other
-	for i := range fits {
-		fits[i] = gridFit{point: points[i%len(points)], fold: i / len(points)}
-	}
 	p := r.a.newProgress()
 	defer p.close()
-	done := 0
+	done, count := 0, folds*len(points)
 	report := func() { // by one goroutine at a time
 		done++
-		p.report(solvers.Progress{Stage: "tune", Fraction: min(float64(done)/float64(len(fits)), 1)})
+		p.report(solvers.Progress{Stage: "tune", Fraction: min(float64(done)/float64(count), 1)})
 	}
 	var shares []backend.Device
 	if len(r.devices) == 1 {
 		var err error
-		if shares, err = backend.Share(r.devices[0], len(fits)); err != nil {
+		if shares, err = backend.Share(r.devices[0], count); err != nil {
 			return err
 		}
 		defer func() {
@@ -366,16 +362,22 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 			}
 		}()
 	}
-	left := make([]*gridFit, len(fits))
-	for i := range fits {
-		left[i] = &fits[i]
+	// As many folds at a time as there are devices, so that each device encodes one.
+	var fits []*gridFit
+	for first := 0; first < folds; first += max(len(shares), len(r.devices)) {
+		for _, at := range points {
+			for k := first; k < min(first+max(len(shares), len(r.devices)), folds); k++ {
+				fits = append(fits, &gridFit{point: at, fold: k})
+			}
+		}
 	}
+	left := fits
 	if len(shares) > 0 {
 		if err := r.fitGrid(ctx, f, shares, left, every, report); err != nil {
 			return err
 		}
 		// What has no room in a share of the memory is fitted alone.
-		left = slices.DeleteFunc(left, func(fit *gridFit) bool {
+		left = slices.DeleteFunc(slices.Clone(left), func(fit *gridFit) bool {
 			return !errors.Is(fit.err, backend.ErrMemory) && !errors.As(fit.err, new(*solvers.BudgetError))
 		})
 	}
@@ -401,7 +403,7 @@ type gridFit struct {
 	err     error
 }
 
-// fitGrid makes fits, which are in the order of their folds, on all devices at once.
+// fitGrid makes fits, on all devices at once.
 func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backend.Device, fits []*gridFit, every func(int) (train, test []int, err error), report func()) error {
 	if len(fits) == 0 {
 		return nil
