@@ -154,6 +154,13 @@ type Wrapper[T Float] interface {
 	Wrap(h Host[T]) Matrix[T]
 }
 
+// Exponential is an optional ability of a Backend whose memory is Go memory: Exp is
+// x ← e^x for every element, within 1 ulp, on the caller's goroutine. Several goroutines
+// may call it at once.
+type Exponential[T Float] interface {
+	Exp(x []T)
+}
+
 // Place returns a matrix on b's device with the elements of h, for reading
 // only: it is h itself where the backend can wrap it, a copy elsewhere. The
 // caller frees it.

@@ -20,8 +20,8 @@
 // device) is the caller's bug and panics with a text made in check.go. Faults
 // of the data or of the world are errors, listed in errors.go.
 //
-// Some abilities are optional and found by assertion: Wrapper, PackedBackend,
-// Expander.
+// Some abilities are optional and found by assertion: Wrapper, Exponential,
+// PackedBackend, Expander.
 //
 // Package backend/ref is a whole backend in plain loops: the specification in
 // executable form. Package backend/backendtest is the suite every backend

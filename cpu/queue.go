@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 // queue is the backend.Backend of one precision, for one caller's work. A
@@ -58,6 +59,23 @@ func (q *queue[T]) count(flops float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.done(flops)
+}
+
+// Exp implements backend.Exponential.
+func (q *queue[T]) Exp(x []T) {
+	u, s := q.engine.ukr, q.engine.take()
+	defer q.engine.give(s)
+	whole := len(x) / u.NR * u.NR
+	if whole > 0 {
+		s.span = ukr.Span[T]{X: &x[0], N: whole, A: 1}
+		u.Exp(&s.span)
+	}
+	if rest := x[whole:]; len(rest) > 0 {
+		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: 1}
+		clear(s.block[copy(s.block, rest):u.NR])
+		u.Exp(&s.span)
+		copy(rest, s.block)
+	}
 }
 
 // wait returns the queue's failure and forgets it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
@@ -214,5 +215,41 @@ func testWrap[T backend.Float](r *rig[T]) {
 	square.Free()
 	for _, bad := range []backend.Host[T]{{Rows: 2, Cols: 3, Stride: 2, Data: make([]T, 9)}, {Rows: 2, Cols: 3, Stride: 3, Data: make([]T, 5)}} {
 		r.panics("Wrap", func() { w.Wrap(bad) })
+	}
+}
+
+// testExp: e^x of any number of elements is that of package math, which may be 1.5 units in
+// the last place off where 1 is allowed. What lies behind the elements stays.
+func testExp[T backend.Float](r *rig[T]) {
+	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
+	if _, base := r.b.(backend.Exponential[T]); base != ok {
+		r.Fatal("not both the backend and what With returns have Exp")
+	}
+	if !ok {
+		r.Log("the backend has no Exp")
+		return
+	}
+	for n := range 70 {
+		h := round[T](r.normals(1, n+1))
+		for i := range n {
+			h.Data[i] *= 15
+		}
+		for i, v := range []float64{0, math.Inf(-1), -1e6, math.Inf(1), math.NaN(), 1e6} {
+			if i < n-20 {
+				h.Data[i] = T(v)
+			}
+		}
+		got := slices.Clone(h.Data)
+		e.Exp(got[:n])
+		for i, x := range h.Data {
+			want := x
+			if i < n {
+				want = T(math.Exp(float64(x)))
+			}
+			off := math.Abs(float64(got[i] - want))
+			if got[i] != want && !(got[i] != got[i] && want != want) && !(off <= 6*unit[T]()*float64(want)) {
+				r.Errorf("n = %d: exp(%v) of element %d is %v, want %v", n, x, i, got[i], want)
+			}
+		}
 	}
 }

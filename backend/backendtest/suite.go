@@ -133,6 +133,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"Transfer", testTransfer[T]},
 		{"Budget", testBudget[T]},
 		{"Wrap", testWrap[T]},
+		{"Exp", testExp[T]},
 		{"Misuse", testMisuse[T]},
 		{"Foreign", testForeign[T]},
 		{"Progress", testProgress[T]},

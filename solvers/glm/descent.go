@@ -154,26 +154,9 @@ func (w *batchLoss) gradient(theta backend.Host[float64], batch []int) error {
 	if err := b.Download(f, out); err != nil {
 		return err
 	}
-	w.sums = nil
-	if w.mean != nil {
-		w.sums = make([]float64, w.c)
-	}
-	for r, i := range batch {
-		row := f.Row(r)
-		for c, v := range theta.Row(w.d) {
-			row[c] += v
-		}
-		if weight := w.weight(i); weight == 0 {
-			clear(row)
-		} else {
-			w.sample(row, w.index[i])
-			for c := range row {
-				row[c] *= weight
-			}
-		}
-		for c := range w.sums {
-			w.sums[c] += row[c]
-		}
+	sums := w.residuals(f, func(r int) int { return batch[r] }, theta.Row(w.d)).sums
+	if w.sums = nil; w.mean != nil {
+		w.sums = sums
 	}
 	if err := b.Upload(out, f); err != nil {
 		return err

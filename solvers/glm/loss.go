@@ -264,7 +264,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 			return tally{}, err
 		}
 		list := make([]tally, chunks(l.n, partRows))
-		l.parts(0, l.n, partRows, func(k, first, last int) { list[k] = l.residuals(first, last, shift) })
+		l.parts(0, l.n, partRows, func(k, first, last int) { list[k] = l.residualsOf(first, last, shift) })
 		if err := b.Upload(l.s, l.residual); err != nil {
 			return tally{}, err
 		}
@@ -289,7 +289,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 			if failures[k] = q.Sync(); failures[k] != nil {
 				return
 			}
-			blocks = append(blocks, l.residuals(from, from+n, shift))
+			blocks = append(blocks, l.residualsOf(from, from+n, shift))
 			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, s, beta, g)
 			beta = 1
 		}
@@ -319,89 +319,116 @@ const unpackedOps = 1 << 18
 // of n samples there are 64 such parts at most.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
-// residuals turns the scores of some samples in l.residual into residuals.
-func (l *logit) residuals(first, last int, shift []float64) tally {
+// residualsOf turns the scores of some samples in l.residual into residuals.
+func (l *logit) residualsOf(first, last int, shift []float64) tally {
+	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
+}
+
+// residuals turns the scores but for shift into residuals. Row r of f has those of the
+// sample at(r).
+func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
-	for i := first; i < last; i++ {
-		row, w := l.residual.Row(i), l.weight(i)
+	lead, largest := make([]float64, f.Rows), make([]float64, f.Rows)
+	for r := range f.Rows {
+		row, i := f.Row(r), at(r)
+		if l.weight(i) == 0 {
+			clear(row)
+			continue
+		}
 		for c, v := range shift[:len(row)] {
 			row[c] += v
 		}
+		lead[r], largest[r] = l.exponents(row, l.index[i])
+	}
+	if e, ok := l.t.B.(backend.Exponential[float64]); ok {
+		e.Exp(f.Data[:f.Rows*f.Cols])
+	} else {
+		for k, v := range f.Data[:f.Rows*f.Cols] {
+			f.Data[k] = math.Exp(v)
+		}
+	}
+	for r := range f.Rows {
+		row, i := f.Row(r), at(r)
+		w := l.weight(i)
 		if w == 0 {
 			clear(row)
 			continue
 		}
-		v, right := l.sample(row, l.index[i])
-		p.loss += w * v
-		p.right = p.right && right
+		p.loss += w * l.probabilities(row, l.index[i], lead[r], largest[r])
+		p.right = p.right && lead[r] > 0
 		spread, sums := 0.0, p.sums[:len(row)]
-		for c, r := range row {
-			q := math.Abs(r)
+		for c, v := range row {
+			q := math.Abs(v)
 			spread += q * (1 - q)
-			r *= w
-			row[c] = r
-			sums[c] += r
+			v *= w
+			row[c] = v
+			sums[c] += v
 		}
 		p.spread += w * spread
 	}
 	return p
 }
 
-// sample turns the scores f of a sample into p − [y = c], without cancellation,
-// and returns −ln Pr(y) and whether the class of the sample alone has the
-// largest score.
-func (l *logit) sample(f []float64, class int) (loss float64, right bool) {
-	if len(f) == 1 && !l.reference {
-		z := f[0]
+// exponents makes the scores f of a sample those of the other classes less the largest
+// score of all, which it returns, and −∞ that of its own class. The lead is that of the
+// own class before the others. Two classes are the other one beside a reference.
+func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
+	own, other := 0.0, math.Inf(-1)
+	switch {
+	case l.two():
 		if class == 1 {
-			z = -z // now the loss is ln(1 + e^z)
+			f[0] = -f[0]
 		}
-		e := math.Exp(-math.Abs(z))
-		loss, right = max(z, 0)+math.Log1p(e), z < 0
-		p := e / (1 + e) // σ(−|z|)
-		if z > 0 {
-			p = 1 / (1 + e)
-		}
-		if class == 1 {
-			p = -p
-		}
-		f[0] = p
-		return loss, right
-	}
-	own, other := 0.0, math.Inf(-1) // own 0 is that of the reference
-	if class < len(f) {
+	case class < len(f):
 		own, f[class] = f[class], other
-	}
-	if l.reference && class < len(f) {
-		other = 0
+		if l.reference {
+			other = 0
+		}
 	}
 	for _, v := range f {
 		if v > other {
 			other = v
 		}
 	}
-	largest, rest := max(own, other), 0.0 // rest: of all classes but the sample's
-	for c, v := range f {
-		e := math.Exp(v - largest)
+	largest = max(own, other)
+	for c := range f {
+		f[c] -= largest
+	}
+	return own - other + 0*largest, largest // NaN where scores overflow
+}
+
+// probabilities turns the exponentials of what exponents leaves into p − [y = c], without
+// cancellation, and returns −ln Pr(y).
+func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
+	rest, own := 0.0, 1.0 // rest: of all classes but the sample's
+	for _, e := range f {
 		rest += e
-		f[c] = e
 	}
 	if l.reference && class < len(f) {
 		rest += math.Exp(-largest)
 	}
-	sum := rest + math.Exp(own-largest)
+	if !(lead >= 0) {
+		own = math.Exp(lead)
+	}
+	sum := rest + own
 	inverse := 1 / sum
 	for c, e := range f {
 		f[c] = e * inverse
 	}
-	if class < len(f) {
+	switch {
+	case l.two() && class == 1:
+		f[0] = -f[0]
+	case !l.two() && class < len(f):
 		f[class] = -rest * inverse
 	}
-	if own == largest { // the largest term of the sum is 1, and all others are in rest
-		return math.Log1p(rest), own > other
+	if lead >= 0 { // the largest term of the sum is 1, and all others are in rest
+		return math.Log1p(rest)
 	}
-	return largest - own + math.Log(sum), false
+	return math.Log(sum) - lead
 }
+
+// two reports whether the only column is the difference of two classes.
+func (l *logit) two() bool { return l.c == 1 && !l.reference }
 
 // separated is the error that follows when λ = 0 and nothing is misjudged.
 func (l *logit) separated() error {

@@ -26,12 +26,18 @@ func TestLossOfManyParts(t *testing.T) {
 	for i := range weights {
 		weights[i] = rng.Float64()
 	}
-	for _, classes := range []int{2, 3} {
+	weights[700] = 0
+	for _, given := range []struct {
+		classes   int
+		reference bool
+	}{{2, false}, {3, false}, {3, true}} {
+		classes := given.classes
 		class := make([]int, n)
 		for i := range class {
 			class[i] = rng.IntN(classes)
 		}
-		p := Problem{X: x, Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true}
+		class[700] = -1
+		p := Problem{X: x, Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true, Reference: given.reference}
 		columns, reference := p.columns()
 		theta := backend.NewHost[float64](d+1, columns)
 		for i := range theta.Data {
@@ -78,12 +84,16 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss is the softmax of all classes, two of them as (0, f), sample after sample.
+// plainLoss is the softmax of all classes, two of them as (0, f), K−1 as (f, 0), sample
+// after sample.
 // The size is the sum of the absolute values of what is added up.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)
 	for i := range p.X.Rows {
+		if p.Weights[i] == 0 {
+			continue
+		}
 		x := append(slices.Clone(p.X.Row(i)), 1)
 		for q, m := range mean {
 			x[q] -= m
@@ -97,6 +107,8 @@ func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value fl
 		first := 0 // the class of column 0
 		if p.Classes == 2 {
 			f, first = []float64{0, f[0]}, 1
+		} else if p.Reference {
+			f = append(f, 0)
 		}
 		sum := 0.0
 		for _, v := range f {
