@@ -25,7 +25,7 @@ func BenchmarkGram(b *testing.B) {
 			prefix := fmt.Sprintf("n=%d/d=%d/precision=%s/kernel=", n, d, precision)
 			run := func(name string, columns int, k kernels.Kernel) {
 				b.Run(prefix+name, func(b *testing.B) {
-					dev := backendtest.Device(b, "", backend.Config{})
+					dev := backendtest.Device(b, "")
 					if precision == "float32" {
 						benchmarkGram(b, dev.F32(), n, d, columns, k)
 					} else {

@@ -34,7 +34,7 @@ func TestGramBlocks(t *testing.T) {
 	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
 	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // values about 1/e
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
-		dev := backendtest.Device(t, "cpu/"+tier.Name, backend.Config{})
+		dev := backendtest.Device(t, "cpu/"+tier.Name)
 		b := dev.F64()
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)

@@ -14,7 +14,7 @@ import (
 // the collector has not run.
 func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	dev := backendtest.Device(t, "cpu", backend.Config{})
+	dev := backendtest.Device(t, "cpu")
 	resident := func() float64 {
 		v, ok := process.Status("VmRSS:")
 		if !ok {

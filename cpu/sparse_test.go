@@ -56,7 +56,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 		}
 	}
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		dev := backendtest.Device(t, "cpu/"+tier.Name, backend.Config{})
+		dev := backendtest.Device(t, "cpu/"+tier.Name)
 		q := dev.F64().(*queue[float64])
 		g := q.newGram(list[0], q.Wrap(x).(*matrix[float64]), q.Wrap(x).(*matrix[float64]))
 		if !g.packs[0].sparse || g.packs[0].center[0] == 0 || g.packs[0].center[1] != 0 {

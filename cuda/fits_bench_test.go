@@ -18,7 +18,7 @@ import (
 // its estimates in the log: the one that it takes should be the fastest.
 func BenchmarkFits(b *testing.B) {
 	cuda.Need(b)
-	dev := backendtest.Device(b, "cuda/0", backend.Config{})
+	dev := backendtest.Device(b, "cuda/0")
 	sizes, d := []int{2048, 8192, 32768, 50000}, 50
 	if dev.Info().Processor == "Simulated GPU" {
 		sizes, d = []int{64}, 5

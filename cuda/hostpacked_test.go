@@ -170,7 +170,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 // TestNewHostPackedStops: what is done no more when the context is, and leaves nothing.
 func TestNewHostPackedStops(t *testing.T) {
 	Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the reason")
 	cancel(cause)

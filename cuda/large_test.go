@@ -15,7 +15,7 @@ import (
 // row but the first begins at a multiple of 16 bytes. Of the simulated GPU it is small.
 func TestLargeOddFit(t *testing.T) {
 	cuda.Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	n, d := 50_001, 10
 	if dev.Info().Processor == "Simulated GPU" {
 		n = 101

@@ -18,7 +18,7 @@ var fits = flag.Int("fits", 20, "fits of TestManyFitsLeaveNothing")
 // device memory in use.
 func TestManyFitsLeaveNothing(t *testing.T) {
 	cuda.Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	const n, d = 64, 3
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
 	for i := range p.X.Data {

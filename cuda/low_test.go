@@ -18,7 +18,7 @@ import (
 // squares are infinite; and that it is this function.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	testFewFeatures(t, dev.F64().(*queue[float64]), 0x1p-53)
 	testFewFeatures(t, dev.F32().(*queue[float32]), 0x1p-24)
 }
@@ -94,7 +94,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)
 	clock := d.props.clock
 	defer func() { d.props.clock = clock }()

@@ -21,7 +21,7 @@ import (
 // MiB; 2 GiB are what the context and the libraries may take of it.
 func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)
 	small := d.memory.limit
 	d.memory.limit = 143771<<20 - 2<<30 - leftFree
@@ -73,7 +73,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 // and what would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
-	dev := backendtest.Device(t, "cuda/0", backend.Config{})
+	dev := backendtest.Device(t, "cuda/0")
 	const n = 2_000_000
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1), Lambda: 1}
 	_, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore, Precision: solvers.PrecisionSingle})
@@ -154,7 +154,7 @@ func TestChoiceOnCards(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %d", c.card.name, c.n), func(t *testing.T) {
-			dev := backendtest.Device(t, "cuda/0", backend.Config{})
+			dev := backendtest.Device(t, "cuda/0")
 			card(t, dev, c.card, c.gib)
 			const seed = 1
 			rng := rand.New(rand.NewPCG(seed, 0))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -29,11 +30,7 @@ type meter struct {
 func newMeter(b *testing.B) *meter {
 	b.Helper()
 	Need(b)
-	dev, err := backend.Open("cuda/0", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { dev.Close() })
+	dev := backendtest.Device(b, "cuda/0")
 	m := &meter{device: dev.(*device), least: 30 * time.Millisecond, scale: 1}
 	if isSimulated(dev) {
 		m.least, m.scale = 0, 128

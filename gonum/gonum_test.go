@@ -294,7 +294,7 @@ func TestMethods(t *testing.T) {
 
 // Misuse panics with what mat.Cholesky panics with.
 func TestMisuse(t *testing.T) {
-	dev := backendtest.Device(t, "cpu", backend.Config{})
+	dev := backendtest.Device(t, "cpu")
 	panics := func(f func()) (v any) {
 		defer func() { v = recover() }()
 		f()
@@ -363,7 +363,7 @@ func TestCondition(t *testing.T) {
 
 // Its embedded factor is what other packages of gonum take.
 func TestInsideGonum(t *testing.T) {
-	dev := backendtest.Device(t, "cpu", backend.Config{})
+	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(seed, 2))
 	a := positive(r, 6)
 	c := refactored(dev, a)

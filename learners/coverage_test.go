@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -63,7 +64,7 @@ func checkCoverage(t *testing.T, what string, draws []float64, low, high float64
 // probability ⌈level (m+1)⌉/(m+1), whatever the model; sets, which always have the
 // predicted class, with that or more.
 func TestCalibratedCoverage(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))
 	const level, rows, draws = 0.8, 29, 400
 	exact := math.Ceil(level*(rows+1)) / (rows + 1)
@@ -134,7 +135,7 @@ func TestCalibratedCoverage(t *testing.T) {
 // 2·level − 1. Residuals of the training rows themselves would not: the kernel model
 // fits them too closely.
 func TestJackknifeCoverage(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
 		name string
 		fit  func(x, y *mat.Dense, weights []float64) (learners.Jackknife, error)
@@ -181,7 +182,7 @@ func TestJackknifeCoverage(t *testing.T) {
 
 // TestCalibrationScores: worked examples.
 func TestCalibrationScores(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{0, 1, 2, 3})
 	m, err := learners.Ridge{NoIntercept: true}.Fit(t.Context(), dev, mat.NewDense(1, 1, []float64{1}), mat.NewDense(1, 1, []float64{1}), learners.Options{}) // f(x) = x
 	if err != nil {

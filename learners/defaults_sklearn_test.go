@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -55,11 +55,7 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 // their tolerances. The scores are in docs/learners.md, which -args -write-scores writes;
 // without it each of Mercer's there is within two of its own standard errors.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000
 	t.Log("seed", seed)
 	const page, begin, end = "../docs/learners.md", "<!-- scores: written by TestDefaultsAgainstScikitLearn -->\n", "<!-- end of scores -->"

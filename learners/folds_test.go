@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -89,11 +90,7 @@ func TestResample(t *testing.T) {
 // TestBiasVariance: least squares of a linear truth has no bias and the variance
 // σ²·mean h(x) that theory gives; a constant has the bias of the truth's spread.
 func TestBiasVariance(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5
 	t.Log("seed 21")
 	draw := func(round int) (x, y, truth *mat.Dense) {

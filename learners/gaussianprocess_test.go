@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -223,11 +224,7 @@ func TestGaussianProcessObeysTheRulesOfParameters(t *testing.T) {
 		x.Set(i, 0, float64(i-6)*1e152)
 		y.Set(i, 0, float64(i-6))
 	}
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	start := kernels.Gaussian{Sigma: 5e152}
 	m, err := learners.GaussianProcess{Kernel: start, Lambda: 1e-3}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {

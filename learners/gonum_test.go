@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -16,11 +16,7 @@ import (
 // TestAnyMatrix: whatever form x and y come in, the model and its predictions
 // have the same bits.
 func TestAnyMatrix(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n = 12
 	r := rand.New(rand.NewPCG(8, 8))
 	// Symmetric, so that every form of a matrix can hold it.

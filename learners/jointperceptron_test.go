@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -30,7 +31,7 @@ func TestJointPerceptron(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 5}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+		want, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 5}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -150,11 +151,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 // each, are counted: where the classes take turns, 30 rounds of six factorizations of n³/3
 // do not do, which are 5000 such products.
 func TestKernelLogisticManyClasses(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 17")
 	x, y := overlapping(600, 6, 1.5, 17)
 	for _, lambda := range []float64{1, 1e-2} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
@@ -144,11 +145,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for _, data := range []struct {
 		path string
 		raw  bool
@@ -374,11 +371,7 @@ for l in a["lambdas"]:
 // TestKernelLogisticRounding: raw features between 1e-3 and 1e3, with which the
 // values of the linear kernel round away what is asked for; one line says so.
 func TestKernelLogisticRounding(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "
 	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", "breast_cancer.csv"), nil)
 	if err != nil {

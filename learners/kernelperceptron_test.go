@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -127,11 +128,7 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 // TestBudget: no more samples than allowed, and still a classifier; with room for
 // all the plain one.
 func TestBudget(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(300, 3, 3, 5)
 	t.Log("seed 5")
 	k := kernels.Gaussian{Sigma: 6}

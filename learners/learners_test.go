@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -155,11 +156,7 @@ func TestScaleKernel(t *testing.T) {
 // TestSeed: of many rows some are looked at; the seed says which, and the
 // median depends on them little.
 func TestSeed(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n = 1200
 	x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
 	r := rand.New(rand.NewPCG(1, 0))
@@ -302,11 +299,7 @@ func TestPrimalIsDual(t *testing.T) {
 
 // TestManyRows: prediction in blocks of rows does not lose or repeat one.
 func TestManyRows(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	m, err := learners.Ridge{}.Fit(t.Context(), dev, mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{1, 3, 5}), learners.Options{})
 	if err != nil {
 		t.Fatal(err)

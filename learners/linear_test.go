@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
@@ -520,11 +521,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 
 // TestLassoSettings: what is refused, and where the path begins.
 func TestLassoSettings(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
 	for want, l := range map[string]learners.Lasso{
 		"lambda must be":               {Lambda: -1},
@@ -586,11 +583,7 @@ func TestUnfinishedLasso(t *testing.T) {
 // TestTargetsOutOfRange: targets whose squares overflow or underflow are an error that
 // says to scale y.
 func TestTargetsOutOfRange(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(6, 1, []float64{1, 2, 3, 4, 5, 6})
 	for _, unit := range []float64{1e300, 1e-300} {
 		y := mat.NewDense(6, 1, []float64{unit, 3 * unit, 2 * unit, 5 * unit, 4 * unit, 6 * unit})
@@ -606,11 +599,7 @@ func TestTargetsOutOfRange(t *testing.T) {
 // search: strongly correlated columns, columns of a category with and without rest,
 // copies, and fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		n, d := 30, 7
@@ -719,11 +708,7 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 // TestL0OfCategories: a number and a category of three, and of a hundred, beyond what
 // is searched: the noise of 0.1 is reached.
 func TestL0OfCategories(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
 		for _, levels := range []int{3, 100} {
 			r := rand.New(rand.NewPCG(seed, 5))
@@ -897,7 +882,7 @@ func TestLassoBound(t *testing.T) {
 func TestISTA(t *testing.T) {
 	x, y := gaussians(t, 40, 5, 9)
 	const lambda, rate, steps = 4, 0.003, 7
-	m, err := learners.Lasso{Lambda: lambda, Method: learners.ISTA, Rate: rate, MaxIter: steps, Tol: 1e-15, NoIntercept: true}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+	m, err := learners.Lasso{Lambda: lambda, Method: learners.ISTA, Rate: rate, MaxIter: steps, Tol: 1e-15, NoIntercept: true}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

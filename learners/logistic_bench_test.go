@@ -3,7 +3,7 @@ package learners_test
 import (
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
@@ -52,11 +52,7 @@ func BenchmarkMNIST(b *testing.B) {
 		}
 		return -1
 	}, y)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(b, "cpu")
 	kernel := kernels.Gaussian{Sigma: 7}
 	part := func(from int) (px, py mat.Matrix) {
 		return x.Slice(from, from+10000, 0, 784), y.Slice(from, from+10000, 0, 10)
@@ -64,6 +60,7 @@ func BenchmarkMNIST(b *testing.B) {
 	var exact *learners.KernelRidgeModel
 	fit := func(b *testing.B) {
 		px, py := part(0)
+		var err error
 		if exact, err = (learners.KernelRidge{Kernel: kernel, Lambda: 0.1}).Fit(b.Context(), dev, px, py, learners.Options{}); err != nil {
 			b.Fatal(err)
 		}
@@ -102,11 +99,7 @@ func BenchmarkLogisticMNIST(b *testing.B) {
 		b.Skip("seconds: not under -short")
 	}
 	x, y := images(b, 60000)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(b, "cpu")
 	for b.Loop() {
 		m, err := learners.Logistic{Lambda: 1, Solver: learners.LogisticLBFGS, Tol: 4.5e-3}.Fit(b.Context(), dev, x, y, learners.Options{})
 		if err != nil {

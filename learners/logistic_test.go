@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
@@ -64,11 +65,7 @@ func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []s
 // TestLogisticAgainstScikitLearn: the same minimum by every solver, with two
 // classes and with three, with weights and without.
 func TestLogisticAgainstScikitLearn(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for _, data := range []string{"breast_cancer.csv", "wine.csv"} {
 		x, y, classes := classTable(t, data, "target")
 		n, d := x.Dims()
@@ -152,11 +149,7 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 // scale or almost separate the classes, so that the diagonal of XᵀX is far from the
 // Hessian.
 func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const seed = 11
 	for name, test := range map[string]struct {
 		n, d, classes int
@@ -260,11 +253,7 @@ func TestLogisticClosedForms(t *testing.T) {
 // TestLogisticSeparable: without a penalty it is said that there is no minimum;
 // with a small one there is.
 func TestLogisticSeparable(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(6, 2, []float64{0, 0, 1, 0, 0, 1, 3, 3, 4, 3, 3, 4})
 	two, three := mat.NewDense(6, 1, []float64{0, 0, 0, 1, 1, 1}), mat.NewDense(6, 1, []float64{0, 1, 2, 3, 3, 3})
 	for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
@@ -306,7 +295,7 @@ func TestLogisticSeparable(t *testing.T) {
 		found = append(found, m.Coef().At(0, 0))
 		near(t, string(solver), found[len(found)-1], found[0], 1e-5*found[0])
 	}
-	_, err = learners.Logistic{Solver: learners.LogisticLBFGS, Lambda: 1e-3, MaxIter: 1, Tol: 1e-15}.Fit(t.Context(), dev, x, y, learners.Options{})
+	_, err := learners.Logistic{Solver: learners.LogisticLBFGS, Lambda: 1e-3, MaxIter: 1, Tol: 1e-15}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err == nil || !strings.Contains(err.Error(), "did not converge within 1 iteration") {
 		t.Errorf("got %v", err)
 	}
@@ -314,11 +303,7 @@ func TestLogisticSeparable(t *testing.T) {
 
 // TestLogisticSGD: near the minimum, in the loss.
 func TestLogisticSGD(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(500, 4, 3, 2)
 	t.Log("seed 2")
 	exact, err := learners.Logistic{Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -341,11 +326,7 @@ func TestLogisticSGD(t *testing.T) {
 // TestDivergence: a rate that is too high is an error, not a model, of sgd, gradient
 // descent and the perceptron; what predicts infinity is an error too.
 func TestDivergence(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(200, 4, 3, 2)
 	t.Log("seed 2")
 	large := mat.DenseCopyOf(x)

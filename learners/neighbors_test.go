@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -175,11 +176,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 // width is better than its neighbors of the grid; where y is noise, it does no worse
 // than the mean on new rows; and it finds waves that the median distance cannot.
 func TestVoteDefaultWidth(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

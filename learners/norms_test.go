@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -14,7 +15,7 @@ import (
 // TestSquaredNorm: the fact is Σ_ij α_i α_j k(x_i, x_j) of the model's own centers and
 // coefficients, and ‖w‖² of linear models.
 func TestSquaredNorm(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	const sigma = 1.5
 	k := kernels.Gaussian{Sigma: sigma}
 	x, y := gaussians(t, 40, 3, 11)
@@ -93,7 +94,7 @@ func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 // N(0, 2.7/4) as the log likelihood. Ridge at λ = 0 agrees; with
 // weights the noise is N(0, σ²/w_i).
 func TestNoiseFacts(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 3, 2, 5})
 	likelihood := 0.0
 	for _, r := range []float64{-0.1, 0.8, -1.3, 0.6} {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -114,7 +115,7 @@ func fingerprint(t *testing.T, m learners.Model) string {
 // TestParametersHaveAnEffect: some value of a parameter changes what the fit leaves, or
 // is refused; the text of the default changes nothing.
 func TestParametersHaveAnEffect(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
 			task := cmp.Or(p.Task, d.Tasks[0])
@@ -167,7 +168,7 @@ var defaultsInGo = []string{
 // TestZeroValues: a struct of parameters with its zero values is what the catalogue makes
 // of its defaults, but for those of defaultsInGo.
 func TestZeroValues(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
 		standard, err := d.Make("", nil)
 		if err != nil {
@@ -204,7 +205,7 @@ func TestZeroValues(t *testing.T) {
 // TestIntercept: without an intercept b is 0, and with one, which is the default but for
 // kernel-perceptron, it is not.
 func TestIntercept(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
 		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // whose b is part of its kernel
 			continue

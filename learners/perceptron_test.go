@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -250,11 +251,7 @@ func fact(t *testing.T, m learners.Model, name string) any {
 // TestNovikoff: separable samples are learned with no more mistakes than the
 // bound by the margin that was found allows, whatever the order.
 func TestNovikoff(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		x, y := mat.NewDense(80, 3, nil), mat.NewDense(80, 1, nil)
@@ -299,11 +296,7 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 // rule is the same, for two classes whose first sample is of the second: on the
 // first sample f = 0, which scikit-learn always calls a mistake.
 func TestPerceptronAgainstScikitLearn(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)
 	t.Log("seed 17")
 	for i := range 150 { // no product of these is 0 again

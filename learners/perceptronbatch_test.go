@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -129,11 +129,7 @@ func (h hypotheses) votes(x []float64) []float64 {
 // two classes and several, and the kernel perceptron with the linear kernel is the
 // same.
 func TestPerceptronBatches(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 150, 3, 4
 	for _, classes := range []int{2, 4} {
 		t.Logf("seed 11, %d classes", classes)
@@ -212,11 +208,7 @@ func TestPerceptronBatches(t *testing.T) {
 // TestPerceptronWeightsAreRepetitions: with one batch of all samples a sample of
 // weight 2 is two samples, but for the factor by which there are fewer of them.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")
 	x, y := wholeNumbers(64, 3, 3, 13)
 	weights := make([]float64, 64)
@@ -245,11 +237,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 
 // TestNovikoffOfBatches: the bound that is told holds with batches and weights.
 func TestNovikoffOfBatches(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	told := 0
 	for seed := range uint64(6) {
 		t.Logf("seed %d", seed)
@@ -287,11 +275,7 @@ func TestNovikoffOfBatches(t *testing.T) {
 
 // TestBatchesWithBudget: a budget holds with batches too.
 func TestBatchesWithBudget(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 5")
 	x, y := wholeNumbers(200, 3, 3, 5)
 	m, err := learners.KernelPerceptron{Kernel: kernels.Gaussian{Sigma: 6}, Budget: 30, Batch: 20, Epochs: 10}.Fit(t.Context(), dev, x, y, learners.Options{})

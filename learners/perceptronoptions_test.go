@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -48,7 +49,7 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 // TestPerceptronStart: w and b at the start, a constant b, sgn(0) and the average from an
 // epoch on are those of the textbook loop, and the criterion is −Σ y f over the mistakes.
 func TestPerceptronStart(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3
 	x, y := gaussians(t, n, d, 5)
 	x.Apply(func(_, _ int, v float64) float64 { return math.Round(2 * v) }, x) // small integers: f is 0 at times
@@ -107,7 +108,7 @@ func TestPerceptronStart(t *testing.T) {
 
 // TestZeroIsPositive: f = 0 is predicted as was asked for, also by a restored model.
 func TestZeroIsPositive(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
 	for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
 		for zero, want := range map[bool]float64{false: -1, true: 1} {
@@ -131,7 +132,7 @@ func TestZeroIsPositive(t *testing.T) {
 // TestUntilClean: epochs 0 runs until an epoch has no mistake, with replacement too, where
 // every sample is right in the end, and says so where there is none.
 func TestUntilClean(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)
 	y.Apply(func(i, _ int, _ float64) float64 { return math.Copysign(1, x.At(i, 0)-2*x.At(i, 1)) }, y)
 	fit := func(given map[string]string, y mat.Matrix) learners.Model {
@@ -164,7 +165,7 @@ func TestUntilClean(t *testing.T) {
 
 // TestPerceptronStartRefused: a start that has no meaning is an error.
 func TestPerceptronStartRefused(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1, 2, 3}), mat.NewDense(3, 1, []float64{0, 1, 2})
 	two := mat.NewDense(3, 1, []float64{0, 1, 1})
 	for want, c := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -75,11 +76,7 @@ func TestCancelledFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of work: not under -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 83")
 	r := rand.New(rand.NewPCG(83, 0))
 	const n, d = 4000, 20

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -15,18 +15,14 @@ import (
 // A kernel that is not made for a point says so, by row and feature, in a fit
 // by any way and in a prediction.
 func TestPointsOfTheKernel(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	ctx := context.Background()
 	good := mat.NewDense(4, 2, []float64{1, 0, 0, 2, 3, 1, 2, 2})
 	bad := mat.NewDense(4, 2, []float64{1, 0, 0, 2, 3, -1, 2, 2})
 	y := mat.NewDense(4, 1, []float64{1, -1, 1, -1})
 	chi2 := kernels.ChiSquared{Gamma: 1}
 	const rule = "x: row 3: kernels: chi2: feature 2 is -1: features must be finite numbers ≥ 0"
-	_, err = learners.KernelRidge{Kernel: chi2, Lambda: 1}.Fit(ctx, dev, bad, y, learners.Options{})
+	_, err := learners.KernelRidge{Kernel: chi2, Lambda: 1}.Fit(ctx, dev, bad, y, learners.Options{})
 	if want := "learners: kernel-ridge: solvers: " + rule; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -47,11 +43,7 @@ func TestPointsOfTheKernel(t *testing.T) {
 // Kernels of distances are refused samples whose distances overflow, in every
 // learner that has a kernel, with a kernel given and without.
 func TestOverflowingDistancesAreRefused(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(6, 1, []float64{1e155, -1e155, 2e155, 3e155, -5e155, 0}), mat.NewDense(6, 1, []float64{0, 1, 0, 1, 1, 0})
 	for _, d := range learners.Catalogue() {
 		if _, has := d.Parameter("kernel"); !has || d.Name == "fourier-ridge" { // cosines need no distances

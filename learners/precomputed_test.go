@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/learners"
@@ -90,11 +91,7 @@ func TestPrecomputedLearners(t *testing.T) {
 // that of numbers of training objects, is refused by each learner with a kernel and one
 // target as a matrix of points.
 func TestGramMatrixIsNoPoints(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n = 8
 	bare, y := mat.NewDense(n, n, nil), mat.NewDense(n, 1, nil)
 	for i := range n {

@@ -6,29 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// anyDevice is a cpu device for properties that do not depend on it.
-func anyDevice(t *testing.T) backend.Device {
-	t.Helper()
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
-}
-
 // TestGates: the perceptron learns AND and OR of two bits, and not XOR, which no line
 // separates. Of AND in its order, by hand, w = (3, 2) and b = −4: functional margin 1,
 // geometric margin 1/√13.
 func TestGates(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
 	for name, c := range map[string]struct {
 		y         []float64
@@ -75,7 +64,7 @@ func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 // variance σ² is ridge with λ = σ²/σ_w²; and its training error is no smaller than
 // that of least squares.
 func TestRidgeIsMAP(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 29)
 	bayes, err := learners.BayesRidge{}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -107,7 +96,7 @@ func TestRidgeIsMAP(t *testing.T) {
 // TestKernelRidgeIsGaussianProcess: the mean of a Gaussian process with the noise λ is
 // kernel ridge.
 func TestKernelRidgeIsGaussianProcess(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 31)
 	const lambda = 0.1
 	k := kernels.Gaussian{Sigma: 1.5}
@@ -129,7 +118,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 // TestSVCOfLambda: with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
 // plus λ‖w‖²: no change of w and b has a lower sum.
 func TestSVCOfLambda(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	const n, lambda = 40, 0.05
 	x, y := gaussians(t, n, 2, 37)
 	for i := range n {
@@ -180,7 +169,7 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 // TestWidrowHoff: the rule takes the steps of the text, comes to least squares where the
 // residual is 0, and a rate at which it diverges is an error.
 func TestWidrowHoff(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	// By hand at η = 1/4 from 0: at (1, 2) w = b = 1/2; at (2, 1) the error is 1 − 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -214,7 +203,7 @@ func TestWidrowHoff(t *testing.T) {
 // λ = 2σ²/τ = 4 with X = I.
 func TestLassoIsLaplaceMAP(t *testing.T) {
 	y := []float64{3, 0.4}
-	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), anyDevice(t), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})
+	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), backendtest.Device(t, "cpu"), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +223,7 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 // TestReferenceSign: Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of the
 // text, for v = −w and a = −b of the K−1 columns.
 func TestReferenceSign(t *testing.T) {
-	dev := anyDevice(t)
+	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 13)
 	y.Apply(func(i, _ int, v float64) float64 { return math.Max(0, math.Min(2, math.Round(v+1))) }, y)
 	m, err := learners.Logistic{Lambda: 1, Reference: true}.Fit(t.Context(), dev, x, y, learners.Options{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -139,11 +140,7 @@ func weightsOf(m *learners.RVCModel) (count int) {
 // that of single steps by the formulas of regression, which leave out how the curvature
 // of the likelihood moves with the mode: −259.19, after 422 modes.
 func TestRVCNarrowKernel(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
 	_, draw := sixClasses()
 	x, y := draw(400, 35)
@@ -174,11 +171,7 @@ func TestRVCNarrowKernel(t *testing.T) {
 // TestRVCBatches: the mode is found less often than functions come into the models, and
 // the predictions are near those of Bayes' rule.
 func TestRVCBatches(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35, 36")
 	centers, draw := sixClasses()
 	x, y := draw(500, 35)
@@ -230,11 +223,7 @@ func TestRVCLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("2000 samples: not under -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := rings(2000, 0.3, 33)
 	start := time.Now()
 	m, err := learners.RVC{Kernel: kernels.Gaussian{Sigma: 0.7}}.Fit(t.Context(), dev, x, y, learners.Options{})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
@@ -58,11 +58,7 @@ cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
 	if len(peer) != n+2 {
 		t.Fatalf("kernlab: %d numbers", len(peer))
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for _, method := range []learners.RVMMethod{learners.FixedPoint, learners.Sequential} {
 		m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 2}, Method: method}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {

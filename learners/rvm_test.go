@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -118,11 +119,7 @@ func TestRVMByHand(t *testing.T) {
 
 // TestRVMSettings: what is refused.
 func TestRVMSettings(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := sinc(60, 0.1, 1)
 	for want, l := range map[string]learners.RVM{
 		`method: there is no "slow"`: {Method: "slow"},
@@ -155,11 +152,7 @@ func TestRVMLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("2000 samples: not under -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 23")
 	r := rand.New(rand.NewPCG(23, 0))
 	const n, d = 2000, 5
@@ -192,11 +185,7 @@ func TestRVMManyVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1000 samples: not under -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 29")
 	r := rand.New(rand.NewPCG(29, 0))
 	const n, d = 1000, 20
@@ -233,7 +222,7 @@ func TestFixedPointSettles(t *testing.T) {
 	var evidence []float64
 	var vectors []any
 	for _, tol := range []float64{1, 1e-6} {
-		m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 2}, Method: learners.FixedPoint, Tol: tol}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+		m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 2}, Method: learners.FixedPoint, Tol: tol}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +316,7 @@ func TestRVMOfFeatures(t *testing.T) {
 			}
 		})
 	}
-	_, err := learners.RVM{Features: true, Kernel: kernels.Linear{}}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+	_, err := learners.RVM{Features: true, Kernel: kernels.Linear{}}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
 	if err == nil || !strings.Contains(err.Error(), "kernel works only with basis kernel") {
 		t.Errorf("features and a kernel: %v", err)
 	}

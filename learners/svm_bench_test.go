@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -12,11 +12,7 @@ import (
 
 // BenchmarkSparse fits the kernel learners that keep few samples to two rings.
 func BenchmarkSparse(b *testing.B) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(b, "cpu")
 	k := kernels.Gaussian{Sigma: 0.5}
 	for _, test := range []struct {
 		name string
@@ -42,11 +38,7 @@ func BenchmarkSparse(b *testing.B) {
 
 // BenchmarkLasso fits a path of 100 penalties to 1000 samples of 100 features.
 func BenchmarkLasso(b *testing.B) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(b, "cpu")
 	x, y := rings(1000, 0.3, 93)
 	wide := mat.NewDense(1000, 100, nil)
 	wide.Apply(func(i, j int, _ float64) float64 { return x.At((i+7*j)%1000, j%2) }, wide)

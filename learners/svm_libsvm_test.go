@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
@@ -96,11 +96,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 	if text, _ := exec.Command(path).CombinedOutput(); !bytes.Contains(text, []byte("Usage: svm-train")) {
 		required.Lacking(t, "libsvm", path, "is not LIBSVM's")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	cancer, kinds := bundled(t, "breast_cancer.csv", true)
 	digits, digit := bundled(t, "digits.csv", true)
 	table, score := bundled(t, "diabetes.csv", false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -49,11 +50,7 @@ for p in range(k):
         total += abs(w).sum() - w @ rbf_kernel(m.support_vectors_[rows], gamma=g) @ w / 2
 out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), support=int(m.n_support_.sum()), steps=float(m.n_iter_.sum()))
 `, &peer)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	start := time.Now()
 	m, err := learners.SVC{Kernel: kernels.Gaussian{Sigma: sigma}, C: c}.Fit(t.Context(), dev, train, y.Slice(0, 16000, 0, 1), learners.Options{})
 	if err != nil {
@@ -88,11 +85,7 @@ out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), suppor
 // TestSVMAgainstScikitLearn: objectives within 1e-3, decision values within what
 // the tolerance allows, for all three machines.
 func TestSVMAgainstScikitLearn(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, true)
 	n, _ := x.Dims()
 	tests := []struct {
@@ -228,11 +221,7 @@ c = SVC(tol=1e-9).fit(X, a["c"])
 out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(X),
     **{"class": c.decision_function(X), "regress": SVR(tol=1e-9).fit(X, y).predict(X)})
 `, &peer)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-9
 	svc, err := learners.SVC{Tol: tol}.Fit(t.Context(), dev, x, classes, learners.Options{})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -56,11 +57,7 @@ func TestSVR(t *testing.T) {
 // formula of svr gives for targets (y − m)/s; and a change of the unit and the origin
 // of y is the same change of the predictions.
 func TestSVRStandardizeTarget(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 7
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -194,11 +191,7 @@ func TestSupportOptimality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of rows: not under -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")
 	const n, c, epsilon, nu, tol = 5000, 10, 0.2, 0.05, 1e-4
 	x, y := sinc(n, 0.1, 13)
@@ -301,11 +294,7 @@ func TestSVMByHand(t *testing.T) {
 
 // TestSVMSettings: what is refused.
 func TestSVMSettings(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	x, y := rings(100, 0.5, 1)
 	for want, fit := range map[string]learners.Fitter{
 		"svc: C must be a finite number > 0": fitter(learners.SVC{C: -1}.Fit),
@@ -326,11 +315,7 @@ func TestSVMSettings(t *testing.T) {
 // TestSVCCalibration: the probabilities of new samples are as good as the
 // problem allows, for two classes and for three.
 func TestSVCCalibration(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 61, 62")
 	const n, tests = 600, 2000
 	x, y := rings(n, 0.3, 61)

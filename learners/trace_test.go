@@ -9,18 +9,14 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
 // TestTrace: the trace of one fit has after each epoch the mistakes and the loss that a
 // fit with so many epochs ends with, and the loss is that of the formula, computed here
 // from the predictions.
 func TestTrace(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)

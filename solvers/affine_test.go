@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -57,7 +58,7 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 	const n = 70
 	x, y := normals(rng, n, 4), normals(rng, n, 3)
 	for _, name := range pathDevices {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name)
 		for _, k := range affineKernels {
 			for _, intercept := range []bool{false, true} {
 				for _, weights := range [][]float64{nil, weighted(n)} {
@@ -127,7 +128,7 @@ func (q *countedQueue) Gemm(tA, tB backend.Trans, alpha float64, a, b backend.Ma
 // TestAffineOperations: an iteration with a linear kernel takes O(nd) operations;
 // with K evaluated for every product it would be O(n²d).
 func TestAffineOperations(t *testing.T) {
-	rng, inner := pathRandom(t), open(t, "cpu")
+	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs = 600, 10, 1
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {

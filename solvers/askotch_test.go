@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -77,7 +78,7 @@ func TestAskotchLarge(t *testing.T) {
 }
 
 func TestAskotchRefused(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for want, par := range map[string]solvers.Params{
 		"number of samples in a block": {Block: -1},
 	} {

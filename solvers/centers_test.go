@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -105,11 +106,7 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 		permutedKeys[i] = keys[r]
 	}
 	px, py := selectRows(x, order), selectRows(y, order)
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	centers := func(rule CenterRule, data Rows) backend.Host[float64] {
 		t.Helper()
 		res, err := SolveNystrom(t.Context(), dev, NystromProblem{
@@ -129,7 +126,7 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 			t.Errorf("%s: the keys do not matter", rule)
 		}
 	}
-	_, err = SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemoryKeyed(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
+	_, err := SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemoryKeyed(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
 	if want := "solvers: 299 keys for 300 rows"; fmt.Sprint(err) != want {
 		t.Errorf("got the error %v, want %q", err, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -92,7 +93,7 @@ func TestResume(t *testing.T) {
 			if test.operator == solvers.Stored32 {
 				p.Lambda = 1 // what float32 can do
 			}
-			dev := openRef(t, backend.Config{})
+			dev := backendtest.Device(t, "ref")
 			want, err := solvers.Solve(t.Context(), dev, p, par)
 			if err != nil {
 				t.Fatal(err)
@@ -134,7 +135,7 @@ func TestResume(t *testing.T) {
 // each time.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for name, solve := range map[string]func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error){
 		"nystrom": func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error) {
 			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
@@ -206,7 +207,7 @@ func TestResumePasses(t *testing.T) {
 // refused by name; other problems and params have files of their own.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // written when it is cancelled
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
@@ -291,7 +292,7 @@ func TestKill(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
-		solvers.Solve(context.Background(), openRef(t, backend.Config{}), p, par)
+		solvers.Solve(context.Background(), backendtest.Device(t, "ref"), p, par)
 		return
 	}
 	dir := t.TempDir()
@@ -314,7 +315,7 @@ func TestKill(t *testing.T) {
 	if list := files(t, dir); lines < 8 || len(list) == 0 {
 		t.Fatalf("the process was not killed in the middle of its work: %d lines, files %q", lines, list)
 	}
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	want, err := solvers.Solve(t.Context(), dev, p, par)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -412,7 +413,7 @@ func forgeries(t testing.TB, c checkpointParts, f func(what string, forged check
 // A checkpoint with any field or array forged gives an error, or a solution with
 // the residual that is reported.
 func TestForgedCheckpoints(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
 		t.Run(r.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -442,7 +443,7 @@ func TestForgedCheckpoints(t *testing.T) {
 // A solution in a checkpoint is not believed to be as good as a checkpoint of an
 // earlier version says.
 func TestResidualOfCheckpointIsComputed(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
 		dir := t.TempDir()
 		c := r.interrupted(t, dir)
@@ -479,7 +480,7 @@ func TestResidualOfCheckpointIsComputed(t *testing.T) {
 // FuzzCheckpoint changes the checkpoints of every method; KEY in the header stands
 // for the hash of the problem. The checksum is always right.
 func FuzzCheckpoint(f *testing.F) {
-	dev := openRef(f, backend.Config{})
+	dev := backendtest.Device(f, "ref")
 	list := resumables(dev)
 	keys := make([]string, len(list))
 	for i, r := range list {
@@ -498,7 +499,7 @@ func FuzzCheckpoint(f *testing.F) {
 // TestCheckpointsLargerThanTheProblemAreNotRead: a file of 1 TiB, which is one hole, is
 // refused by its size.
 func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
 		dir := t.TempDir()
 		c := r.interrupted(t, dir)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -17,11 +18,7 @@ import (
 // Checkpoints of mixed keep the file name and the field name that the first version
 // gave them, so that those written before names in the code changed are resumed.
 func TestCheckpointNamesStay(t *testing.T) {
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	const n = 40
 	x, y := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
 	for i := range n {
@@ -29,7 +26,7 @@ func TestCheckpointNamesStay(t *testing.T) {
 	}
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 4}, X: x, Y: y, Lambda: 0x1p-10}
 	dir := t.TempDir()
-	_, err = solvers.Solve(context.Background(), dev, p, solvers.Params{
+	_, err := solvers.Solve(context.Background(), dev, p, solvers.Params{
 		Method: solvers.Mixed, Operator: solvers.Stored64, Tol: 1e-300, MaxIter: 2,
 		Checkpoint: solvers.Checkpoint{Dir: dir, Every: time.Nanosecond},
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -15,7 +16,7 @@ func shape(k kernels.Kernel, n, d int) solvers.Problem {
 }
 
 func TestChoice(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, test := range []struct {
 		name   string
 		p      solvers.Problem
@@ -54,7 +55,7 @@ func TestChoice(t *testing.T) {
 // TestChoicesAreUsed: a rank, a preconditioner, a block and a precision reach the method
 // that is chosen for them, and are refused by a method without.
 func TestChoicesAreUsed(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	p := shape(kernels.Gaussian{Sigma: 1}, 30, 2)
 	for i := range p.X.Data {
 		p.X.Data[i] = float64(i * i % 17)
@@ -89,7 +90,7 @@ func TestChoicesAreUsed(t *testing.T) {
 // as there are samples, and each way it is the one with fewer operations where
 // the difference is large.
 func TestCrossover(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	const n = 200
 	changes, last := 0, solvers.Primal
 	for d := 10; d <= 1000; d += 10 {

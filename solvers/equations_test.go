@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -42,7 +43,7 @@ func TestEquationsAgree(t *testing.T) {
 		}
 		y.Row(i)[0], y.Row(i)[1] = math.Sin(x.Row(i)[0]), x.Row(i)[1]*x.Row(i)[2]
 	}
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-13}
 	kernel := kernels.Gaussian{Sigma: 1.5}
 	const lambda = 0.5
@@ -126,7 +127,7 @@ func firstRows(h backend.Host[float64], rows int) backend.Host[float64] {
 // TestEquationsSingular: a matrix of rank one is solved with what its factor
 // needs, and a negative one is refused.
 func TestEquationsSingular(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	g, z := backend.NewHost[float64](3, 3), backend.NewHost[float64](3, 1)
 	for i := range 3 {
 		z.Row(i)[0] = 2

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -19,16 +20,6 @@ func three() solvers.Problem {
 		Y:      backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 3}},
 		Lambda: 1,
 	}
-}
-
-func openRef(t testing.TB, c backend.Config) backend.Device {
-	t.Helper()
-	dev, err := backend.Open("ref", c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
 }
 
 // TestRefusals: a bad problem gives one line that names the place, and no work.
@@ -100,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		}, "is one too many for 2 samples"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dev := openRef(t, backend.Config{})
+			dev := backendtest.Device(t, "ref")
 			p, par := three(), solvers.Params{}
 			test.change(&p, &par)
 			res, err := solvers.Solve(t.Context(), dev, p, par)
@@ -125,7 +116,7 @@ func TestPivotRow(t *testing.T) {
 	p := three()
 	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}
 	p.Weights = []float64{0, 1, 1}
-	_, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+	_, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{})
 	if !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "at row 3 ") {
 		t.Error(err)
 	}
@@ -137,7 +128,7 @@ func TestZeroTargets(t *testing.T) {
 		for _, intercept := range []bool{false, true} {
 			p := three()
 			p.Kernel, p.Intercept, p.Y.Data = k, intercept, make([]float64, 3)
-			res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+			res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +146,7 @@ func TestExtremeTargets(t *testing.T) {
 	for _, scale := range []float64{1e300, 1e-300} {
 		p := three()
 		p.Y.Data = []float64{1 * scale, -2 * scale, 3 * scale}
-		res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+		res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +180,7 @@ func TestBudgetMessage(t *testing.T) {
 // A larger lambda is not advised where K has a negative eigenvalue, −1 here, or
 // where its values overflow.
 func TestAdviceOfIndefiniteMatrix(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}
 	_, err := solvers.NewCholesky(t.Context(), dev, 3, func(i int, dst []float64) { copy(dst, k[i]) }, 1e-3)
 	if !errors.Is(err, backend.ErrNotPosDef) || strings.Contains(err.Error(), "raise lambda") || !strings.Contains(err.Error(), "negative eigenvalue") {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -55,7 +56,7 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name)
 		for _, n := range []int{1, 5, 60, 300} {
 			if n == 300 && (name == "ref" || testing.Short()) {
 				continue
@@ -133,11 +134,11 @@ func TestLogEvidenceWeights(t *testing.T) {
 	}
 	for _, fit := range []bool{false, true} {
 		par := solvers.EvidenceParams{FitScale: fit, Gradient: true}
-		a, err := solvers.LogEvidence(context.Background(), open(t, "cpu"), p, par)
+		a, err := solvers.LogEvidence(context.Background(), backendtest.Device(t, "cpu"), p, par)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := solvers.LogEvidence(context.Background(), open(t, "cpu"), q, par)
+		b, err := solvers.LogEvidence(context.Background(), backendtest.Device(t, "cpu"), q, par)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestLogEvidenceWeights(t *testing.T) {
 func TestVariance(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name)
 		for _, n := range []int{1, 40, 150} {
 			p := solvers.Problem{Kernel: kernels.Matern{Nu: 1.5, Sigma: 2}, X: normals(rng, n, 2), Y: normals(rng, n, 1), Lambda: 0.05, Weights: make([]float64, n)}
 			for i := range p.Weights {
@@ -210,7 +211,7 @@ func TestVariance(t *testing.T) {
 }
 
 func TestEvidenceRefuses(t *testing.T) {
-	rng, dev := pathRandom(t), open(t, "cpu")
+	rng, dev := pathRandom(t), backendtest.Device(t, "cpu")
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 50, 2), Y: normals(rng, 50, 1), Lambda: 1}
 	for _, c := range []struct {
 		change func(p *solvers.Problem, par *solvers.EvidenceParams)
@@ -266,7 +267,7 @@ func TestEvidenceMemory(t *testing.T) {
 			return err
 		},
 	} {
-		dev := open(t, "cpu")
+		dev := backendtest.Device(t, "cpu")
 		var budget *solvers.BudgetError
 		if err := run(dev, 1); !errors.As(err, &budget) {
 			t.Fatalf("%s: %v", name, err)

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -229,11 +230,7 @@ func TestFrequenciesCancelled(t *testing.T) {
 }
 
 func TestFourierRefused(t *testing.T) {
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	x := normal(1, 30, 2)
 	good := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil), Lambda: 1}
 	for want, change := range map[string]func(p *FourierProblem){

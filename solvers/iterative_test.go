@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -36,7 +37,7 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 // solution does not show it.
 func TestLadder(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
-	res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{Method: solvers.Mixed})
+	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestLadder(t *testing.T) {
 // TestFallback: where float32 does not do, the result says so and is that of
 // float64; where float64 was ruled out or does not fit, there is an error.
 func TestFallback(t *testing.T) {
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
 	for _, p := range []solvers.Problem{p, huge(40, 3)} {
 		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Mixed})
@@ -85,11 +86,7 @@ func TestFallbackOfCG(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
 	}
-	dev, err := backend.Open("", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "")
 	p := huge(1500, 60)
 	full, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64, Rank: 8})
 	if err != nil {
@@ -125,11 +122,7 @@ func TestFixedGivenUp(t *testing.T) {
 		}
 		p.Y.Row(i)[0] = r.NormFloat64()
 	}
-	dev, err := backend.Open("", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "")
 	par, plan := inFixed16(t, dev, p, solvers.Params{Method: solvers.CG, Rank: 8})
 	res, err := solvers.Solve(t.Context(), dev, p, par)
 	if err != nil {
@@ -164,11 +157,7 @@ func TestFixedKept(t *testing.T) {
 	p := smooth(2000, 20, 1, 5)
 	p.Kernel, p.Intercept = kernels.Gaussian{Sigma: 4.5}, true
 	p.Lambda = 21 * math.Sqrt(float64(p.X.Rows)/3) / math.MaxUint16
-	dev, err := backend.Open("", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "")
 	par, _ := inFixed16(t, dev, p, solvers.Params{Method: solvers.CG, Rank: 64})
 	res, err := solvers.Solve(t.Context(), dev, p, par)
 	if err != nil {
@@ -183,7 +172,7 @@ func TestFixedKept(t *testing.T) {
 func TestFixedRefused(t *testing.T) {
 	p := smooth(20, 2, 1, 1)
 	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
-	_, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16})
+	_, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16})
 	if err == nil || !strings.Contains(err.Error(), "no known bounds") {
 		t.Errorf("got %v", err)
 	}
@@ -208,7 +197,7 @@ func TestBlocks(t *testing.T) {
 		row := p.Y.Row(i)
 		row[1], row[2], row[3] = row[0], 0, 1e-9*row[4]
 	}
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, o := range []solvers.Operator{solvers.Stored64, solvers.Stored32} {
 		par := solvers.Params{Method: solvers.CG, Operator: o, Rank: 5, Tol: 1e-11}
 		all, err := solvers.Solve(t.Context(), dev, p, par)
@@ -240,7 +229,7 @@ func TestBlocks(t *testing.T) {
 // asked for is the one that is used.
 func TestPreconditioners(t *testing.T) {
 	p := smooth(200, 2, 1, 1e-3)
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	iters := func(name string, rank int) int {
 		t.Helper()
 		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64, Preconditioner: name, Rank: rank})
@@ -268,7 +257,7 @@ func TestPreconditioners(t *testing.T) {
 
 // TestAutomatic: which method and operator is chosen, and that the reason says so.
 func TestAutomatic(t *testing.T) {
-	dev := openRef(t, backend.Config{Memory: 1 << 40})
+	dev := backendtest.Device(t, "ref", backend.Config{Memory: 1 << 40})
 	normal := func(n, d int, lambda float64) solvers.Problem {
 		p := smooth(n, d, 1, lambda)
 		p.Kernel = kernels.Gaussian{Sigma: math.Sqrt(float64(d))}
@@ -315,7 +304,7 @@ func TestMixedOfNothing(t *testing.T) {
 	p := solvers.Problem{
 		Kernel: kernels.Linear{}, X: backend.NewHost[float64](5, 2), Y: backend.Host[float64]{Rows: 5, Cols: 1, Stride: 1, Data: []float64{1, 2, 3, 4, 5}}, Lambda: 1e-50,
 	}
-	res, err := solvers.Solve(ctx, open(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
+	res, err := solvers.Solve(ctx, backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
 	if ctx.Err() != nil {
 		t.Fatal("does not end")
 	}
@@ -340,7 +329,7 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 		}
 		p.Y.Data[i] = math.Sin(p.X.Row(i)[0]) + p.X.Row(i)[1]
 	}
-	dev := openRef(t, backend.Config{})
+	dev := backendtest.Device(t, "ref")
 	for _, lambda := range []float64{1e-12, 1e-15, 1e-300} {
 		iters := map[int]int{}
 		for _, rank := range []int{0, 50} {
@@ -369,11 +358,7 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 // (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for _, repeated := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 0))
 		p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1)}
@@ -429,7 +414,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 		}
 		// Rounding leaves nothing of λ where rows are repeated: there is no factor.
 		p.Lambda = 0
-		_, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
+		_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 		var short *solvers.ConvergenceError
 		if repeated && (!errors.As(err, &short) || short.Result == nil || !strings.Contains(err.Error(), "rounding leaves no Cholesky factor")) {
 			t.Errorf("repeated rows, lambda 0: %v", err)

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -268,11 +269,7 @@ func TestNystromMemory(t *testing.T) {
 	const n, d = 3000, 6
 	x := normal(1, n, d)
 	y := targets(1, x)
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	for _, rule := range CenterRules() {
 		for _, method := range []Method{Normal, Falkon} {
 			for _, m := range []int{1, 30, 400} {
@@ -308,11 +305,7 @@ func TestCentersDiffer(t *testing.T) {
 		copy(x.Row(i), x.Row(i%50))
 	}
 	y := targets(2, x)
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	for _, rule := range CenterRules() {
 		for _, m := range []int{20, 60, 0} {
 			res, err := SolveNystrom(t.Context(), dev, NystromProblem{
@@ -349,11 +342,7 @@ func TestCenterRulesCover(t *testing.T) {
 		}
 	}
 	k := kernels.Gaussian{Sigma: 0.7}
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	left := map[CenterRule]float64{}
 	for _, rule := range CenterRules() {
 		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil), Choice: CenterChoice{Rule: rule, Count: m, Pool: n}, Lambda: 0.1}
@@ -389,11 +378,7 @@ func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
 }
 
 func TestNystromRefused(t *testing.T) {
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	x := normal(1, 30, 2)
 	y := targets(1, x)
 	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
@@ -447,11 +432,7 @@ func (w wrongCount) Dims() (n, d, t int) {
 
 // A failure of reading and a cancellation come through, from every pass.
 func TestNystromInterrupted(t *testing.T) {
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	x := normal(1, 200, 2)
 	y := targets(1, x)
 	torn := errors.New("the file is torn")

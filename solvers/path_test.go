@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -106,7 +107,7 @@ func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
 	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // two groups
 	for _, name := range pathDevices {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name)
 		sizes := []int{1, 2, 33, 70}
 		if name != "ref" && !testing.Short() {
 			sizes = append(sizes, 30, 64, 130, 200)
@@ -232,13 +233,3 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 }
 
 var pathDevices = []string{"ref", "cpu"}
-
-func open(t *testing.T, name string) backend.Device {
-	t.Helper()
-	dev, err := backend.Open(name, backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
-}

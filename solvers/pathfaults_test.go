@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -116,7 +117,7 @@ func TestPathFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := open(t, "cpu")
+			inner := backendtest.Device(t, "cpu")
 			failed := 0
 			for at := int64(1); ; at++ {
 				dev := &faulty{Device: inner, at: at}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -48,7 +49,7 @@ func TestPathTinyLambda(t *testing.T) {
 			}
 		}
 		for _, method := range []solvers.PathMethod{solvers.PathAuto, solvers.PathPrimal} {
-			points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{0, 1e-15, 1e-14}, solvers.PathParams{Method: method, LeaveOneOut: true})
+			points, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{0, 1e-15, 1e-14}, solvers.PathParams{Method: method, LeaveOneOut: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +75,7 @@ func TestPathTinyLambda(t *testing.T) {
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
 	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
-		points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{1e-13, 1e-15}, solvers.PathParams{Method: method, LeaveOneOut: true})
+		points, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{1e-13, 1e-15}, solvers.PathParams{Method: method, LeaveOneOut: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	weights[i] = 0
 	q := p
 	q.Weights, q.Lambda = weights, lambda
-	r, err := solvers.Solve(context.Background(), open(t, "cpu"), q, solvers.Params{Method: solvers.Dual})
+	r, err := solvers.Solve(context.Background(), backendtest.Device(t, "cpu"), q, solvers.Params{Method: solvers.Dual})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestPathLeavesOut(t *testing.T) {
 		p.Weights[i] = 0.5 + rng.Float64()
 	}
 	lambdas := solvers.Lambdas(0.01, 10, 7)
-	points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, lambdas, solvers.PathParams{LeaveOneOut: true})
+	points, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, lambdas, solvers.PathParams{LeaveOneOut: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestPathHopelessLambda(t *testing.T) {
 	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
 		for _, loo := range []bool{false, true} {
 			par := solvers.PathParams{Method: method, LeaveOneOut: loo}
-			mixed, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{1e-25, 0.1, 0, 1}, par)
+			mixed, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{1e-25, 0.1, 0, 1}, par)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +163,7 @@ func TestPathHopelessLambda(t *testing.T) {
 					t.Errorf("λ=%g: %+v", at.Lambda, at)
 				}
 			}
-			alone, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, good, par)
+			alone, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, good, par)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +225,7 @@ func TestPathWorkersAndMemory(t *testing.T) {
 }
 
 func TestPathRefuses(t *testing.T) {
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu")
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 50, 2), Y: normals(rng, 50, 1)}
 	nan := p
@@ -255,7 +256,7 @@ func TestPathRefuses(t *testing.T) {
 // A path stops soon after its context is done.
 func TestPathCancel(t *testing.T) {
 	rng := pathRandom(t)
-	dev := open(t, "cpu")
+	dev := backendtest.Device(t, "cpu")
 	n := 1500
 	if testing.Short() {
 		n = 600

@@ -21,11 +21,7 @@ import (
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for _, name := range backendtest.Devices(t) {
 		t.Run(name, func(t *testing.T) {
-			dev, err := backend.Open(name, backend.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
+			dev := backendtest.Device(t, name)
 			f(t, dev)
 			if now, _ := dev.InUse(); now != 0 {
 				t.Errorf("%d bytes are left on the device", now)
@@ -200,11 +196,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 			want[i][j] = first * left[j] / sum
 		}
 	}
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "ref")
 	var got [n][n]int
 	for seed := range uint64(draws) {
 		p, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 2, seed, 0)

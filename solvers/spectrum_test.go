@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -103,11 +104,7 @@ func TestSpectrum(t *testing.T) {
 // without a preconditioner too, where rounding makes them many more than their condition
 // and the eigenvalues outside say.
 func TestIterations(t *testing.T) {
-	dev, err := backend.Open("", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5
 	t.Logf("seed %d", seed)
 	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: normal(seed+1, n, 1)}

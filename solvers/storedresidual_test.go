@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -11,7 +12,7 @@ import (
 // TestResidualByStoredK: with K stored in float64 no residual evaluates it again, and
 // the residual that is reported is that of a sum written out.
 func TestResidualByStoredK(t *testing.T) {
-	rng, inner := pathRandom(t), open(t, "cpu")
+	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs, sigma, lambda, tol = 300, 40, 3, 6, 0.5, 1e-5
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: sigma}, X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: lambda}
 	for _, method := range []solvers.Method{solvers.Mixed, solvers.CG} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -40,7 +41,7 @@ func TestStreamFaults(t *testing.T) {
 	}
 	for name, run := range runs {
 		t.Run(name, func(t *testing.T) {
-			inner := openRef(t, backend.Config{})
+			inner := backendtest.Device(t, "ref")
 			failed := 0
 			for at := int64(1); ; at += 1 + at/60*4 { // of many calls ever fewer
 				dev := &faulty{Device: inner, at: at}

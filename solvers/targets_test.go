@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -30,7 +31,7 @@ func TestSolveEach(t *testing.T) {
 		many[j] = math.Pow(10, -2+float64(j)/4)
 	}
 	for _, name := range pathDevices {
-		dev := open(t, name)
+		dev := backendtest.Device(t, name)
 		for _, test := range []struct {
 			name    string
 			p       solvers.Problem
@@ -108,7 +109,7 @@ func weighted(n int) []float64 {
 }
 
 func TestSolveEachRefuses(t *testing.T) {
-	rng, dev := pathRandom(t), open(t, "cpu")
+	rng, dev := pathRandom(t), backendtest.Device(t, "cpu")
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 50, 2), Y: normals(rng, 50, 2)}
 	for _, c := range []struct {
 		lambdas []float64

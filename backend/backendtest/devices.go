@@ -35,10 +35,11 @@ func Devices(t testing.TB) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
 }
 
-// Device opens a device for a test, at whose end it is closed.
-func Device(t testing.TB, name string, c backend.Config) backend.Device {
+// Device opens a device for a test, at whose end it is closed. Where no c is given it is
+// backend.Config{}.
+func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	t.Helper()
-	dev, err := backend.Open(name, c)
+	dev, err := backend.Open(name, append(c, backend.Config{})[0])
 	return Closed(t, dev, err)
 }
 
@@ -75,7 +76,7 @@ func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {
-			dev := Device(t, device, backend.Config{})
+			dev := Device(t, device)
 			if name == "far" {
 				f(t, Far{dev})
 			} else {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
@@ -23,16 +24,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
-
-func device(t testing.TB) backend.Device {
-	t.Helper()
-	dev, err := backend.Open("ref", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
-}
 
 // training is a table with a number, a text and two targets.
 const training = `size,kind,price,age
@@ -66,9 +57,9 @@ func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 		b.Encoder = e
 	}
 	if kernel == nil {
-		b.Model, err = learners.Ridge{Lambda: 0.1}.Fit(t.Context(), device(t), x, y, learners.Options{})
+		b.Model, err = learners.Ridge{Lambda: 0.1}.Fit(t.Context(), backendtest.Device(t, "ref"), x, y, learners.Options{})
 	} else {
-		b.Model, err = learners.KernelRidge{Kernel: kernel, Lambda: 0.1, Intercept: true}.Fit(t.Context(), device(t), x, y, learners.Options{})
+		b.Model, err = learners.KernelRidge{Kernel: kernel, Lambda: 0.1, Intercept: true}.Fit(t.Context(), backendtest.Device(t, "ref"), x, y, learners.Options{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +102,7 @@ func predictions(t testing.TB, m learners.Model) *mat.Dense {
 			x.Set(i, j, 1/float64(1+i+2*j))
 		}
 	}
-	f, err := m.Predict(t.Context(), device(t), x)
+	f, err := m.Predict(t.Context(), backendtest.Device(t, "ref"), x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +232,7 @@ func TestOldFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := b.Model.Predict(t.Context(), device(t), x)
+	f, err := b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), x)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
@@ -40,7 +41,7 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 		t.Fatal(err)
 	}
 	training = mat.NewDense(3, 5, gram)
-	m, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.1}.Fit(t.Context(), device(t), training, y, learners.Options{})
+	m, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.1}.Fit(t.Context(), backendtest.Device(t, "ref"), training, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +70,20 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(b.Encoder, back.Encoder); diff != "" {
 		t.Error(diff)
 	}
-	want, err := b.Model.Predict(t.Context(), device(t), others)
+	want, err := b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), others)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := back.Model.Predict(t.Context(), device(t), others)
+	got, err := back.Model.Predict(t.Context(), backendtest.Device(t, "ref"), others)
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
 	// Those of the training objects themselves too: their points bring the values.
-	want, err = b.Model.Predict(t.Context(), device(t), training)
+	want, err = b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err = back.Model.Predict(t.Context(), device(t), training)
+	got, err = back.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions for training objects differ; %v", err)
 	}

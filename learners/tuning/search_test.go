@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -236,11 +237,7 @@ func TestSearchRepeats(t *testing.T) {
 	for _, par := range []tuning.Params{{Strategy: tuning.Bayes, Steps: 8}, {Criterion: tuning.KFold, Steps: 3}} {
 		var first *tuning.Result
 		for _, threads := range []int{1, 2} {
-			dev, err := backend.Open("cpu", backend.Config{Threads: threads})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
+			dev := backendtest.Device(t, "cpu", backend.Config{Threads: threads})
 			res, err := tuning.Search(context.Background(), dev, p, par)
 			if err != nil {
 				t.Fatal(err)

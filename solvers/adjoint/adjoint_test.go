@@ -188,11 +188,7 @@ func TestGramGradientBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("6 million pairs: left out of -short")
 	}
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(seed, 2))
 	n, m := 3100, 2000
 	x, z := random(r, n, 2), random(r, m, 2)
@@ -441,11 +437,7 @@ func TestSolve(t *testing.T) {
 
 // What cannot be done is an error that names the place.
 func TestErrors(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(t, "cpu")
 	ctx, r := context.Background(), rand.New(rand.NewPCG(seed, 5))
 	x, y, z := random(r, 5, 2), random(r, 5, 1), random(r, 3, 2)
 	gaussian := kernels.Gaussian{Sigma: 1}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers/adjoint"
 )
@@ -14,11 +15,7 @@ import (
 // BenchmarkRidge is a step of training: the way there, n³/3 operations and a Gram
 // matrix, and the way back, O(n²d) with the same factor.
 func BenchmarkRidge(b *testing.B) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dev.Close()
+	dev := backendtest.Device(b, "cpu")
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 6))
 	const n, d = 2000, 20

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -45,11 +46,7 @@ func TestLossOfManyParts(t *testing.T) {
 		}
 		var first backend.Host[float64]
 		for _, threads := range []int{1, 3} {
-			dev, err := backend.Open("cpu", backend.Config{Threads: threads})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
+			dev := backendtest.Device(t, "cpu", backend.Config{Threads: threads})
 			l, err := newLogit(run.NewTask(t.Context(), dev, nil), x, class, weights, columns, reference, p.Lambda, p.Intercept)
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -15,11 +16,7 @@ import (
 func TestRowCache(t *testing.T) {
 	t.Log("seed 1")
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
-		dev, err := backend.Open(device, backend.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dev.Close()
+		dev := backendtest.Device(t, device)
 		t.Run(name, func(t *testing.T) { testRowCache(t, dev.F64(), 64*0x1p-52) })
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%s: %d bytes are left", name, now)
