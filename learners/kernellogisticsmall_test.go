@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -164,18 +165,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 				t.Fatal(err)
 			}
 			numbers := filepath.Base(path) == "diabetes.csv"
-			e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"target"}, Standardize: !data.raw, Labels: !numbers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := e.Features(table)
-			if err != nil {
-				t.Fatal(err)
-			}
-			y, err := e.Targets(table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x, y, _ := learnertest.Encode(t, table, dataset.Rules{Targets: []string{"target"}, Standardize: !data.raw, Labels: !numbers})
 			if numbers {
 				aboveMedian(y)
 			}
@@ -377,18 +367,7 @@ func TestKernelLogisticRounding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{"target"}, Labels: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := e.Features(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := e.Targets(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, y, _ := learnertest.Encode(t, data, dataset.Rules{Targets: []string{"target"}, Labels: true})
 	_, err = learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 1e-15, Tol: 1e-10}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "raise lambda, or scale the features so that none is much larger than others") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)

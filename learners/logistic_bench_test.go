@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -19,18 +20,7 @@ func images(b *testing.B, count int) (x, y *mat.Dense) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"label"}, Labels: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	all, err := e.Features(table)
-	if err != nil {
-		b.Fatal(err)
-	}
-	labels, err := e.Targets(table)
-	if err != nil {
-		b.Fatal(err)
-	}
+	all, labels, _ := learnertest.Encode(b, table, dataset.Rules{Targets: []string{"label"}, Labels: true})
 	_, d := all.Dims()
 	x = new(mat.Dense)
 	x.Scale(1.0/255, all.Slice(0, count, 0, d))

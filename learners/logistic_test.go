@@ -49,16 +49,7 @@ func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{target}, Labels: true, Standardize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x, err = e.Features(data); err != nil {
-		t.Fatal(err)
-	}
-	if y, err = e.Targets(data); err != nil {
-		t.Fatal(err)
-	}
+	x, y, e := learnertest.Encode(t, data, dataset.Rules{Targets: []string{target}, Labels: true, Standardize: true})
 	return x, y, e.Classes()
 }
 

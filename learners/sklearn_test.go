@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -31,16 +32,7 @@ func table(t *testing.T, standardize bool) (x, y *mat.Dense) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{"target"}, Standardize: standardize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x, err = e.Features(data); err != nil {
-		t.Fatal(err)
-	}
-	if y, err = e.Targets(data); err != nil {
-		t.Fatal(err)
-	}
+	x, y, _ = learnertest.Encode(t, data, dataset.Rules{Targets: []string{"target"}, Standardize: standardize})
 	return x, y
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
@@ -74,16 +75,7 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{"target"}, Labels: classes, Standardize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x, err = e.Features(data); err != nil {
-		t.Fatal(err)
-	}
-	if y, err = e.Targets(data); err != nil {
-		t.Fatal(err)
-	}
+	x, y, _ = learnertest.Encode(t, data, dataset.Rules{Targets: []string{"target"}, Labels: classes, Standardize: true})
 	return x, y
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -40,18 +41,7 @@ func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"price", "age"}, Standardize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := e.Features(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := e.Targets(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, y, e := learnertest.Encode(t, table, dataset.Rules{Targets: []string{"price", "age"}, Standardize: true})
 	var b Bundle
 	if encoded {
 		b.Encoder = e

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -26,18 +27,7 @@ func TestKin40k(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{"target"}, Standardize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := e.Features(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := e.Targets(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, y, _ := learnertest.Encode(t, data, dataset.Rules{Targets: []string{"target"}, Standardize: true})
 	all := func(first, rows int) (hx, hy backend.Host[float64]) {
 		rx, ry := x.RawMatrix(), y.RawMatrix()
 		return backend.Host[float64]{Rows: rx.Rows, Cols: rx.Cols, Stride: rx.Stride, Data: rx.Data}.View(first, 0, rows, rx.Cols),

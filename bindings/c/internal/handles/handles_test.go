@@ -21,6 +21,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -321,18 +322,7 @@ func TestTableModel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := e.Features(table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		y, err := e.Targets(table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x, y, e := learnertest.Encode(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
 		fitted, err := learners.Ridge{Lambda: 1}.Fit(ctx, d.dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)

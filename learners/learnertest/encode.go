@@ -1,0 +1,26 @@
+package learnertest
+
+import (
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// Encode learns the encoding of a table by its rules, and returns the samples and targets
+// with it.
+func Encode(t testing.TB, table *dataset.Table, rules dataset.Rules) (x, y *mat.Dense, e *dataset.Encoder) {
+	t.Helper()
+	e, err := dataset.Learn(table, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = e.Features(table); err != nil {
+		t.Fatal(err)
+	}
+	if y, err = e.Targets(table); err != nil {
+		t.Fatal(err)
+	}
+	return x, y, e
+}
