@@ -371,15 +371,18 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 
 // exponents makes the scores f of a sample those of the other classes less the largest
 // score of all, which it returns, and −∞ that of its own class. The lead is that of the
-// own class before the others. Two classes are the other one beside a reference.
+// own class before the others. Of two classes with a score z = −lead of the other one it
+// leaves −|z|.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
-	own, other := 0.0, math.Inf(-1)
-	switch {
-	case l.two():
-		if class == 1 {
-			f[0] = -f[0]
+	if l.two() {
+		if lead = f[0]; class == 0 {
+			lead = -lead
 		}
-	case class < len(f):
+		f[0] = -math.Abs(lead)
+		return lead, 0
+	}
+	own, other := 0.0, math.Inf(-1)
+	if class < len(f) {
 		own, f[class] = f[class], other
 		if l.reference {
 			other = 0
@@ -400,6 +403,17 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 // probabilities turns the exponentials of what exponents leaves into p − [y = c], without
 // cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
+	if l.two() {
+		e := f[0]
+		p := e / (1 + e) // σ(−|z|)
+		if lead < 0 {
+			p = 1 / (1 + e)
+		}
+		if f[0] = p; class == 1 {
+			f[0] = -p
+		}
+		return max(-lead, 0) + math.Log1p(e)
+	}
 	rest, own := 0.0, 1.0 // rest: of all classes but the sample's
 	for _, e := range f {
 		rest += e
@@ -415,10 +429,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 	for c, e := range f {
 		f[c] = e * inverse
 	}
-	switch {
-	case l.two() && class == 1:
-		f[0] = -f[0]
-	case !l.two() && class < len(f):
+	if class < len(f) {
 		f[class] = -rest * inverse
 	}
 	if lead >= 0 { // the largest term of the sum is 1, and all others are in rest
