@@ -48,8 +48,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 	if err != nil {
 		return r, err
 	}
-	// The arguments are passed by reference: one block, made once, holds them
-	// so that a call allocates nothing.
+	// The arguments are passed by reference: one block, made once, holds them.
 	x := &arguments[T]{n: 'N', t: 'T', r: 'R', u: 'U', one: 1}
 	r.Gemm = func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
 		x.dims(c.Cols, c.Rows, a.Cols)
