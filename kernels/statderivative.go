@@ -58,8 +58,8 @@ func (k StatDerivative) Check(d int) error {
 }
 
 // Bounded reports whether the values stay finite where points coincide. Where
-// they do not, the derivative of k by a point is not continuous there, and 0 is
-// one of its subgradients.
+// they do not, that of k by a point is not made of them there: by symmetry it is 0 where
+// there is one, and where there is none, as of the exponential kernel, 0 is taken.
 func (k StatDerivative) Bounded() bool { return k.Of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }

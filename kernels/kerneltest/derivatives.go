@@ -17,6 +17,7 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 		}
 		return
 	}
+	checkBounded(t, k, points)
 	d := len(points[0])
 	dx, dz := make([]float64, d), make([]float64, d)
 	for a, x := range points {
@@ -33,6 +34,26 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				checkDerivative(t, k, x, z, p, dz[p], 1)
 			}
 		}
+	}
+}
+
+// checkBounded compares what the kernel says of its derivatives by the statistics where
+// points coincide with their values there.
+func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
+	finite, bounded := true, true
+	for _, s := range kernels.StatDerivatives(k) {
+		bounded = bounded && s.Bounded()
+		for _, x := range points {
+			if !smooth(k, x) {
+				continue
+			}
+			if v := kernels.Eval(s, x, x); v-v != 0 {
+				finite = false
+			}
+		}
+	}
+	if finite != bounded {
+		t.Errorf("derivatives by statistics are finite where points coincide: %t; bounded says %t", finite, bounded)
 	}
 }
 
