@@ -115,6 +115,12 @@ func (d Description) Parameter(name string) (Parameter, bool) {
 	return Parameter{}, false
 }
 
+// LinearByDefault reports whether its kernel is linear() where none is given.
+func (d Description) LinearByDefault() bool {
+	p, _ := d.Parameter("kernel")
+	return strings.HasPrefix(p.Default, "linear()")
+}
+
 // Values returns the given parameters, as texts by their names, with defaults for the
 // others. The error is a *ParameterError.
 func (d Description) Values(given map[string]string) (Values, error) { return d.values(given) }

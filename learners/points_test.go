@@ -54,7 +54,7 @@ func TestOverflowingDistancesAreRefused(t *testing.T) {
 				given := map[string]string{}
 				if kernel != "" {
 					given["kernel"] = kernel
-				} else if p, _ := d.Parameter("kernel"); p.Default == "linear()" || d.Name == "kernel-knn" {
+				} else if d.LinearByDefault() {
 					continue // dot products, which overflow to an infinity that is seen
 				}
 				fit, err := d.Make(task, given)

@@ -147,7 +147,7 @@ func (f *tuneFlags) refusals() []refusal {
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
 	return []refusal{
 		{grid && !has("kernel"), "kernel vary reach steps text tree", f.learner + " has no kernel", ""},
-		{grid && f.learner == "kernel-knn" && len(f.kernels) == 0, "vary reach steps", "the distance of kernel-knn is Euclidean where no --kernel is given", "learner"},
+		{grid && d.LinearByDefault() && len(f.kernels) == 0, "vary reach steps", "the kernel of " + f.learner + " is linear() where no --kernel is given", "learner"},
 		{grid && !has("lambda"), "lambdas", f.learner + " has no lambda", ""},
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},

@@ -155,8 +155,8 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 		flag("steps").Usage = fmt.Sprintf("factors to try (default: %d)", gridSteps)
 		grid += "\n\nThe length scales of the kernel are multiplied by common factors, --steps of them up to --reach, unless --vary '' is given; several --kernel are all tried. With --text or --tree one column is the whole input, and each --kernel is on texts or trees; its own parameters stay as they are."
 	}
-	if d.Name == "kernel-knn" {
-		grid += " Without --kernel the distance is Euclidean."
+	if d.LinearByDefault() {
+		grid += " Without --kernel it is linear()."
 	}
 	c.Long = strings.Join([]string{"Find the parameters of " + d.Name + " by a grid, and fit with them.", "Several devices, --device cuda/0,cuda/1, share the folds.", how, grid, tuneRowsHelp}, "\n\n")
 }

@@ -234,7 +234,7 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 	}
 	x = rowsAt(d.x, rows)
 	if learner, _ := learners.Find(f.learner); c.kernel == nil && f.byGrid() {
-		if _, has := learner.Parameter("kernel"); !has || f.learner == "kernel-knn" { // which takes the Euclidean distance
+		if _, has := learner.Parameter("kernel"); !has || learner.LinearByDefault() {
 			return x, nil
 		}
 	}
