@@ -4,7 +4,7 @@ import "sync"
 
 // ForEachDevice calls f for 0 … n−1, on every device one call after the other, on several
 // devices at once; there is one at least. A device takes the next number when it has
-// done one. The error is that of the least number that failed; no number is begun
+// done one. The error is that of the first number that failed; no number is begun
 // after it.
 func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) error {
 	var mu sync.Mutex

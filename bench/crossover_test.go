@@ -16,7 +16,7 @@ import (
 )
 
 // TestCrossover measures a small grid on every device: the answers of both forms
-// agree, the stages are told, and the page of it has its parts.
+// agree, the stages are reported, and the page of it has its parts.
 func TestCrossover(t *testing.T) {
 	c := Benchmark{Kind: CrossoverKind, Sizes: []int{1, 40, 7}, Widths: []int{9, 40, 1}, Devices: usable(), Threads: []int{1}, Runner: Runner{Repeats: 2}}
 	r, err := c.Run(t.Context())

@@ -212,11 +212,11 @@ func TestProgress(t *testing.T) {
 			return []Entry{script{"a", of(ms)}.entry(&log), {Implementation: "b", Reason: "is away"}}, nil
 		}})
 	}
-	var told []Progress
-	r := Runner{Repeats: 2, Progress: func(p Progress) { told = append(told, p) }}
+	var reported []Progress
+	r := Runner{Repeats: 2, Progress: func(p Progress) { reported = append(reported, p) }}
 	cells, _ := measureFake(t, r, tasks...)
 	last := -1.
-	for _, p := range told {
+	for _, p := range reported {
 		if p.Fraction < last || p.Case.Get("n") == "1" && p.Fraction < 0.25 {
 			t.Errorf("%v after %v", p, last)
 		}

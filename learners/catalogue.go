@@ -60,7 +60,7 @@ type Description struct {
 	// traces says that a fit calls Options.Trace, by one of its solvers at least.
 	traces bool
 	// classifier makes the learner for Classification where that is not what
-	// fitter makes; model tells its models by their State.
+	// fitter makes; a model is restored by its State, which says of which it is.
 	classifier func(v Values) (Fitter, *ParameterError)
 }
 
