@@ -100,6 +100,23 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
+// TestSpectrumSumsToTrace: all n eigenvalues that are estimated sum to about the trace, n,
+// which the first few hundred of them nearly have: those that the sample cannot show are
+// small. Iterations grow as the root of the eigenvalues: half of the trace off is within the
+// third that TestIterations allows.
+func TestSpectrumSumsToTrace(t *testing.T) {
+	const seed, n, d = 6, 100000, 50
+	t.Logf("seed %d", seed)
+	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
+	e, sum := newSpectrum(t.Context(), newSamples(p)), 0.0
+	for j := range n {
+		sum += e.after(j)
+	}
+	if !(sum > 0.5*n && sum < 1.5*n) {
+		t.Errorf("the sum is %v times the trace", sum/n)
+	}
+}
+
 // TestIterations: what conjugate gradients take is within a third of what is predicted,
 // without a preconditioner too, where rounding makes them many more than their condition
 // and the eigenvalues outside say.
