@@ -18,6 +18,7 @@ type spectrum struct {
 	n      int
 	sigma  []float64 // of the sample, times n/m, falling
 	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
+	rank   int       // how many of them rounding leaves
 	lambda float64
 }
 
@@ -87,6 +88,9 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 		e.sigma[j] = max(e.sigma[j], 0) * float64(s.n) / float64(m)
 		e.tail[j] = e.tail[j+1] + e.sigma[j]
 	}
+	for e.rank < m && e.sigma[e.rank] > float64(m)*epsilon*e.sigma[0] {
+		e.rank++
+	}
 	return e
 }
 
@@ -100,11 +104,12 @@ func (e *spectrum) largest() float64 { return e.sigma[0] }
 // least, since the eigenvalues have a finite sum.
 func (e *spectrum) after(j int) float64 {
 	m := len(e.sigma)
-	if m == e.n { // nothing is estimated
-		if j >= m {
-			return 0
-		}
+	switch {
+	case m == e.n && j < m: // nothing is estimated
 		return e.sigma[j]
+	case m == e.n || e.rank <= m-m/4 && j >= e.rank:
+		// More rows add nothing where a quarter of the sample adds nothing to the rest.
+		return 0
 	}
 	at := min(j, m/2)
 	bulk := e.tail[at] / float64(m-at)

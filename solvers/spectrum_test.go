@@ -117,6 +117,22 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 	}
 }
 
+// TestSpectrumOfFiniteRank: a cubic kernel of 8 features is a sum of C(11, 3) = 165
+// products of functions, so that no more eigenvalues than that are estimated above
+// rounding, and a preconditioner of twice the rank is seen to leave nothing to do.
+func TestSpectrumOfFiniteRank(t *testing.T) {
+	const seed, n, d, rank = 8, 5000, 8, 165
+	t.Logf("seed %d", seed)
+	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}
+	e := newSpectrum(t.Context(), newSamples(p))
+	if e.after(rank-1) <= 0 || e.after(rank) != 0 {
+		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.after(rank-1), e.after(rank))
+	}
+	if its := e.iterations(2*rank, 1e-8); its > 1 {
+		t.Errorf("%d iterations are predicted with all of K in the preconditioner", its)
+	}
+}
+
 // TestIterations: what conjugate gradients take is within a third of what is predicted,
 // without a preconditioner too, where rounding makes them many more than their condition
 // and the eigenvalues outside say.
