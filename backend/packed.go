@@ -158,13 +158,15 @@ func CheckTrsmPacked[T Float](t Trans, a Packed[T], b Matrix[T]) (n, m int) {
 // to precondition with, found by assertion.
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]
-	// ReducedUnit is to what relative precision PotrfPackedReduced rounds the factors
-	// of products: 2⁻¹¹ for FP16 and NVIDIA's TF32, whose sums are in float32. It is 0
-	// where nothing is faster than PotrfPacked.
+	// ReducedUnit is the relative precision of the products of PotrfPackedReduced: 2⁻¹¹
+	// where their factors are rounded to FP16 or NVIDIA's TF32, and sums are in float32;
+	// 2⁻¹⁹ as measured for the integers of the CPU. It is 0 where nothing is faster
+	// than PotrfPacked.
 	ReducedUnit() float64
 	// PotrfPackedReduced is PotrfPacked with those products for what lies off the
 	// diagonal and its blocks; the triangles and the solves with them stay in T.
-	// So LLᵀ differs from A by ReducedUnit times some of |L||Lᵀ|.
+	// So element (i, j) of LLᵀ differs from that of A by ReducedUnit times some of
+	// ‖l_i‖‖l_j‖, the norms of rows of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 

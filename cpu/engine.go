@@ -27,6 +27,7 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *en
 // scratch is a worker's own memory.
 type scratch[T backend.Float] struct {
 	tile   ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
+	scaled ukr.Scaled[T]
 	span   ukr.Span[T]
 	rows   ukr.Rows[T]
 	strip  ukr.GemvPanel[T]

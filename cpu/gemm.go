@@ -120,9 +120,13 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 				}
 				packedA := s.grow(panels(rows, e.ukr.MR) * e.ukr.MR * kb)
 				a.pack(e.packerA(s), packedA, i, pc, rows, kb)
-				p := packed[T]{packedA, packedB[j*kb:], kb}
+				p := packed[T]{packedA, packedB[j*kb:], kb, nil, nil}
+				terms := kb
+				if x, ok := a.(roundedRows[T]); ok {
+					p.rows, p.cols, terms = x.steps[i:], bt.(roundedRows[T]).steps[jc+j:], min(2*kb, x.terms-2*pc)
+				}
 				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), part, jc+j-i)
-				q.count(2 * float64(elements) * float64(kb))
+				q.count(2 * float64(elements) * float64(terms))
 			})
 			lookahead = nil
 			if q.stopped() {
@@ -155,10 +159,12 @@ func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	})
 }
 
-// packed holds the panels of A and of B that a task multiplies, k deep.
+// packed holds the panels of A and of B that a task multiplies, k deep, and where they
+// are of integers the steps of their rows.
 type packed[T backend.Float] struct {
-	a, b []T
-	k    int
+	a, b       []T
+	k          int
+	rows, cols []T
 }
 
 // multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1.
@@ -187,12 +193,22 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 				K: p.k, M: outer - inner, N: n, Ldc: c.rs, Lda: mr * p.k,
 				Alpha: alpha, Beta: beta,
 			}
-			e.ukr.Gemm(&s.tile) // loop 1
+			e.tile(s, p, inner, j) // loop 1
 		}
 		for i := outer; i < last; i += mr {
 			e.partial(s, p, alpha, beta, c, i, j, n, part, off)
 		}
 	}
+}
+
+// tile runs the micro-kernel on s.tile, from row i and column j of a task's part of C on.
+func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
+	if p.rows == nil {
+		e.ukr.Gemm(&s.tile)
+		return
+	}
+	s.scaled = ukr.Scaled[T]{Tile: s.tile, R: &p.rows[i], S: &p.cols[j]}
+	e.ukr.Gemm16(&s.scaled)
 }
 
 // partial does one register tile that the diagonal crosses: into scratch
@@ -205,7 +221,7 @@ func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T]
 		K: p.k, M: rows, N: n, Ldc: nr, Lda: mr * p.k,
 		Alpha: alpha,
 	}
-	e.ukr.Gemm(&s.tile)
+	e.tile(s, p, i, j)
 	for r := range rows {
 		from, to := part.columns(i+r-j-off, n)
 		if from < to {

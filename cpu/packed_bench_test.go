@@ -85,6 +85,9 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 				{"Potrf", backend.PotrfFlops(n), true,
 					func() error { return q.Potrf(low, full) },
 					func() error { return hq.PotrfPacked(half) }},
+				{"PotrfReduced", backend.PotrfFlops(n), true,
+					func() error { return q.Potrf(low, full) },
+					func() error { return q.(backend.ReducedBackend[T]).PotrfPackedReduced(half) }},
 				{"Trsm1", backend.TrsmFlops(n, 1), false,
 					func() error {
 						q.Trsm(backend.Left, low, backend.NoTrans, 1, full, out.View(0, 0, n, 1))

@@ -16,8 +16,9 @@ import (
 // then of conjugate gradients with the factor as the preconditioner: where
 // refinement would diverge, for a condition above 10⁷, they only take longer.
 //
-// A device with products of reduced precision (backend.ReducedBackend) uses them for the
-// factor when λ is well above their rounding error, and float32 when that fails.
+// A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU,
+// integers of 16 bits on a processor) uses them for the factor when λ is well above their
+// rounding error, and float32 when that fails.
 const Mixed Method = "mixed"
 
 // Precision is that of the factor of Mixed.
@@ -26,7 +27,7 @@ type Precision string
 const (
 	PrecisionAuto    Precision = ""        // what takes the least time
 	PrecisionSingle  Precision = "float32" // the products too
-	PrecisionReduced Precision = "reduced" // products of the device's reduced precision, such as FP16
+	PrecisionReduced Precision = "reduced" // products of the device's reduced precision: FP16, or integers of 16 bits
 )
 
 func (f Precision) check() error {

@@ -213,3 +213,44 @@ func (e *emitter) encode() {
 	e.VZEROUPPER()
 	e.RET()
 }
+
+// round16 emits z ← A·x rounded to 16 bits, and x ← B·z.
+func (e *emitter) round16() {
+	args := e.args()
+	a, b := e.scalars(args)
+	x, n, z := e.field(args, offX), e.field(args, offNum), e.field(args, offZ(e.size()))
+	loop, end := e.label("loop"), e.label("end")
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	e.Label(loop)
+	var before reg.VecVirtual
+	for v := 0; v < codeSpan; v += e.lanes() {
+		t, f := e.vec(), e.vec()
+		e.load(e.at(x, v), t)
+		e.mul(t, a, t)
+		e.VCVTPS2DQ(t, t)
+		e.VCVTDQ2PS(t, f)
+		e.mul(f, b, f)
+		e.store(f, e.at(x, v))
+		to := operand.Mem{Base: z, Disp: v * 2}
+		switch {
+		case e.masks:
+			e.VPMOVSDW(t, to)
+		case before == nil:
+			before = t
+		default:
+			to.Disp -= e.lanes() * 2
+			e.VPACKSSDW(t, before, t)
+			e.VPERMQ(operand.U8(0xd8), t, t)
+			e.VMOVDQU(t, to)
+			before = nil
+		}
+	}
+	e.ADDQ(operand.U32(codeSpan*e.size()), x)
+	e.ADDQ(operand.U32(codeSpan*2), z)
+	e.SUBQ(operand.U32(codeSpan), n)
+	e.JG(operand.LabelRef(loop))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}

@@ -16,6 +16,9 @@ const (
 	offLdc   = 48 // int: elements from one row of C to the next
 	offLda   = 56 // int: elements from one panel of A to the next
 	offAlpha = 64 // T, and beta follows
+
+	offRowFactors    = 72 // *float32: of ukr.Scaled
+	offColumnFactors = 80
 )
 
 // A step is acc_v ← acc_v + s(a, b_v) for one row of the tile: a is the
@@ -27,6 +30,21 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	e.broadcast(a, x)
 	for v := range acc {
 		e.fma(x, b[v], acc[v])
+	}
+}
+
+// pairStep is dotStep for pairs of 16-bit integers, with sums of 32 bits.
+func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	x := e.vec()
+	e.broadcast(a, x)
+	for v := range acc {
+		if e.masks {
+			e.VPDPWSSD(x, b[v], acc[v])
+			continue
+		}
+		products := e.vec()
+		e.VPMADDWD(x, b[v], products)
+		e.VPADDD(products, acc[v], acc[v])
 	}
 }
 
@@ -136,14 +154,19 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, a
 }
 
 // tile emits the loop over the panels of A: for each, the sum over k and then
-// C ← α·sum + β·C on the rows and columns that exist.
-func (e *emitter) tile(s step) {
+// C ← α·sum + β·C on the rows and columns that exist. Scaled sums are of integers, and
+// α is times a factor for the row and one for the column.
+func (e *emitter) tile(s step, scaled bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
 	ldc, lda := e.field(args, offLdc), e.field(args, offLda)
 	e.scale(ldc)
 	e.scale(lda)
 	panel, end := e.label("panel"), e.label("end")
+	var factors reg.GPVirtual
+	if scaled {
+		factors = e.field(args, offRowFactors)
+	}
 
 	// The panel of B after this one comes from the third-level cache: it is
 	// fetched a little with each panel of A, so that the first panel of A next
@@ -165,9 +188,14 @@ func (e *emitter) tile(s step) {
 	e.Comment("C ← α·sum + β·C")
 	alpha := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha}, alpha)
-	for i := range acc {
-		for v := range acc[i] {
-			e.mul(acc[i][v], alpha, acc[i][v])
+	if scaled {
+		e.scaleSums(args, factors, alpha, acc)
+		e.ADDQ(operand.U32(e.mr*e.size()), factors)
+	} else {
+		for i := range acc {
+			for v := range acc[i] {
+				e.mul(acc[i][v], alpha, acc[i][v])
+			}
 		}
 	}
 	n := e.field(args, offN)
@@ -189,6 +217,23 @@ func (e *emitter) tile(s step) {
 	e.Label(end)
 	e.VZEROUPPER()
 	e.RET()
+}
+
+// scaleSums emits acc_ij ← α·r_i·s_j·acc_ij for sums of integers.
+func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.VecVirtual, acc [][]reg.VecVirtual) {
+	columns := e.field(args, offColumnFactors)
+	for v := range e.nv {
+		s := e.vec()
+		e.load(e.at(columns, v*e.lanes()), s)
+		e.mul(s, alpha, s)
+		for i := range acc {
+			r := e.vec()
+			e.broadcast(e.at(factors, i), r)
+			e.mul(s, r, r)
+			e.VCVTDQ2PS(acc[i][v], acc[i][v])
+			e.mul(acc[i][v], r, acc[i][v])
+		}
+	}
 }
 
 // prefetchC fetches the rows of C that the panel will update while the sum is

@@ -399,6 +399,16 @@ func codes2F32AVX2(args *Codes[float32])
 //go:noescape
 func encodeF32AVX2(args *Span[float32])
 
+// gemm16F32AVX2 is Kernels.Gemm16.
+//
+//go:noescape
+func gemm16F32AVX2(args *Scaled[float32])
+
+// round16F32AVX2 is Kernels.Round16.
+//
+//go:noescape
+func round16F32AVX2(args *Span[float32])
+
 // dotF64AVX2 is Kernels.Dot.
 //
 //go:noescape
@@ -573,6 +583,8 @@ func kernelsF32AVX2() Kernels[float32] {
 		Codes1:          codes1F32AVX2,
 		Codes2:          codes2F32AVX2,
 		Encode:          encodeF32AVX2,
+		Gemm16:          gemm16F32AVX2,
+		Round16:         round16F32AVX2,
 		Dot:             dotF32AVX2,
 		Axpy:            axpyF32AVX2,
 		Gemv:            gemvF32AVX2,

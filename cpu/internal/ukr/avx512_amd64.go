@@ -399,6 +399,16 @@ func codes2F32AVX512(args *Codes[float32])
 //go:noescape
 func encodeF32AVX512(args *Span[float32])
 
+// gemm16F32AVX512 is Kernels.Gemm16.
+//
+//go:noescape
+func gemm16F32AVX512(args *Scaled[float32])
+
+// round16F32AVX512 is Kernels.Round16.
+//
+//go:noescape
+func round16F32AVX512(args *Span[float32])
+
 // dotF64AVX512 is Kernels.Dot.
 //
 //go:noescape
@@ -574,6 +584,8 @@ func kernelsF32AVX512() Kernels[float32] {
 		Codes1:          codes1F32AVX512,
 		Codes2:          codes2F32AVX512,
 		Encode:          encodeF32AVX512,
+		Gemm16:          gemm16F32AVX512,
+		Round16:         round16F32AVX512,
 		Dot:             dotF32AVX512,
 		Axpy:            axpyF32AVX512,
 		Gemv:            gemvF32AVX512,

@@ -61,3 +61,44 @@ func encodeGeneric[T Float](s *Span[T]) {
 		z[i/CodeSpan*CodeRows*CodeSpan+i%CodeSpan] = uint16(math.RoundToEven(code))
 	}
 }
+
+// Scaled is a Tile whose A and B are pairs of int16, two in a float32: s(a, b) is
+// a₁b₁ + a₂b₂ in int32, and α·r_i·s_j is the factor of row i and column j. R and S have
+// as many elements as the panels have rows.
+//
+// The field order is known to tools/asmgen.
+type Scaled[T Float] struct {
+	Tile[T]
+	R, S *T
+}
+
+func gemm16Generic[T Float](t *Scaled[T]) {
+	integers := func(panel *T, width int) []int16 {
+		return unsafe.Slice((*int16)(unsafe.Pointer(panel)), 2*t.K*width)
+	}
+	b, s := integers(t.B, genericNR), at(t.S, 0, genericNR)
+	for i := range t.M {
+		a := integers(&at(t.A, i/genericMR*t.Lda, 1)[0], genericMR)
+		c, r := at(t.C, i*t.Ldc, t.N), at(t.R, i, 1)[0]
+		for j := range c {
+			var sum int32
+			for p := range t.K {
+				x, y := a[2*(p*genericMR+i%genericMR):][:2], b[2*(p*genericNR+j):][:2]
+				sum += int32(x[0])*int32(y[0]) + int32(x[1])*int32(y[1])
+			}
+			v := T(sum) * (t.Alpha * s[j] * r)
+			if t.Beta != 0 {
+				v += t.Beta * c[j]
+			}
+			c[j] = v
+		}
+	}
+}
+
+func round16Generic[T Float](s *Span[T]) {
+	z := unsafe.Slice((*int16)(unsafe.Pointer(s.Z)), s.N)
+	for i, v := range s.x() {
+		z[i] = int16(math.RoundToEven(float64(s.A * v)))
+		s.x()[i] = T(z[i]) * s.B
+	}
+}

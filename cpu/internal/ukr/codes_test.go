@@ -102,3 +102,114 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 		t.Fatalf("-1, 0 and 1 are coded as %s", got)
 	}
 }
+
+// TestGemm16 compares sums of products of 16-bit integers with their definition. The
+// integers are such that sums come near to 2³¹, and the factors powers of two, so that
+// nothing but the conversion to float32 and the addition to C is rounded.
+func TestGemm16(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		k := &tier.F32
+		if k.Gemm16 == nil {
+			return // Gemm is as fast
+		}
+		const seed = 47
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for _, depth := range []int{0, 1, 2, 3, 4, 5, 8, 31, 128} {
+			for _, m := range []int{1, k.MR - 1, k.MR, k.MR + 1, 3*k.MR - 2} {
+				for _, n := range []int{1, k.NR/2 + 1, k.NR - 1, k.NR} {
+					for _, beta := range []float32{0, 1, -2} {
+						testGemm16(t, k, rng, depth, m, n, beta)
+					}
+				}
+			}
+		}
+	})
+}
+
+func testGemm16(t *testing.T, k *Kernels[float32], rng *rand.Rand, depth, m, n int, beta float32) {
+	t.Helper()
+	count := (m + k.MR - 1) / k.MR
+	limit := 32767
+	if depth > 1 {
+		limit = int(math.Sqrt(float64(math.MaxInt32 / (2 * depth))))
+	}
+	pairs := func(width int) ([]float32, []int16) {
+		words := make([]float32, max(1, width*depth))
+		list := unsafe.Slice((*int16)(unsafe.Pointer(&words[0])), 2*len(words))
+		for i := range list {
+			if list[i] = int16(rng.IntN(2*limit+1) - limit); rng.IntN(4) == 0 {
+				list[i] = int16(limit)
+			}
+		}
+		return words, list
+	}
+	aw, a := pairs(count * k.MR)
+	bw, b := pairs(k.NR)
+	powers := func(n int) []float32 {
+		p := make([]float32, n)
+		for i := range p {
+			p[i] = float32(math.Ldexp(1, rng.IntN(9)-4))
+		}
+		return p
+	}
+	r, s := powers(count*k.MR), powers(k.NR)
+	ldc := n + 3
+	c := integers[float32](rng, m*ldc)
+	want := slices.Clone(c)
+	const alpha = -0.5
+	for i := range m {
+		for j := range n {
+			sum := 0
+			for p := range depth {
+				for h := range 2 {
+					sum += int(a[2*((i/k.MR*depth+p)*k.MR+i%k.MR)+h]) * int(b[2*(p*k.NR+j)+h])
+				}
+			}
+			if sum != int(int32(sum)) {
+				t.Fatalf("the test's sum %d is too large", sum)
+			}
+			v := float64(float32(sum)) * alpha * float64(r[i]*s[j])
+			if beta != 0 {
+				v += float64(beta * c[i*ldc+j])
+			}
+			want[i*ldc+j] = float32(v)
+		}
+	}
+	k.Gemm16(&Scaled[float32]{Tile: Tile[float32]{
+		A: &aw[0], B: &bw[0], C: &c[0], K: depth, M: m, N: n, Ldc: ldc, Lda: k.MR * depth, Alpha: alpha, Beta: beta,
+	}, R: &r[0], S: &s[0]})
+	for i := range c {
+		if c[i] != want[i] {
+			t.Fatalf("depth %d, %d×%d, β = %g: element %d is %g, want %g", depth, m, n, beta, i, c[i], want[i])
+		}
+	}
+}
+
+// TestRound16: the nearest integers, of two the even one, and what they stand for.
+func TestRound16(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		if tier.F32.Round16 == nil {
+			return
+		}
+		const n, seed = 3 * CodeSpan, 53
+		rng := rand.New(rand.NewPCG(seed, 0))
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.IntN(4*32767)-2*32767) / 4
+		}
+		copy(x, []float32{0.5, -0.5, 1.5, -1.5, 2.5, 32767, -32767, 0, float32(math.Copysign(0, -1)), 1e-30})
+		before, z := slices.Clone(x), make([]int16, n+1)
+		z[n] = 99
+		tier.F32.Round16(&Span[float32]{X: &x[0], Z: (*float32)(unsafe.Pointer(&z[0])), N: n, A: 0.5, B: 2})
+		for i, v := range before {
+			want := math.RoundToEven(0.5 * float64(v))
+			if float64(z[i]) != want || float64(x[i]) != 2*want {
+				t.Errorf("%g is %d, %g; want %g, %g", v, z[i], x[i], want, 2*want)
+			}
+		}
+		if z[n] != 99 {
+			t.Error("more than n integers were written")
+		}
+	})
+}

@@ -18,6 +18,13 @@ func avx512() *Tier {
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
 	t.F64, t.F32 = kernelsF64AVX512(), kernelsF32AVX512()
+	// Without VPDPWSSD two instructions do the work of one multiply-add.
+	t.Optional = []Feature{{"AVX512VNNI", cpu.X86.HasAVX512VNNI}}
+	if t.Optional[0].Has {
+		t.Pairs = 2
+	} else {
+		t.F32.Gemm16 = nil
+	}
 	return t
 }
 
@@ -31,5 +38,6 @@ func avx2() *Tier {
 		{"FMA3", cpu.X86.HasFMA},
 	}
 	t.F64, t.F32 = kernelsF64AVX2(), kernelsF32AVX2()
+	t.Pairs = 1.5
 	return t
 }

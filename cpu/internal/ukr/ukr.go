@@ -174,6 +174,12 @@ type Kernels[T Float] struct {
 	// not 0 when any A·x + B is not a number from −1/2 to 65535 + 1/2.
 	Encode func(*Span[T])
 
+	// Gemm16 is Scaled, and Round16 is Z ← A·x rounded to int16 and x ← B·z, N a multiple
+	// of CodeSpan. Neither looks for an overflow. They are nil in float64, and where
+	// Gemm is as fast.
+	Gemm16  func(*Scaled[T])
+	Round16 func(*Span[T])
+
 	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is
 	// A ← A + α x yᵀ for an m × n matrix A in rows lda apart, m, n ≥ 1. With
 	// β = 0, y is not read. x, y and A do not overlap where one is written.
@@ -230,9 +236,13 @@ type Feature struct {
 type Tier struct {
 	Name     string
 	Features []Feature
-	Short    bool // ShortDotF64 and its like need no more than this tier
-	F32      Kernels[float32]
-	F64      Kernels[float64]
+	Optional []Feature // what functions need that are replaced where it is missing
+	Short    bool      // ShortDotF64 and its like need no more than this tier
+	// Pairs is how much faster Gemm16 is than Gemm in float32, in multiplications of one
+	// number by another; 0 where it is not.
+	Pairs float64
+	F32   Kernels[float32]
+	F64   Kernels[float64]
 }
 
 // Missing names the first feature that the machine lacks, or is empty.
@@ -258,7 +268,9 @@ const ShortBytes = 1024
 
 // generic is the tier in portable Go.
 func generic() *Tier {
-	return &Tier{Name: "generic", F32: genericKernels[float32](), F64: genericKernels[float64]()}
+	t := &Tier{Name: "generic", F32: genericKernels[float32](), F64: genericKernels[float64]()}
+	t.F32.Gemm16, t.F32.Round16 = gemm16Generic[float32], round16Generic[float32]
+	return t
 }
 
 func genericKernels[T Float]() Kernels[T] {

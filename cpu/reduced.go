@@ -1,0 +1,223 @@
+package cpu
+
+import (
+	"errors"
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// The products of a factor of reduced precision are of 16-bit integers, which processors
+// multiply at up to twice the rate of float32. Row i of a block column of L is rounded to
+// integers times a step of its own, ‖l_i‖/roundedNorm. A sum of products of two
+// such rows is at most roundedNorm² and something by the inequality of Cauchy and
+// Schwarz, which int32 holds, so that nothing overflows.
+//
+// The rounded rows become rows of L: what they differ by then, D, changes A by D L₁₁ᵀ,
+// and not by D L₂₁ᵀ, which may be larger by √(n/nb). A block column for which that is too
+// much, such as one that holds the largest eigenvectors of A, is multiplied in float32.
+
+// reducedBlock is the width of a block column, a variable for tests.
+var reducedBlock = 256
+
+// roundedNorm is the norm of a rounded row: no integer is larger, and what rounding
+// adds has room below 2¹⁵.
+const roundedNorm = 1<<15 - 64
+
+// ReducedUnit is what elements of LLᵀ were found to be off by: their root mean square is
+// 2⁻¹⁹ to 2⁻²¹ of A's diagonal (Gaussian, Laplacian and cubic kernels, 3 to 50 features,
+// n = 4000), for √nb/2 steps of 2⁻¹⁵ at most.
+func (q *queue[T]) ReducedUnit() float64 {
+	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
+		return 0
+	}
+	return 1.0 / (1 << 19)
+}
+
+func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
+	p := q.ownPacked("PotrfPackedReduced", a)
+	if q.ReducedUnit() == 0 || p.Order() <= 2*reducedBlock {
+		return q.PotrfPacked(a)
+	}
+	if err := q.wait(); err != nil {
+		return err
+	}
+	err := q.potrfReduced(p)
+	if stopped := q.wait(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, while A₂₂ follows, and then A₂₂.
+func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
+	r := reducedFactor[T]{queue: q}
+	for i := range p.Order() {
+		r.mean += math.Abs(float64(*p.diagonal(i))) / float64(p.Order())
+	}
+	left, a22 := p.rect.window(1, 0, p.Order(), p.n1).view(), p.rect.window(0, 0, p.n2, p.n2).view().t()
+	if err := r.factor(left, a22); err != nil || q.stopped() {
+		return err
+	}
+	err := r.factor(a22, a22.part(p.n2, p.n2, 0, 0))
+	if pivot := new(backend.PivotError); errors.As(err, &pivot) {
+		pivot.Index += p.n1
+	}
+	return err
+}
+
+type reducedFactor[T backend.Float] struct {
+	*queue[T]
+	mean float64 // of the absolute values of A's diagonal
+}
+
+// factor is potrf for the columns of a lower trapezoid, with the triangle behind them
+// updated.
+func (r *reducedFactor[T]) factor(a, behind view[T]) error {
+	// The first block column often has to be multiplied in float32: it is narrower.
+	w := min(reducedBlock/2, a.cols)
+	norm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
+	for done := 0; err == nil && done+w < a.rows && w > 0 && !r.stopped(); {
+		l11, a21 := a.part(done, done, w, w), a.part(done+w, done, a.rows-done-w, w)
+		done += w
+		r.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
+		l21, free := r.round(a21, norm)
+		rest := a.part(done, done, a.rows-done, a.cols-done)
+		w = min(reducedBlock, rest.cols)
+		r.multiply(nil, l21, 0, 0, rest.part(0, 0, rest.rows, w))
+		r.multiply(func() {
+			norm, err = r.factorNext(r.single(), rest.part(0, 0, w, w), done)
+		}, l21, w, w, rest.part(w, w, rest.rows-w, rest.cols-w))
+		first := a21.rows - behind.rows
+		r.multiply(nil, l21, first, first, behind)
+		free()
+	}
+	return err
+}
+
+// multiply subtracts from the lower part of C the product of the rows of L₂₁ from i on with
+// those from j on transposed.
+func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
+	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
+	if l21.steps == nil {
+		r.gemmLookahead(lookahead, -1, a.view, b.view, l21.cols, 1, c, lower)
+		return
+	}
+	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
+}
+
+// factorNext is factorBlock with the largest sum of absolute values of a row of the
+// symmetric matrix before, which is at least its norm.
+func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (norm float64, err error) {
+	sums := make([]float64, a.rows)
+	for i := range a.rows {
+		for j := range i + 1 {
+			v := math.Abs(float64(*a.at(i, j)))
+			sums[i] += v
+			if j < i {
+				sums[j] += v
+			}
+		}
+	}
+	for _, s := range sums {
+		norm = max(norm, s)
+	}
+	return norm, q.factorBlock(a, first)
+}
+
+// round rounds the rows of a block column of L, and returns them in integers. It
+// returns them as they are, without steps, where that would change A by too much: with independent
+// errors D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is at most norm. It may be as
+// large as if ‖L₁₁‖² and the squared norms of the rows were the mean of A's diagonal.
+func (r *reducedFactor[T]) round(a view[T], norm float64) (rounded roundedRows[T], free func()) {
+	steps := make([]T, a.rows+2*r.engine.ukr.NR) // panels are whole
+	r.strips(a, false, func(s *scratch[T], i int, row []T) {
+		steps[i] = T(math.Sqrt(float64(r.engine.ukr.Dot(len(row), &row[0], &row[0]))) / roundedNorm)
+	})
+	largest := 0.0
+	for _, step := range steps {
+		largest = max(largest, roundedNorm*float64(step))
+	}
+	if !(norm*largest*largest <= r.mean*r.mean) {
+		return roundedRows[T]{view: a, terms: a.cols}, func() {}
+	}
+	width := panels(a.cols, ukr.CodeSpan) * ukr.CodeSpan / 2
+	ld := width + cacheLine/int(unsafe.Sizeof(T(0)))
+	pairs, free := r.engine.shared(a.rows * ld)
+	r.strips(a, true, func(s *scratch[T], i int, row []T) {
+		r.engine.round16(s, row, steps[i], pairs[i*ld:][:width])
+	})
+	return roundedRows[T]{view[T]{data: pairs, rows: a.rows, cols: width, rs: ld, cs: 1}, steps, a.cols}, free
+}
+
+// strips runs f on the rows of a, each in one piece; with write what f makes of them
+// is stored.
+func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
+	q.chunks(a.rows, transposeStrip, moved(a.rows*a.cols), func(s *scratch[T], i, rows int) {
+		part := a.part(i, 0, rows, a.cols)
+		if a.cs == 1 {
+			for r := range rows {
+				f(s, i+r, part.data[part.off+r*part.rs:][:a.cols])
+			}
+			return
+		}
+		ld := a.cols + 8
+		work := view[T]{data: s.grow(rows * ld), rows: rows, cols: a.cols, rs: ld, cs: 1}
+		q.engine.transpose(s, part.t(), work)
+		for r := range rows {
+			f(s, i+r, work.data[r*ld:][:a.cols])
+		}
+		if write {
+			q.engine.transpose(s, work, part.t())
+		}
+	})
+}
+
+// transpose is C ← Aᵀ for views with their rows in one piece.
+func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
+	t := &s.turned
+	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a.at(0, 0), c.at(0, 0), a.rows, a.cols, a.rs, c.rs, ukr.Whole
+	e.ukr.TransposeDirect(t)
+}
+
+// round16 rounds the elements of x to integers times step, and stores the integers,
+// two in an element of z, zeros behind them.
+func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
+	inverse := 1 / step
+	if math.IsInf(float64(inverse), 0) {
+		inverse = 0 // the row is 0, or as good as that
+	}
+	run := func(x, z []T) {
+		s.span = ukr.Span[T]{X: &x[0], Z: &z[0], N: len(x), A: inverse, B: step}
+		e.ukr.Round16(&s.span)
+	}
+	whole := len(x) / ukr.CodeSpan * ukr.CodeSpan
+	if whole > 0 {
+		run(x[:whole], z)
+	}
+	if rest := x[whole:]; len(rest) > 0 {
+		var last [ukr.CodeSpan]T
+		copy(last[:], rest)
+		run(last[:], z[whole/2:])
+		copy(rest, last[:])
+	}
+}
+
+// roundedRows is rows of pairs of integers, each an element of the view, which a step for
+// each row makes numbers; without steps, rows of numbers.
+type roundedRows[T backend.Float] struct {
+	view[T]
+	steps []T
+	terms int // integers of a row; zeros follow
+}
+
+// from is rows i … i+rows−1.
+func (r roundedRows[T]) from(i, rows int) roundedRows[T] {
+	r.view = r.part(i, 0, rows, r.cols)
+	if r.steps != nil {
+		r.steps = r.steps[i:]
+	}
+	return r
+}
