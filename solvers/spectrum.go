@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -16,9 +17,9 @@ import (
 // the mean of the bulk spread over m instead of n values, and that is corrected.
 type spectrum struct {
 	n      int
-	sigma  []float64 // of the sample, times n/m, falling
+	rank   int       // about that of K; n unless the sample shows less
+	sigma  []float64 // of the sample, times n/m, falling; without the zeros that show the rank
 	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
-	rank   int       // how many of them rounding leaves
 	lambda float64
 }
 
@@ -73,25 +74,44 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 			a.set(j, i, v)
 		}
 	}
-	e := &spectrum{n: s.n, sigma: a.eigenvalues(ctx), lambda: s.Lambda}
-	slices.SortFunc(e.sigma, func(a, b float64) int {
-		switch {
-		case a > b:
-			return -1
-		case a < b:
-			return 1
+	begin := newSmall(m-m/4, m-m/4)
+	for i := range begin.rows {
+		copy(begin.data[i*begin.cols:][:begin.cols], a.data[i*m:])
+	}
+	e := &spectrum{n: s.n, rank: s.n, sigma: fallingEigenvalues(ctx, a), lambda: s.Lambda}
+	if whole := numericalRank(e.sigma); m < s.n && whole <= begin.rows {
+		// The last quarter of the sample adds nothing to the rest when the rank of K has been
+		// reached, and a quarter of the rank when some rows are copies of each other and
+		// the others are independent. Anything between, as of a smooth kernel, shows no rank.
+		switch added := whole - numericalRank(fallingEigenvalues(ctx, begin)); {
+		case added == 0:
+			e.rank, e.sigma = whole, e.sigma[:whole]
+		case added > whole/6:
+			e.rank, e.sigma = s.n*whole/m, e.sigma[:whole]
 		}
-		return 0
-	})
-	e.tail = make([]float64, m+1)
-	for j := m - 1; j >= 0; j-- {
+	}
+	e.tail = make([]float64, len(e.sigma)+1)
+	for j := len(e.sigma) - 1; j >= 0; j-- {
 		e.sigma[j] = max(e.sigma[j], 0) * float64(s.n) / float64(m)
 		e.tail[j] = e.tail[j+1] + e.sigma[j]
 	}
-	for e.rank < m && e.sigma[e.rank] > float64(m)*epsilon*e.sigma[0] {
-		e.rank++
-	}
 	return e
+}
+
+func fallingEigenvalues(ctx context.Context, a small) []float64 {
+	sigma := a.eigenvalues(ctx)
+	slices.SortFunc(sigma, func(a, b float64) int { return cmp.Compare(b, a) })
+	return sigma
+}
+
+// numericalRank is how many of all eigenvalues, falling, are above rounding, 1 at least;
+// those that are not numbers count.
+func numericalRank(sigma []float64) int {
+	rank := 1
+	for rank < len(sigma) && !(sigma[rank] <= float64(len(sigma))*epsilon*sigma[0]) {
+		rank++
+	}
+	return rank
 }
 
 // largest is the estimated norm of K.
@@ -103,22 +123,21 @@ func (e *spectrum) largest() float64 { return e.sigma[0] }
 // less 1, since a sample makes a spectrum seem to fall faster than it does, and as 1/j at
 // least, since the eigenvalues have a finite sum.
 func (e *spectrum) after(j int) float64 {
-	m := len(e.sigma)
+	m, n := len(e.sigma), e.rank
 	switch {
-	case m == e.n && j < m: // nothing is estimated
-		return e.sigma[j]
-	case m == e.n || e.rank <= m-m/4 && j >= e.rank:
-		// More rows add nothing where a quarter of the sample adds nothing to the rest.
+	case j >= n:
 		return 0
+	case m == n: // nothing is estimated
+		return e.sigma[j]
 	}
 	at := min(j, m/2)
 	bulk := e.tail[at] / float64(m-at)
 	rest := max(e.sigma[at]-bulk, 0)
-	even := 2 * e.tail[at] * float64(e.n-j) / (float64(max(e.n-at, 1)) * float64(max(e.n-at, 1)))
+	even := 2 * e.tail[at] * float64(n-j) / (float64(max(n-at, 1)) * float64(max(n-at, 1)))
 	if j > at {
 		before := m / 4
 		power := math.Log2((e.after(before) + even) / (rest + even))
-		rest *= math.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(e.n-j)) / float64(e.n-at)
+		rest *= math.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(n-j)) / float64(n-at)
 	}
 	return rest + even
 }

@@ -133,6 +133,25 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	}
 }
 
+// TestSpectrumOfRepeatedRows: with a kernel that is 0 between rows that differ, K has an
+// eigenvalue of 1 for each of them, and one that is the number of the rows that are equal.
+// Iterations grow as the root of eigenvalues: a factor of 3 is less than 2 of them.
+func TestSpectrumOfRepeatedRows(t *testing.T) {
+	const seed, n, d = 9, 6000, 8
+	t.Logf("seed %d", seed)
+	for _, equal := range []int{1500, 2000, 3000, 4000} {
+		x := normal(seed, n, d)
+		clear(x.Data[:equal*d])
+		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
+		if v := e.after((n - equal) / 2); !(v > 1.0/3 && v < 3) {
+			t.Errorf("%d of %d rows are equal: the eigenvalue in the middle of the others is estimated as %g", equal, n, v)
+		}
+		if v := e.after(n - equal/2); v > 1.0/3 {
+			t.Errorf("%d of %d rows are equal: an eigenvalue of 0 is estimated as %g", equal, n, v)
+		}
+	}
+}
+
 // TestIterations: what conjugate gradients take is within a third of what is predicted,
 // without a preconditioner too, where rounding makes them many more than their condition
 // and the eigenvalues outside say.
