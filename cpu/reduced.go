@@ -26,6 +26,11 @@ var reducedBlock = 256
 // adds has room below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
+// reducedDiagonal is how small elements of A's diagonal may be, which are the squared norms
+// of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and those of nb elements below
+// 2⁻¹⁴² together, which is 2⁻⁴⁶ of this; and products of two steps are normal numbers.
+const reducedDiagonal = 0x1p-96
+
 // ReducedUnit is what elements of LLᵀ were found to be off by: their root mean square is
 // 2⁻¹⁹ to 2⁻²¹ of A's diagonal (Gaussian, Laplacian and cubic kernels, 3 to 50 features,
 // n = 4000), for √nb/2 steps of 2⁻¹⁵ at most.
@@ -54,8 +59,14 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 // potrfReduced factors A₁₁ and A₂₁ as one trapezoid, while A₂₂ follows, and then A₂₂.
 func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	r := reducedFactor[T]{queue: q}
+	smallest := math.Inf(1)
 	for i := range p.Order() {
-		r.mean += math.Abs(float64(*p.diagonal(i))) / float64(p.Order())
+		v := math.Abs(float64(*p.diagonal(i)))
+		r.mean += v / float64(p.Order())
+		smallest = min(smallest, v)
+	}
+	if !(smallest >= reducedDiagonal) {
+		return q.potrfPacked(p)
 	}
 	left, a22 := p.rect.window(1, 0, p.Order(), p.n1).view(), p.rect.window(0, 0, p.n2, p.n2).view().t()
 	if err := r.factor(left, a22); err != nil || q.stopped() {

@@ -109,11 +109,19 @@ func reducedCases(n int) map[string]func() backend.Host[float32] {
 		}
 		return 0
 	}
+	small := func(i int) float64 {
+		if i == n/2 {
+			return 0x1p-62
+		}
+		return 1
+	}
 	size := func(i int) float64 { return math.Ldexp(1, i%41-20) }
 	return map[string]func() backend.Host[float32]{
 		"gaussian":               of(gaussian),
 		"clusters":               of(clusters),
 		"rows of different size": of(func(i, j int) float64 { return gaussian(i, j) * size(i) * size(j) }),
+		"a small row":            of(func(i, j int) float64 { return gaussian(i, j) * small(i) * small(j) }),
+		"smallest":               of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -117) }),
 		"small":                  of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -90) }),
 		"large":                  of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), 90) }),
 		"repeated rows": of(func(i, j int) float64 {
