@@ -1,8 +1,10 @@
 package cpu_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	"github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -21,4 +23,26 @@ func TestMixedReduced(t *testing.T) {
 		Params:  solvers.Params{Tol: 4e-14, Operator: solvers.Unstored64, Precision: solvers.PrecisionReduced},
 		Kernels: []kernels.Kernel{kernels.Gaussian{Sigma: 2}},
 	})
+}
+
+// TestReducedHopeless: where a factor in float32 is too imprecise, one of reduced precision,
+// which is less precise, is not tried before it.
+func TestReducedHopeless(t *testing.T) {
+	cpu.NeedReduced(t)
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	p := solvers.Problem{Kernel: kernels.Linear{}, X: backend.NewHost[float64](600, 1), Y: backend.NewHost[float64](600, 1), Lambda: 1e-6}
+	for i := range p.X.Data {
+		p.X.Data[i] = float64(i) * 1e6
+	}
+	plan, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.Mixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(plan.Reason, "reduced") {
+		t.Errorf("the plan is %q", plan.Reason)
+	}
 }

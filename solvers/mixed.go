@@ -105,7 +105,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		its = 1e6
 	}
 	if reduced && its > mixedSteps/2 {
-		its = 1e6 // it would be given up
+		its = 2e6 // it would be given up, and float32 goes first where that would be too
 	}
 	if !o.stored() && condition < 1.1 {
 		// Refinement: its residuals are those of the loop around it.
