@@ -87,11 +87,12 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 # The full tests range over all tiers where they open devices by name, so that those
 # subtests, whose names are devices or tiers, are left out here; what opens the best one,
 # and has no subtest of the name cpu, sees AVX2 by tiers, and the portable code that is also the tier of a processor without
-# AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults are no
-# matter of the tier, and that other programs agree in another rounding is what AVX2 shows.
+# AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults, whether
+# a parameter has an effect and the bytes that are planned are no matter of the tier, and
+# that other programs agree in another rounding is what AVX2 shows.
 # make vet has vetted each build.
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/...
-NAMED   := '/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$|^TestDefaultsAgainstScikitLearn$$'
+NAMED   := '/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$|^Test(DefaultsAgainstScikitLearn|ParametersHaveAnEffect|NystromMemory)$$'
 PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
 BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
 
