@@ -178,7 +178,7 @@ func (r *Result) Write(w io.Writer) error {
 func Read(from io.Reader) (*Result, error) {
 	r := new(Result)
 	if err := json.NewDecoder(from).Decode(r); err != nil {
-		return nil, fmt.Errorf("bench: result: %w", err)
+		return nil, fmt.Errorf("bench: result: not JSON of mercer bench: %w", err)
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("bench: result: schema %d; this version reads schema %d", r.Schema, Schema)

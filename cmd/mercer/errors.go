@@ -114,6 +114,9 @@ func flagError(c *cobra.Command, err error) error {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		name := unknown.GetSpecifiedName()
+		if name == "out" && slices.Contains([]string{"fit", "tune"}, c.Name()) {
+			return usagef("unknown flag --out: the file to write is --model; %s --help lists the flags", c.CommandPath())
+		}
 		return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
 	case errors.As(err, &without):
 		return usagef("--%s: needs a value", without.GetSpecifiedName())
