@@ -25,11 +25,11 @@
 // panel of B (KC × NR) in the first or second. The sizes are in
 // blocking.go.
 //
-// The factorizations are made of these products: potrf.go looks ahead, so that
-// the blocks on the diagonal are factored beside a product, and reduced.go does the
-// same in products of 16-bit integers; trsm.go solves packed panels in registers. Matrices times a few vectors (symv.go) and small
-// problems (small.go) have ways of their own, since packing would cost more
-// than the product.
+// The factorizations are made of these products: potrf.go looks ahead, so that the
+// blocks on the diagonal are factored beside a product, and reduced.go does the same
+// in products of 16-bit integers; trsm.go solves packed panels in registers. Matrices
+// times a few vectors (symv.go) and small problems (small.go) have ways of their own,
+// since packing would cost more than the product.
 //
 // # Packed panels
 //

@@ -103,7 +103,7 @@ func (h *fixedMatrix[T]) value(i, j int) T {
 // gramFixed evaluates tiles in scratch memory and stores their codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) {
 	*h.coding = backend.CheckGramFixed(k, x.cols)
-	g := &gramMul[T]{gram: q.newGram(k, x, x)}
+	g := &gramMul[T]{gram: q.newGram(k, x, x).useIntegers()}
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		if j0 > i0 {

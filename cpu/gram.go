@@ -25,7 +25,7 @@ func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part up
 	if n == 0 || m == 0 {
 		return
 	}
-	g := q.newGram(k, x, z)
+	g := q.newGram(k, x, z).useIntegers()
 	stream := g.gaussian && q.streams(a)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
@@ -61,6 +61,7 @@ type gram[T backend.Float] struct {
 	packs []packing[T]
 	size  int                 // points that are packed at a time
 	kept  [][]packedPoints[T] // nil, or Z as it is packed, block by block
+	ones  []T                 // of integers, the factors of rows and columns
 	// inPlace says that the program has one statistic and leaves its result in
 	// its place.
 	inPlace bool
@@ -229,6 +230,10 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 		}
 		return
 	}
+	if x.pairs != nil {
+		g.fillIntegers(s, st.factor, x, z, i, j, rows, width, out, stride)
+		return
+	}
 	if x.places != nil {
 		g.fillSparse(s, x, z, i, j, rows, width, out, stride)
 		return
@@ -319,7 +324,8 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 			p.center = center(z)
 		}
 		if st.norms {
-			p.sparse = manyZeros(z, p.center, u.NR)
+			p.kept = keptShare(z, p.center, u.NR)
+			p.sparse = p.kept < 1
 		}
 		st.packing, st.features = len(g.packs), p.features(x.cols)
 		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))

@@ -19,7 +19,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 	given, free := q.engine.multipliersOf(mv.view(), q.engine.shared)
 	defer free()
-	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, multipliers: given}
+	g := &gramMul[T]{gram: q.newGram(k, mx, mz).useIntegers(), d: d, t: t, multipliers: given}
 	if mx.same(mz) && t <= symmetricColumns {
 		g.symmetric(out.view())
 	} else {

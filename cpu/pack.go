@@ -128,8 +128,10 @@ type packing[T backend.Float] struct {
 	scale  []float64 // nil: ones
 	norms  bool      // squared norms are wanted
 	sparse bool      // features of X that are 0 are left out; see sparse.go
+	kept   float64   // about the share of the others then
 	freqs  []float64 // instead: cosines and sines of these frequencies
 	none   bool      // nothing is packed
+	step   T         // not 0: features are integers times this; see integers.go
 	single bool      // only this feature is, as it is
 	column int
 	// positive says that a feature below 0 is not allowed, and becomes NaN.
@@ -150,9 +152,10 @@ func (p packing[T]) features(d int) int {
 // packedPoints is a block of packed points.
 type packedPoints[T backend.Float] struct {
 	panels []T
-	norms  []T     // squared, one for each point
-	first  int     // number of the first point in its matrix
-	places []int32 // of the features in panels where some are left out; see sparse.go
+	norms  []T      // squared, one for each point
+	first  int      // number of the first point in its matrix
+	places []int32  // of the features in panels where some are left out; see sparse.go
+	pairs  []uint32 // instead of panels: of integers; see integers.go
 }
 
 // center is a point amid the data: the mean of the finite values of each column
@@ -191,6 +194,12 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 	out := make([]packedPoints[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
+		if p.step != 0 {
+			var free func()
+			out[i], free = g.packIntegers(p, m, first, rows, w, lend)
+			frees = append(frees, free)
+			continue
+		}
 		if p.sparse && ofX {
 			var free func()
 			out[i], free = g.packSparse(p, m, first, rows, lend)

@@ -16,15 +16,15 @@ import (
 // sparseShare is up to what share of the features leaving out the others pays.
 const sparseShare = 0.6
 
-// manyZeros reports whether leaving out zeros pays for points like those of m, by
-// neighbors evenly spaced. If so, it sets center to 0 for those features that are 0 in
-// half of them.
-func manyZeros[T backend.Float](m *matrix[T], center []T, nr int) bool {
+// keptShare is what share of the features of points like those of m is left, by
+// neighbors evenly spaced. If that pays, it sets center to 0 for those features that are 0 in
+// half of them; otherwise it is 1.
+func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few
 	count := min(samples, groups)
 	if count == 0 || m.cols > math.MaxInt32/nr {
-		return false
+		return 1
 	}
 	zeros, kept := make([]int, m.cols), 0
 	for k := range count {
@@ -42,15 +42,16 @@ func manyZeros[T backend.Float](m *matrix[T], center []T, nr int) bool {
 			}
 		}
 	}
-	if float64(kept) > sparseShare*float64(count)*float64(m.cols) {
-		return false
+	share := float64(kept) / (float64(count) * float64(m.cols))
+	if !(share <= sparseShare) {
+		return 1
 	}
 	for j, n := range zeros {
 		if 2*n >= few*count {
 			center[j] = 0
 		}
 	}
-	return true
+	return share
 }
 
 // packSparse is pack of X without what is 0: of each group the features that are left,

@@ -65,7 +65,9 @@ func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
 		return p.bytes == 4
-	case "gemm16", "round16":
+	case "gemm16":
+		return !t.neon
+	case "round16":
 		return p.bytes == 4 && !t.neon
 	}
 	return true

@@ -16,9 +16,6 @@ const (
 	offLdc   = 48 // int: elements from one row of C to the next
 	offLda   = 56 // int: elements from one panel of A to the next
 	offAlpha = 64 // T, and beta follows
-
-	offRowFactors    = 72 // *float32: of ukr.Scaled
-	offColumnFactors = 80
 )
 
 // A step is acc_v ← acc_v + s(a, b_v) for one row of the tile: a is the
@@ -35,6 +32,10 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 
 // pairStep is dotStep for pairs of 16-bit integers, with sums of 32 bits.
 func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	if e.masks && len(acc) == 1 {
+		e.VPDPWSSD_BCST(a, b[0], acc[0])
+		return
+	}
 	x := e.vec()
 	e.broadcast(a, x)
 	for v := range acc {
@@ -161,18 +162,19 @@ func (e *emitter) tile(s step, scaled bool) {
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
 	ldc, lda := e.field(args, offLdc), e.field(args, offLda)
 	e.scale(ldc)
-	e.scale(lda)
 	panel, end := e.label("panel"), e.label("end")
-	var factors reg.GPVirtual
+	integers, factors := e, reg.GPVirtual(nil)
 	if scaled {
-		factors = e.field(args, offRowFactors)
+		integers = e.integers()
+		factors = e.field(args, offAlpha+2*e.size()) // R of ukr.Scaled
 	}
+	integers.scale(lda)
 
 	// The panel of B after this one comes from the third-level cache: it is
 	// fetched a little with each panel of A, so that the first panel of A next
 	// time does not wait for all of it.
 	ahead := e.field(args, offK)
-	e.scale(ahead)
+	integers.scale(ahead)
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
 	e.ADDQ(operand.Mem{Base: args, Disp: offB}, ahead)
 
@@ -180,16 +182,18 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.TESTQ(m, m)
 	e.JLE(operand.LabelRef(end))
 	e.prefetchC(c, ldc, m)
-	acc := e.accumulators()
+	acc := integers.accumulators()
 	pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
 	e.MOVQ(a, pa)
-	e.sum(s, pa, pb, k, acc, ahead)
+	integers.labels = e.labels
+	integers.sum(s, pa, pb, k, acc, ahead)
+	e.labels = integers.labels
 
 	e.Comment("C ← α·sum + β·C")
 	alpha := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha}, alpha)
 	if scaled {
-		e.scaleSums(args, factors, alpha, acc)
+		acc = e.scaleSums(args, factors, alpha, acc)
 		e.ADDQ(operand.U32(e.mr*e.size()), factors)
 	} else {
 		for i := range acc {
@@ -219,21 +223,57 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.RET()
 }
 
-// scaleSums emits acc_ij ← α·r_i·s_j·acc_ij for sums of integers.
-func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.VecVirtual, acc [][]reg.VecVirtual) {
-	columns := e.field(args, offColumnFactors)
-	for v := range e.nv {
-		s := e.vec()
-		e.load(e.at(columns, v*e.lanes()), s)
-		e.mul(s, alpha, s)
-		for i := range acc {
-			r := e.vec()
-			e.broadcast(e.at(factors, i), r)
-			e.mul(s, r, r)
-			e.VCVTDQ2PS(acc[i][v], acc[i][v])
-			e.mul(acc[i][v], r, acc[i][v])
+// integers is e for the sums of ukr.Scaled, and its pairs: 32 bits each, in as many columns.
+func (e *emitter) integers() *emitter {
+	i := *e
+	i.precision = precision{name: e.precision.name, bytes: 4}
+	i.nv = e.nr() / i.lanes()
+	return &i
+}
+
+// scaleSums returns α·r_i·s_j·acc_ij for sums of integers.
+func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.VecVirtual, acc [][]reg.VecVirtual) [][]reg.VecVirtual {
+	columns := e.field(args, offAlpha+2*e.size()+8)
+	s := e.vecs(e.nv)
+	for v := range s {
+		e.load(e.at(columns, v*e.lanes()), s[v])
+		e.mul(s[v], alpha, s[v])
+	}
+	scaled := make([][]reg.VecVirtual, len(acc))
+	for i := range acc {
+		scaled[i] = e.fromIntegers(acc[i])
+		r := e.vec()
+		e.broadcast(e.at(factors, i), r)
+		for v, x := range scaled[i] {
+			e.mul(x, r, x)
+			e.mul(x, s[v], x)
 		}
 	}
+	return scaled
+}
+
+// fromIntegers is a row of sums in floating point, in which float64 takes two vectors for
+// each.
+func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
+	for _, x := range sums {
+		if !e.double() {
+			e.VCVTDQ2PS(x, x)
+			row = append(row, x)
+			continue
+		}
+		high := e.vec()
+		if e.masks {
+			e.VEXTRACTI64X4(operand.U8(1), x, high.AsY())
+			e.VCVTDQ2PD(high.AsY(), high)
+			e.VCVTDQ2PD(x.AsY(), x)
+		} else {
+			e.VEXTRACTI128(operand.U8(1), x, high.AsX())
+			e.VCVTDQ2PD(high.AsX(), high)
+			e.VCVTDQ2PD(x.AsX(), x)
+		}
+		row = append(row, x, high)
+	}
+	return row
 }
 
 // prefetchC fetches the rows of C that the panel will update while the sum is

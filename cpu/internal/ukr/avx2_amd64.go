@@ -399,6 +399,11 @@ func codes2F32AVX2(args *Codes[float32])
 //go:noescape
 func encodeF32AVX2(args *Span[float32])
 
+// gemm16F64AVX2 is Kernels.Gemm16.
+//
+//go:noescape
+func gemm16F64AVX2(args *Scaled[float64])
+
 // gemm16F32AVX2 is Kernels.Gemm16.
 //
 //go:noescape
@@ -529,6 +534,7 @@ func kernelsF64AVX2() Kernels[float64] {
 		Codes1:          codes1Generic[float64],
 		Codes2:          codes2Generic[float64],
 		Encode:          encodeGeneric[float64],
+		Gemm16:          gemm16F64AVX2,
 		Dot:             dotF64AVX2,
 		Axpy:            axpyF64AVX2,
 		Gemv:            gemvF64AVX2,

@@ -62,9 +62,9 @@ func encodeGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// Scaled is a Tile whose A and B are pairs of int16, two in a float32: s(a, b) is
-// a₁b₁ + a₂b₂ in int32, and α·r_i·s_j is the factor of row i and column j. R and S have
-// as many elements as the panels have rows.
+// Scaled is a Tile whose A and B are pairs of int16, of 32 bits, in which Lda counts: s(a, b)
+// is a₁b₁ + a₂b₂ in int32, and α·r_i·s_j is the factor of row i and column j. R and S
+// have as many elements as the panels have rows.
 //
 // The field order is known to tools/asmgen.
 type Scaled[T Float] struct {
@@ -73,12 +73,12 @@ type Scaled[T Float] struct {
 }
 
 func gemm16Generic[T Float](t *Scaled[T]) {
-	integers := func(panel *T, width int) []int16 {
-		return unsafe.Slice((*int16)(unsafe.Pointer(panel)), 2*t.K*width)
+	integers := func(panel *T, offset, width int) []int16 {
+		return unsafe.Slice((*int16)(unsafe.Add(unsafe.Pointer(panel), 4*offset)), 2*t.K*width)
 	}
-	b, s := integers(t.B, genericNR), at(t.S, 0, genericNR)
+	b, s := integers(t.B, 0, genericNR), at(t.S, 0, genericNR)
 	for i := range t.M {
-		a := integers(&at(t.A, i/genericMR*t.Lda, 1)[0], genericMR)
+		a := integers(t.A, i/genericMR*t.Lda, genericMR)
 		c, r := at(t.C, i*t.Ldc, t.N), at(t.R, i, 1)[0]
 		for j := range c {
 			var sum int32

@@ -108,54 +108,58 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 // nothing but the conversion to float32 and the addition to C is rounded.
 func TestGemm16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
-		k := &tier.F32
-		if k.Gemm16 == nil {
-			return // Gemm is as fast
-		}
-		const seed = 47
-		t.Logf("seed %d", seed)
-		rng := rand.New(rand.NewPCG(seed, 0))
-		for _, depth := range []int{0, 1, 2, 3, 4, 5, 8, 31, 128} {
-			for _, m := range []int{1, k.MR - 1, k.MR, k.MR + 1, 3*k.MR - 2} {
-				for _, n := range []int{1, k.NR/2 + 1, k.NR - 1, k.NR} {
-					for _, beta := range []float32{0, 1, -2} {
-						testGemm16(t, k, rng, depth, m, n, beta)
-					}
-				}
-			}
-		}
+		t.Run("float64", func(t *testing.T) { testGemm16s(t, &tier.F64) })
+		t.Run("float32", func(t *testing.T) { testGemm16s(t, &tier.F32) })
 	})
 }
 
-func testGemm16(t *testing.T, k *Kernels[float32], rng *rand.Rand, depth, m, n int, beta float32) {
+func testGemm16s[T Float](t *testing.T, k *Kernels[T]) {
+	if k.Gemm16 == nil {
+		return // Gemm is as fast
+	}
+	const seed = 47
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, depth := range []int{0, 1, 2, 3, 4, 5, 8, 31, 128} {
+		for _, m := range []int{1, k.MR - 1, k.MR, k.MR + 1, 3*k.MR - 2} {
+			for _, n := range []int{1, k.NR/2 + 1, k.NR - 1, k.NR} {
+				for _, beta := range []T{0, 1, -2} {
+					testGemm16(t, k, rng, depth, m, n, beta)
+				}
+			}
+		}
+	}
+}
+
+func testGemm16[T Float](t *testing.T, k *Kernels[T], rng *rand.Rand, depth, m, n int, beta T) {
 	t.Helper()
 	count := (m + k.MR - 1) / k.MR
 	limit := 32767
 	if depth > 1 {
 		limit = int(math.Sqrt(float64(math.MaxInt32 / (2 * depth))))
 	}
-	pairs := func(width int) ([]float32, []int16) {
-		words := make([]float32, max(1, width*depth))
+	pairs := func(width int) (*T, []int16) {
+		words := make([]T, max(1, width*depth))
 		list := unsafe.Slice((*int16)(unsafe.Pointer(&words[0])), 2*len(words))
 		for i := range list {
 			if list[i] = int16(rng.IntN(2*limit+1) - limit); rng.IntN(4) == 0 {
 				list[i] = int16(limit)
 			}
 		}
-		return words, list
+		return &words[0], list
 	}
 	aw, a := pairs(count * k.MR)
 	bw, b := pairs(k.NR)
-	powers := func(n int) []float32 {
-		p := make([]float32, n)
+	powers := func(n int) []T {
+		p := make([]T, n)
 		for i := range p {
-			p[i] = float32(math.Ldexp(1, rng.IntN(9)-4))
+			p[i] = T(math.Ldexp(1, rng.IntN(9)-4))
 		}
 		return p
 	}
 	r, s := powers(count*k.MR), powers(k.NR)
 	ldc := n + 3
-	c := integers[float32](rng, m*ldc)
+	c := integers[T](rng, m*ldc)
 	want := slices.Clone(c)
 	const alpha = -0.5
 	for i := range m {
@@ -169,15 +173,15 @@ func testGemm16(t *testing.T, k *Kernels[float32], rng *rand.Rand, depth, m, n i
 			if sum != int(int32(sum)) {
 				t.Fatalf("the test's sum %d is too large", sum)
 			}
-			v := float64(float32(sum)) * alpha * float64(r[i]*s[j])
+			v := float64(T(sum)) * alpha * float64(r[i]*s[j])
 			if beta != 0 {
 				v += float64(beta * c[i*ldc+j])
 			}
-			want[i*ldc+j] = float32(v)
+			want[i*ldc+j] = T(v)
 		}
 	}
-	k.Gemm16(&Scaled[float32]{Tile: Tile[float32]{
-		A: &aw[0], B: &bw[0], C: &c[0], K: depth, M: m, N: n, Ldc: ldc, Lda: k.MR * depth, Alpha: alpha, Beta: beta,
+	k.Gemm16(&Scaled[T]{Tile: Tile[T]{
+		A: aw, B: bw, C: &c[0], K: depth, M: m, N: n, Ldc: ldc, Lda: k.MR * depth, Alpha: alpha, Beta: beta,
 	}, R: &r[0], S: &s[0]})
 	for i := range c {
 		if c[i] != want[i] {

@@ -23,7 +23,7 @@ func avx512() *Tier {
 	if t.Optional[0].Has {
 		t.Pairs = 2
 	} else {
-		t.F32.Gemm16 = nil
+		t.F64.Gemm16, t.F32.Gemm16 = nil, nil
 	}
 	return t
 }

@@ -174,9 +174,9 @@ type Kernels[T Float] struct {
 	// not 0 when any A·x + B is not a number from −1/2 to 65535 + 1/2.
 	Encode func(*Span[T])
 
-	// Gemm16 is Scaled, and Round16 is Z ← A·x rounded to int16 and x ← B·z, N a multiple
-	// of CodeSpan. Neither looks for an overflow. They are nil in float64, and where
-	// Gemm is as fast.
+	// Gemm16 is Scaled, and Round16, which float64 does not have, is Z ← A·x rounded to
+	// int16 and x ← B·z, N a multiple of CodeSpan. Neither looks for an overflow. They
+	// are nil where Gemm in float32 is as fast.
 	Gemm16  func(*Scaled[T])
 	Round16 func(*Span[T])
 
@@ -269,6 +269,7 @@ const ShortBytes = 1024
 // generic is the tier in portable Go.
 func generic() *Tier {
 	t := &Tier{Name: "generic", F32: genericKernels[float32](), F64: genericKernels[float64]()}
+	t.F64.Gemm16 = gemm16Generic[float64]
 	t.F32.Gemm16, t.F32.Round16 = gemm16Generic[float32], round16Generic[float32]
 	return t
 }

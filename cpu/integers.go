@@ -1,0 +1,199 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// Points whose features are all integers times one step, as those of images, counts and
+// indicators: their products are of 16-bit integers with sums in 32 bits, which
+// are exact, at up to four times the rate of float64.
+
+// manyPoints is from how many points on it pays to look whether they are such.
+const manyPoints = 64
+
+// useIntegers makes g do so where it can: for xᵀz and for ‖x−z‖² by the norms. Points that
+// are packed once for other points to come are not looked at.
+func (g *gram[T]) useIntegers() *gram[T] {
+	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
+		return g
+	}
+	step, looked := T(0), false
+	for i := range g.stats {
+		st := &g.stats[i]
+		p := &g.packs[st.packing]
+		// Integers are twice as fast as float32, and four times as fast as float64.
+		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.kept < 2/float64(unsafe.Sizeof(step)) {
+			continue
+		}
+		if !looked {
+			step, looked = g.q.commonStep(g.x, g.z), true
+		}
+		if step != 0 {
+			*p = packing[T]{step: step, norms: p.norms}
+			if len(g.packs) == 1 { // whose points take a quarter of the memory, or half
+				g.size = gramBlock(g.x.cols, 2)
+			}
+			st.factor = step * step
+			g.ones = make([]T, g.size+2*g.q.engine.ukr.NR)
+			for k := range g.ones {
+				g.ones[k] = 1
+			}
+		}
+	}
+	return g
+}
+
+// commonStep returns a number of which every feature of x and z is a multiple, but for
+// rounding, by integers of 16 bits whose sums of products 32 bits hold; or 0.
+func (q *queue[T]) commonStep(x, z *matrix[T]) T {
+	step, smallest := stepOf(z), 0x1p-1022
+	if unsafe.Sizeof(step) == 4 {
+		smallest = 0x1p-126
+	}
+	// The square is a normal number, and no product overflows.
+	if square := step * step; float64(square) < smallest || math.IsInf(float64(square*math.MaxInt32), 0) {
+		return 0
+	}
+	largest := q.largestSquare(z, step)
+	if !x.same(z) {
+		// By the inequality of Cauchy and Schwarz, which holds for parts of sums too.
+		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
+	}
+	if !(largest < math.MaxInt32) {
+		return 0
+	}
+	return step
+}
+
+// stepOf is the common divisor of some features of m, 0 where it is not clear: with
+// multiples up to r, Euclid's algorithm makes of rounding errors u of the features some 2ru
+// of the largest, which is less than half of the step, 1/r of it.
+func stepOf[T backend.Float](m *matrix[T]) T {
+	const samples = 16
+	multiple := float64(math.MaxInt16)
+	if unsafe.Sizeof(T(0)) == 4 {
+		multiple = 1 << 10
+	}
+	largest, divisor := 0.0, 0.0
+	for k := range samples {
+		for _, v := range m.row(k * (m.rows - 1) / (samples - 1)) {
+			size := math.Abs(float64(v))
+			if !(size <= math.MaxFloat64) {
+				return 0
+			}
+			largest = max(largest, size)
+			rounding := largest / (2 * multiple)
+			for a, b := size, divisor; ; {
+				if b <= rounding {
+					divisor = a
+					break
+				}
+				left := math.Mod(a, b)
+				if b-left <= rounding {
+					left = 0
+				}
+				a, b = b, left
+			}
+			if divisor*multiple < largest {
+				return 0
+			}
+			if divisor > 0 {
+				divisor = largest / math.Round(largest/divisor) // with one rounding
+			}
+		}
+	}
+	return T(divisor)
+}
+
+// largestSquare is the largest ‖k‖² of points k·step, or Inf where a feature is not so.
+func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
+	const grain = 64
+	tolerance := 0x1p-50 // of v, of step and of their quotient
+	if unsafe.Sizeof(step) == 4 {
+		tolerance = 0x1p-21
+	}
+	inverse := 1 / float64(step)
+	squares := make([]float64, panels(m.rows, grain))
+	q.chunks(m.rows, grain, moved(m.rows*m.cols), func(_ *scratch[T], first, rows int) {
+		largest := 0.0
+		for i := first; i < first+rows && largest < math.MaxInt32; i++ {
+			sum := 0.0
+			for _, v := range m.row(i) {
+				t := float64(v) * inverse
+				k := t + toInteger - toInteger
+				if !(math.Abs(t-k) <= tolerance*math.Abs(k) && math.Abs(k) <= math.MaxInt16) {
+					sum = math.Inf(1)
+					break
+				}
+				sum += k * k
+			}
+			largest = max(largest, sum)
+		}
+		squares[first/grain] = largest
+	})
+	return slices.Max(squares)
+}
+
+// toInteger makes integers of the numbers to which it is added: they are in the last bits.
+const toInteger = 0x1.8p52
+
+// nearest is the integer next to t, |t| < 2³¹.
+func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
+
+// packIntegers is pack of points that are integers times p.step: panels of w points, each
+// with pairs of integers of 16 bits, the last feature beside a zero.
+func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, lend allocator[T]) (packedPoints[T], func()) {
+	depth, padded := panels(m.cols, 2), panels(rows, w)*w
+	size := panels(padded*depth*4, int(unsafe.Sizeof(T(0))))
+	memory, free := lend(size + padded)
+	b := packedPoints[T]{norms: memory[size:][:padded], first: first}
+	b.pairs = unsafe.Slice((*uint32)(unsafe.Pointer(&memory[0])), padded*depth)
+	inverse := 1 / float64(p.step)
+	g.q.chunks(rows, 8*w, moved(rows*m.cols), func(_ *scratch[T], r, count int) {
+		for k := r; k < r+count; k += w {
+			panel := b.pairs[k*depth:][:w*depth]
+			if rows-k < w {
+				clear(panel)
+				clear(b.norms[k:][:w])
+			}
+			for i := range min(w, rows-k) {
+				row, sum := m.row(first+k+i), int32(0)
+				for j := 0; j < len(row); j += 2 {
+					u, v := nearest(float64(row[j])*inverse), int32(0)
+					if j+1 < len(row) {
+						v = nearest(float64(row[j+1]) * inverse)
+					}
+					sum += u*u + v*v
+					panel[j/2*w+i] = uint32(uint16(u)) | uint32(uint16(v))<<16
+				}
+				b.norms[k+i] = T(sum) * (p.step * p.step)
+			}
+		}
+	})
+	return b, free
+}
+
+// fillIntegers is fill of xᵀz.
+func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
+	u, depth, kc := g.q.engine.ukr, panels(g.x.cols, 2), g.q.engine.block.kc
+	at := func(pairs []uint32, place int) *T { return (*T)(unsafe.Pointer(&pairs[place])) }
+	for p := 0; p < depth && !g.q.stopped(); p += kc {
+		beta := T(1)
+		if p == 0 {
+			beta = 0
+		}
+		for c := 0; c < width; c += u.NR {
+			s.scaled = ukr.Scaled[T]{Tile: ukr.Tile[T]{
+				A: at(x.pairs, i*depth+p*u.MR), B: at(z.pairs, (j+c)*depth+p*u.NR), C: &out[c],
+				K: min(kc, depth-p), M: rows, N: u.NR, Ldc: stride, Lda: u.MR * depth,
+				Alpha: factor, Beta: beta,
+			}, R: &g.ones[0], S: &g.ones[0]}
+			u.Gemm16(&s.scaled)
+		}
+	}
+}
