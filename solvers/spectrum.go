@@ -82,11 +82,12 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 	if whole := numericalRank(e.sigma); m < s.n && whole <= begin.rows {
 		// The last quarter of the sample adds nothing to the rest when the rank of K has been
 		// reached, and a quarter of the rank when some rows are copies of each other and
-		// the others are independent. Anything between, as of a smooth kernel, shows no rank.
+		// the others are independent. Anything between, as of a smooth kernel, shows no rank,
+		// nor does a row or two that are new.
 		switch added := whole - numericalRank(fallingEigenvalues(ctx, begin)); {
 		case added == 0:
 			e.rank, e.sigma = whole, e.sigma[:whole]
-		case added > whole/6:
+		case added > max(2, whole/6):
 			e.rank, e.sigma = s.n*whole/m, e.sigma[:whole]
 		}
 	}

@@ -152,6 +152,22 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	}
 }
 
+// TestSpectrumOfRareRows: with two rows that repeat, one of them rarely, K has two
+// eigenvalues, wherever in the sample the rare one is first.
+func TestSpectrumOfRareRows(t *testing.T) {
+	const n, rare = 6000, 20
+	for first := 0; first < 25*rare; first += rare {
+		x := backend.NewHost[float64](n, 1)
+		for i := range rare {
+			x.Data[first+i] = 1
+		}
+		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
+		if v := e.after(5); v > n*n*epsilon {
+			t.Errorf("rows from %d on are rare: eigenvalue 5 is estimated as %g", first, v)
+		}
+	}
+}
+
 // TestIterations: what conjugate gradients take is within a third of what is predicted,
 // without a preconditioner too, where rounding makes them many more than their condition
 // and the eigenvalues outside say.
