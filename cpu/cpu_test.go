@@ -34,7 +34,8 @@ func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// TestConformance runs the suite of all backends, under -short on the best tier.
+// TestConformance runs the suite of all backends, under -short on the best tier, which
+// has all cases otherwise.
 func TestConformance(t *testing.T) {
 	each := forEachTier
 	if testing.Short() {
@@ -48,7 +49,7 @@ func TestConformance(t *testing.T) {
 		if tier.Name == "generic" {
 			large = 520 // beyond KC = 512, and several blocks of rows
 		}
-		backendtest.Suite{RequirePacked: true, LargeN: large, Open: func(t testing.TB, c backend.Config) backend.Device {
+		backendtest.Suite{RequirePacked: true, LargeN: large, Fewer: tier.Name != bestDevice().tier.Name, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := backend.Open("cpu/"+tier.Name, c)
 			if err != nil {
 				t.Fatal(err)

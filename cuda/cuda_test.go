@@ -111,7 +111,7 @@ func TestConformance(t *testing.T) {
 			leave := func(test string) bool {
 				return test == "Threads" || test == "GemmExact" && testing.Short() || !concerned[cudatest.Level(level)].MatchString(test)
 			}
-			backendtest.Suite{LargeN: 200, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
+			backendtest.Suite{LargeN: 200, Fewer: level > int(cudatest.DriverOnly), RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				return backendtest.Closed(t, dev, err)
 			}}.Run(t)

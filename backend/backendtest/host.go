@@ -209,12 +209,12 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some is true, or once in four times with -short.
-func (r *rig[T]) some() bool { return !short() || r.rng.IntN(4) == 0 }
+// some is true, or once in four times with Fewer or -short.
+func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
 
-// fewer returns n, or a quarter of it with -short.
+// fewer returns n, or a quarter of it with Fewer or -short.
 func (r *rig[T]) fewer(n int) int {
-	if short() {
+	if r.Fewer || short() {
 		return (n + 3) / 4
 	}
 	return n

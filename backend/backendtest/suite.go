@@ -56,6 +56,10 @@ type Suite struct {
 	// Leave leaves tests out by their names, those of which an earlier run with
 	// another Open is as good; nil leaves none out.
 	Leave func(test string) bool
+	// Fewer takes the quarter of the combinations and random cases that -short takes,
+	// but the edges of tiles and the large sizes of the full suite: for a backend most
+	// of whose code is that of another, or plain loops.
+	Fewer bool
 	// RequirePacked makes the lack of packed storage a failure.
 	RequirePacked bool
 	// Seed is the seed of every random choice; 0 is 1.

@@ -99,7 +99,7 @@ func TestPotrfWorked(t *testing.T) {
 // large tests gain nothing from n in the thousands, and there are no workers for Threads.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return test == "Threads" }
-	backendtest.Suite{Open: open, LargeN: 200, RequirePacked: true, Leave: leave}.Run(t)
+	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)
 }
 
 func BenchmarkRef(b *testing.B) { backendtest.Suite{Open: open, LargeN: 128}.Bench(b) }
