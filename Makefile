@@ -158,7 +158,8 @@ check-generated: ## fail if the generated assembly differs from what its source 
 	cd tools && $(GO) test -count=1 ./...
 
 # Only packages below cpu have files of the tag purego. Of macOS are vetted the packages
-# that have files, or assembly, which neither Linux on amd64 nor Windows compiles.
+# that have files, or assembly, which neither Linux on amd64 nor Windows compiles. What is
+# compiled for 32 bits is not run, so that it is not optimized.
 .PHONY: vet
 vet: ## gofmt, go vet and staticcheck, of Windows and macOS too; the packages compile for 32 bits
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }
@@ -167,7 +168,7 @@ vet: ## gofmt, go vet and staticcheck, of Windows and macOS too; the packages co
 	$(GO) vet -tags static ./cuda/... ./bench/... ./cmd/...
 	GOOS=windows GOARCH=amd64 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) vet ./cpu/internal/ukr ./cuda/internal/driver ./host ./internal/atomicfile ./internal/process
-	GOARCH=386 $(GO) build . ./cuda
+	GOARCH=386 $(GO) build -gcflags=all='-N -l' . ./cuda
 	cd tools && $(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./... ./testdata
 	$(GO) run $(STATICCHECK) -tags purego ./cpu/...
