@@ -165,8 +165,8 @@ type ReducedBackend[T Float] interface {
 	ReducedUnit() float64
 	// PotrfPackedReduced is PotrfPacked with those products for what lies off the
 	// diagonal and its blocks; the triangles and the solves with them stay in T.
-	// So element (i, j) of LLᵀ differs from that of A by ReducedUnit times some of
-	// ‖l_i‖‖l_j‖, the norms of rows of L.
+	// So element (i, j) of LLᵀ differs from that of A by about ReducedUnit·‖l_i‖‖l_j‖, with
+	// the norms of rows of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 

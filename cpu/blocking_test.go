@@ -48,7 +48,7 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 
 // TestBlocking holds what the loops rely on.
 func TestBlocking(t *testing.T) {
-	for _, caches := range []Caches{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: 1 << 34}} {
+	for _, caches := range []Caches{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: math.MaxInt}} {
 		for _, tile := range [][3]int{{14, 16, 8}, {14, 32, 4}, {6, 8, 8}, {6, 16, 4}, {4, 4, 8}} {
 			b := blockingFor(tile[0], tile[1], tile[2], caches)
 			if b.mc < 2*b.mr || b.mc%b.mr != 0 || b.nc < b.kc || b.nc%b.nr != 0 || b.kc != depth {

@@ -153,7 +153,7 @@ func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
 // Workspace is what packed operands take at most, beside the matrices, in bytes: it
 // depends on the caches, not on the matrices (see blockingFor). InUse does not
-// count it.
+// count it, nor the rounded rows of a factor of reduced precision, 576 bytes for each.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))

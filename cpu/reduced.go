@@ -12,8 +12,9 @@ import (
 // The products of a factor of reduced precision are of 16-bit integers, which processors
 // multiply at up to twice the rate of float32. Row i of a block column of L is rounded to
 // integers times a step of its own, ‖l_i‖/roundedNorm. A sum of products of two
-// such rows is at most roundedNorm² and something by the inequality of Cauchy and
-// Schwarz, which int32 holds, so that nothing overflows.
+// such rows is at most (roundedNorm + √nb/2)² = 1.07·10⁹ by the inequality of Cauchy and
+// Schwarz, which int32 holds. That is so for diagonals of reducedDiagonal at least; others
+// are factored in float32.
 //
 // The rounded rows become rows of L: what they differ by then, D, changes A by D L₁₁ᵀ,
 // and not by D L₂₁ᵀ, which may be larger by √(n/nb). A block column for which that is too
@@ -89,17 +90,17 @@ type reducedFactor[T backend.Float] struct {
 func (r *reducedFactor[T]) factor(a, behind view[T]) error {
 	// The first block column often has to be multiplied in float32: it is narrower.
 	w := min(reducedBlock/2, a.cols)
-	norm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
+	blockNorm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
 	for done := 0; err == nil && done+w < a.rows && w > 0 && !r.stopped(); {
 		l11, a21 := a.part(done, done, w, w), a.part(done+w, done, a.rows-done-w, w)
 		done += w
 		r.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
-		l21, free := r.round(a21, norm)
+		l21, free := r.round(a21, blockNorm)
 		rest := a.part(done, done, a.rows-done, a.cols-done)
 		w = min(reducedBlock, rest.cols)
 		r.multiply(nil, l21, 0, 0, rest.part(0, 0, rest.rows, w))
 		r.multiply(func() {
-			norm, err = r.factorNext(r.single(), rest.part(0, 0, w, w), done)
+			blockNorm, err = r.factorNext(r.single(), rest.part(0, 0, w, w), done)
 		}, l21, w, w, rest.part(w, w, rest.rows-w, rest.cols-w))
 		first := a21.rows - behind.rows
 		r.multiply(nil, l21, first, first, behind)
@@ -121,7 +122,7 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 
 // factorNext is factorBlock with the largest sum of absolute values of a row of the
 // symmetric matrix before, which is at least its norm.
-func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (norm float64, err error) {
+func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)
 	for i := range a.rows {
 		for j := range i + 1 {
@@ -133,16 +134,17 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (norm f
 		}
 	}
 	for _, s := range sums {
-		norm = max(norm, s)
+		blockNorm = max(blockNorm, s)
 	}
-	return norm, q.factorBlock(a, first)
+	return blockNorm, q.factorBlock(a, first)
 }
 
-// round rounds the rows of a block column of L, and returns them in integers. It
-// returns them as they are, without steps, where that would change A by too much: with independent
-// errors D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is at most norm. It may be as
-// large as if ‖L₁₁‖² and the squared norms of the rows were the mean of A's diagonal.
-func (r *reducedFactor[T]) round(a view[T], norm float64) (rounded roundedRows[T], free func()) {
+// round rounds the rows of a block column of L in place, and returns them in integers too.
+// It leaves them, and returns them as they are, without steps, where rounding would change A
+// by too much: with independent errors D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is
+// at most blockNorm. It may be as large as if ‖L₁₁‖² and the squared norms of the rows were
+// the mean of A's diagonal. free gives the memory of the integers back.
+func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // panels are whole
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {
 		steps[i] = T(math.Sqrt(float64(r.engine.ukr.Dot(len(row), &row[0], &row[0]))) / roundedNorm)
@@ -151,7 +153,7 @@ func (r *reducedFactor[T]) round(a view[T], norm float64) (rounded roundedRows[T
 	for _, step := range steps {
 		largest = max(largest, roundedNorm*float64(step))
 	}
-	if !(norm*largest*largest <= r.mean*r.mean) {
+	if !(blockNorm*largest*largest <= r.mean*r.mean) {
 		return roundedRows[T]{view: a, terms: a.cols}, func() {}
 	}
 	width := panels(a.cols, ukr.CodeSpan) * ukr.CodeSpan / 2
@@ -163,8 +165,8 @@ func (r *reducedFactor[T]) round(a view[T], norm float64) (rounded roundedRows[T
 	return roundedRows[T]{view[T]{data: pairs, rows: a.rows, cols: width, rs: ld, cs: 1}, steps, a.cols}, free
 }
 
-// strips runs f on the rows of a, each in one piece; with write what f makes of them
-// is stored.
+// strips runs f on the rows of a, each contiguous: in place where they are so in a, and
+// otherwise on copies, which are stored with write.
 func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
 	q.chunks(a.rows, transposeStrip, moved(a.rows*a.cols), func(s *scratch[T], i, rows int) {
 		part := a.part(i, 0, rows, a.cols)
@@ -186,7 +188,7 @@ func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, ro
 	})
 }
 
-// transpose is C ← Aᵀ for views with their rows in one piece.
+// transpose is C ← Aᵀ for views of contiguous rows.
 func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
 	t := &s.turned
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a.at(0, 0), c.at(0, 0), a.rows, a.cols, a.rs, c.rs, ukr.Whole
