@@ -110,7 +110,7 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 # goroutines that share, and arithmetic that is compiled otherwise. The suites of solvers
 # and learners run on the best tier: package ref starts no goroutine. The tests of this
 # folder that start the go command, and the readers of dataset without goroutines, are left out.
-CONCURRENT := ^TestReducedFactor|Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
+CONCURRENT := ^TestReducedFactor|^TestGramOfIntegers|Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
 suites      = ^($(shell awk '/^func Test/ { name = $$2 } /$(1)[.]Run/ { print name }' $(2)/*_test.go | sed 's/[^A-Za-z0-9_].*//' | sort -u | paste -sd '|' -))$$
 within      = $(1)/cpu//$(2)$$|$(1)//cpu//$(2)$$
 SOLVERS    := $(call within,$(call suites,solvertest,solvers),/(SameBits|Progress|Cancelled|Faults))
