@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, zeros above its
@@ -114,7 +115,7 @@ func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	}
 	n := alpha.Rows
 	byK = backend.NewHost[float64](n, n)
-	parallel(n, func(first, last int) {
+	run.Parallel(n, func(first, last int) {
 		for i := first; i < last; i++ {
 			row, ui, ai := byK.Row(i), u.Row(i), alpha.Row(i)
 			for j := range row {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -156,7 +157,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 	}
 	rows := values.host.Rows
 	// A weight of 0 stays 0 where a derivative has no bound.
-	parallel(rows, func(from, to int) {
+	run.Parallel(rows, func(from, to int) {
 		for i := from; i < to; i++ {
 			row := values.host.Row(i)
 			for j, w := range weights.Row(i) {
@@ -202,7 +203,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 // addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms.
 func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	if s.want&WantX != 0 {
-		parallel(weights.Rows, func(from, to int) {
+		run.Parallel(weights.Rows, func(from, to int) {
 			for i := from; i < to; i++ {
 				x, out := s.x.Row(first+i), t.outX.Row(first+i)
 				for j, w := range weights.Row(i) {
@@ -212,7 +213,7 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 		})
 	}
 	if s.want&WantZ != 0 {
-		parallel(s.z.Rows, func(from, to int) {
+		run.Parallel(s.z.Rows, func(from, to int) {
 			for i := range weights.Rows {
 				x, row := s.x.Row(first+i), weights.Row(i)
 				for j := from; j < to; j++ {
