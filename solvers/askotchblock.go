@@ -85,15 +85,15 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d backend.Host[float64]) error {
 	w, b, c := k.w, d.Rows, d.Cols
 	f := k.f.View(0, 0, b, min(k.choice.Rank, b))
-	rank, rest, err := rpCholesky(lowRankTask[float64]{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
+	a, err := rpCholesky(lowRankTask[float64]{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
 	if err != nil {
 		return err
 	}
 	damped := make([]float64, len(shift))
 	for i, v := range shift {
-		damped[i] = v + rest/float64(max(rank, 1))
+		damped[i] = v + a.trace/float64(max(a.rank, 1))
 	}
-	p, _, err := newLowRank(w.Mem, w.Dev, w.B, w.B, f, rank, damped, 0, c)
+	p, _, err := newLowRank(w.Mem, w.Dev, w.B, w.B, f, a.rank, damped, 0, c)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,15 @@ const CG Method = "cg"
 
 // cgChoice is how cg goes about a problem.
 type cgChoice struct {
-	Operator   Operator
-	Rank       int
-	iterations int // about, in all
+	Operator       Operator
+	Preconditioner string
+	Rank           int
+	iterations     int     // about, in all
+	limit          float64 // what one inner solve takes a residual down to, relative; 0: the goal
 }
 
-// cgEstimate chooses how K is kept and the rank, by the estimated spectrum.
+// cgEstimate chooses how K is kept, the preconditioner and its rank, by the estimated
+// spectrum.
 func cgEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(CG); err != nil {
 		return estimate{}, err
@@ -33,27 +36,48 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 		list = []Operator{par.Operator}
 	}
 	var best, least estimate
-	for _, o := range list {
-		if o == Fixed16 {
-			switch err := z.fixedError(); {
-			case err != nil && par.Operator == Fixed16:
-				return estimate{}, err
-			case err != nil || par.Operator == OperatorAuto && !(fixedMargin*z.contraction(o) < 1):
-				continue
+	look := func(ways []preconditioning) error {
+		for _, o := range list {
+			if o == Fixed16 {
+				switch err := z.fixedError(); {
+				case err != nil && par.Operator == Fixed16:
+					return err
+				case err != nil:
+					continue
+				}
+			}
+			for _, p := range ways {
+				if par.Operator == OperatorAuto && !z.enough(o, p.lambda) {
+					continue
+				}
+				e := z.cgEstimate(o, p, par)
+				need := e.bytesOf(z.n)
+				if need <= z.available && (best.bytesOf == nil || e.cost < best.cost) {
+					best = e
+				}
+				if least.bytesOf == nil || need < least.bytesOf(z.n) {
+					least = e
+				}
 			}
 		}
-		if par.Operator == OperatorAuto && o.single() && !z.singleEnough() {
-			continue
+		return nil
+	}
+	if par.Preconditioner != taylor {
+		if err := look(z.columnsOfK(par)); err != nil {
+			return estimate{}, err
 		}
-		for _, rank := range z.ranks(par) {
-			e := z.cgEstimate(o, rank, par)
-			need := e.bytesOf(z.n)
-			if need <= z.available && (best.bytesOf == nil || e.cost < best.cost) {
-				best = e
-			}
-			if least.bytesOf == nil || need < least.bytesOf(z.n) {
-				least = e
-			}
+	}
+	auto := par.Preconditioner == "" && par.Rank == 0
+	if auto && best.bytesOf != nil && best.choice.(cgChoice).iterations <= fewIterations {
+		return best, nil // the spectrum of what a series leaves would take longer than it saves
+	}
+	if auto || par.Preconditioner == taylor {
+		ways, err := z.powerSeries(par)
+		if err == nil {
+			err = look(ways)
+		}
+		if err != nil && !auto {
+			return estimate{}, err
 		}
 	}
 	if best.bytesOf == nil {
@@ -62,41 +86,74 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
+// fewIterations are so few that a better preconditioner saves little.
+const fewIterations = 16
+
 // fixedMargin is how far below 1 the contraction of Fixed16 has to be to be chosen. A step
 // then leaves at most 3/fixedMargin of the residual: what the rounding of K does, and what
 // the inner solver leaves, innerLimit. One that divides it by less than fixedGain shows
 // roundings that are not like noise, and that the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// singleEnough reports whether λ stands out of the rounding of products in
-// float32: 2⁻²³ of the norm of K, and with many rows less by √n, since the signs
-// of the roundings differ. 32 is a margin, so that a refinement gains a digit.
-func (z *sizes) singleEnough() bool {
-	margin := 32 * min(1, 32/math.Sqrt(float64(z.n)))
-	return z.p.Lambda > margin*epsilonSingle*z.spectrum().largest()
+// enough reports whether o has the digits for a K + λW⁻¹ whose eigenvalues are lambda
+// at least. That has to stand out of the rounding of products in float32: 2⁻²³ of the
+// norm of K, and with many rows less by √n, since the signs of the roundings differ. 32
+// is a margin, so that a refinement gains a digit.
+func (z *sizes) enough(o Operator, lambda float64) bool {
+	switch {
+	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
+		return false
+	case o.single():
+		return 32*z.contraction(Stored32, lambda) < 1
+	}
+	return true
 }
 
-// ranks lists those among which the cheapest is taken.
-func (z *sizes) ranks(par Params) []int {
+// A preconditioning is a preconditioner with what it is estimated to do.
+type preconditioning struct {
+	name       string
+	rank       int
+	iterations func(tol float64) int // that conjugate gradients take
+	lambda     float64               // about a lower bound of the eigenvalues of K + λW⁻¹
+}
+
+// columnsOfK lists the preconditioners by columns of K, and none, among which the cheapest
+// is taken.
+func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
+	add := func(rank int) {
+		its := func(tol float64) int { return z.spectrum().iterations(rank, tol) }
+		list = append(list, preconditioning{par.preconditioner(), rank, its, z.leastShift()})
+	}
 	switch {
 	case par.Preconditioner == "none":
-		return []int{0}
+		add(0)
 	case par.Rank > 0:
-		return []int{min(par.Rank, z.n)}
-	}
-	list := []int{0}
-	for k := 32; k <= min(z.n/2, 8192); k += k / 2 {
-		list = append(list, k)
+		add(min(par.Rank, z.n))
+	default:
+		add(0)
+		for k := 32; k <= min(z.n/2, 8192); k += k / 2 {
+			add(k)
+		}
 	}
 	return list
 }
 
+// powerSeries lists those by the power series of the kernel.
+func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
+	rests, err := z.remainders(par)
+	for _, r := range rests {
+		list = append(list, preconditioning{taylor, r.rank, r.iterations, max(z.leastShift(), r.lambda)})
+	}
+	return list, err
+}
+
 // cgEstimate is that of one choice.
-func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
-	checks := z.rounds(o, par.tol())
-	its := z.spectrum().iterations(rank, par.tol())
+func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
+	limit, rank := z.innerLimit(o, p.lambda), p.rank
+	checks := rounds(limit, par.tol())
+	its := p.iterations(par.tol())
 	if o.single() { // each round begins anew
-		its = int(checks) * z.spectrum().iterations(rank, math.Pow(par.tol()/4, 1/checks))
+		its = int(checks) * p.iterations(math.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
 	k, device := float64(rank), z.costs()
@@ -121,39 +178,52 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 		n*k*((2*float64(z.d)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
 	// F goes through memory twice in a step.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
+	if p.name == taylor {
+		// F is made on the host, and so is the product with D^-½.
+		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
+		step += 2 * (n*float64(c)*device.host + device.fetch)
+	}
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
-		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
+		choice: cgChoice{o, p.name, rank, its, limit},
 		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
 			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*checkFlops},
 		},
-		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
-		note:    fmt.Sprintf("%s, rank %d, about %s", z.textOf(o), rank, count.Of(its, "iteration")),
+		bytesOf: func(n int) int64 { return z.cgBytes(o, p.name, min(rank, n), n) },
+		note:    fmt.Sprintf("%s, %s, about %s", z.textOf(o), p.text(), count.Of(its, "iteration")),
 	}
 	return e
 }
 
-// innerLimit is what one inner solve of o takes a residual down to, relative: 0 where
-// that is the goal.
-func (z *sizes) innerLimit(o Operator) float64 {
+// text is the preconditioner for Plan.Reason.
+func (p preconditioning) text() string {
+	if p.name == taylor {
+		return fmt.Sprintf("rank %d of the power series", p.rank)
+	}
+	return fmt.Sprintf("rank %d", p.rank)
+}
+
+// innerLimit is what one inner solve of o takes a residual down to, relative, where the
+// eigenvalues are lambda at least: 0 where that is the goal.
+func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
-		return min(0.5, max(2e-5, 2*z.contraction(o)))
+		return min(0.5, max(2e-5, 2*z.contraction(o, lambda)))
 	case o.single():
 		return 2e-5
 	}
 	return 0
 }
 
-// rounds is how many inner solves of o take a residual to the tolerance.
-func (z *sizes) rounds(o Operator, tol float64) float64 {
-	if !o.single() {
+// rounds is how many inner solves with a limit take a residual to the tolerance.
+func rounds(limit, tol float64) float64 {
+	if limit == 0 {
 		return 1
 	}
-	return max(1, math.Ceil(math.Log(tol/4)/math.Log(z.innerLimit(o))))
+	return max(1, math.Ceil(math.Log(tol/4)/math.Log(limit)))
 }
 
 // cgBytes: X, the outer loop, and the most of what is there together while the
@@ -191,29 +261,29 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 func (w *work) cg() error {
 	choice := w.plan.choice.(cgChoice)
 	var err error
-	if w.checkpointer, err = newCheckpointer(w, [2]any{choice.Operator, choice.Rank}); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
 		return err
 	}
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
 	}
-	fallbacks := []fallback{w.conjugateFallback(choice.Operator, choice.Rank, x)}
+	fallbacks := []fallback{w.conjugateFallback(choice.Operator, x)}
 	if choice.Operator == Fixed16 && w.par.Operator == OperatorAuto {
 		fallbacks[0].gain = fixedGain
 		single := Unstored32
-		if w.plan.sizes.cgBytes(Stored32, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
+		if w.plan.sizes.cgBytes(Stored32, choice.Preconditioner, choice.Rank, w.s.n) <= w.plan.available {
 			single = Stored32
 		}
-		fallbacks = append(fallbacks, w.conjugateFallback(single, choice.Rank, x))
+		fallbacks = append(fallbacks, w.conjugateFallback(single, x))
 	}
 	if choice.Operator.single() && w.par.Operator == OperatorAuto {
 		double := Unstored64
-		if w.plan.sizes.cgBytes(Stored64, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
+		if w.plan.sizes.cgBytes(Stored64, choice.Preconditioner, choice.Rank, w.s.n) <= w.plan.available {
 			double = Stored64
 		}
-		if w.plan.sizes.cgBytes(double, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
-			fallbacks = append(fallbacks, w.conjugateFallback(double, choice.Rank, x))
+		if w.plan.sizes.cgBytes(double, choice.Preconditioner, choice.Rank, w.s.n) <= w.plan.available {
+			fallbacks = append(fallbacks, w.conjugateFallback(double, x))
 		}
 	}
 	if w.par.Operator == OperatorAuto && w.par.Rank == 0 && w.par.Preconditioner == "" {
@@ -223,21 +293,21 @@ func (w *work) cg() error {
 }
 
 // conjugateFallback is conjugate gradients with one way to keep K.
-func (w *work) conjugateFallback(o Operator, rank int, x backend.Matrix[float64]) fallback {
+func (w *work) conjugateFallback(o Operator, x backend.Matrix[float64]) fallback {
 	return fallback{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
 		columns := w.s.t
 		if w.s.bordered() {
 			columns++
 		}
 		if o.single() {
-			return w.newCG32(o, rank, columns)
+			return w.newCG32(o, columns)
 		}
-		return w.newCG64(o, rank, columns, x)
+		return w.newCG64(o, columns, x)
 	}}
 }
 
-func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64]) (inner, error) {
-	p, err := newPreconditioner(w, w.B, rank, columns, x)
+func (w *work) newCG64(o Operator, columns int, x backend.Matrix[float64]) (inner, error) {
+	p, err := newPreconditioner(w, w.B, columns, x)
 	if err != nil {
 		return nil, err
 	}
@@ -253,12 +323,12 @@ func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64])
 	return c, nil
 }
 
-func (w *work) newCG32(o Operator, rank, columns int) (inner, error) {
+func (w *work) newCG32(o Operator, columns int) (inner, error) {
 	x, err := w.placeX32()
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	p, err := newPreconditioner(w, w.B32, rank, columns, x)
+	p, err := newPreconditioner(w, w.B32, columns, x)
 	var short *backend.MemoryError
 	switch {
 	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &short)):
@@ -283,7 +353,11 @@ func (w *work) newCG32(o Operator, rank, columns int) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate32(w, a, columns, w.plan.sizes.innerLimit(o))
+	limit := w.plan.choice.(cgChoice).limit
+	if o != w.plan.choice.(cgChoice).Operator { // Fixed16 did not do
+		limit = w.plan.sizes.innerLimit(o, 0)
+	}
+	c, err := newConjugate32(w, a, columns, limit)
 	if err != nil {
 		return nil, w.fail(err)
 	}
@@ -308,32 +382,45 @@ func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[flo
 
 // newPreconditioner returns nil for rank 0. It is made in the precision in which it is
 // used, from x in that precision.
-func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], rank, columns int, x backend.Matrix[T]) (*lowRank[T], error) {
-	if rank == 0 {
+func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], columns int, x backend.Matrix[T]) (*lowRank[T], error) {
+	choice := w.plan.choice.(cgChoice)
+	if choice.Rank == 0 {
 		return nil, nil
 	}
 	var p *lowRank[T]
 	err := w.Timed("factor", &w.res.Seconds.Factor, func() error {
-		f, err := run.NewMatrix(w.Mem, b, w.s.n, rank)
+		f, err := run.NewMatrix(w.Mem, b, w.s.n, choice.Rank)
 		if err != nil {
 			return err
 		}
 		task := lowRankTask[T]{ctx: w.Ctx, b: b, mem: w.Mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
-		got, left, err := lowRankMakers[T]()[w.par.preconditioner()](task, f)
+		a, err := lowRankMakers[T]()[choice.Preconditioner](task, f)
 		if err != nil {
 			w.Mem.Free(f)
 			return err
 		}
-		if got == 0 { // K is 0
+		if a.rank == 0 { // K is 0
 			w.Mem.Free(f)
 			return nil
 		}
-		w.res.Rank = got
-		p, w.res.Jitter, err = newLowRank(w.Mem, w.Dev, w.B, b, f, got, w.s.shift(), left, min(columns, blockWidth))
+		w.res.Rank = a.rank
+		d, left := w.s.shift(), a.trace
+		if a.diagonal != nil {
+			d, left = sumOfDiagonals(a.diagonal, d), 0
+		}
+		p, w.res.Jitter, err = newLowRank(w.Mem, w.Dev, w.B, b, f, a.rank, d, left, min(columns, blockWidth))
 		return err
 	})
 	if err != nil {
 		return nil, w.fail(err)
 	}
 	return p, nil
+}
+
+// sumOfDiagonals adds b, of one element for all rows or one for each, to a.
+func sumOfDiagonals(a, b []float64) []float64 {
+	for i := range a {
+		a[i] += b[i%len(b)]
+	}
+	return a
 }

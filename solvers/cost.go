@@ -20,6 +20,8 @@ const (
 	readByte = 4.5
 	// What a pivot's column costs the host, for each element.
 	hostElement = 15.0
+	// An element of F that is a product of features.
+	hostMonomial = 200.0
 	// A step of an iteration beside its products: a dozen short operations.
 	stepOverhead = 5e7
 	// A byte of a large matrix, which the system must clear before its first use.
@@ -42,6 +44,7 @@ type costs struct {
 	solveRow       float64 // of such a solve, for each row
 	freshByte      float64
 	readByte       float64
+	monomial       float64 // of an element of F that the host computes and sends
 	host, fetch    float64 // of an element that goes to the host and is looked at there, and of a row
 	step, look     float64
 	small          float64 // what takes less is not worth a look at the spectrum
@@ -52,7 +55,7 @@ type costs struct {
 var ofProcessor = costs{
 	feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
-	freshByte: freshByte, readByte: readByte, host: hostElement, step: stepOverhead, look: lookOverhead, small: smallCost,
+	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, small: smallCost,
 }
 
 // costsOf are those of a device. One that reports the rates of its memory and steps
@@ -72,6 +75,7 @@ func costsOf(r backend.Rates) costs {
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products,
 		freshByte: 2 * b, // once to clear it and once to write
 		readByte:  b,
+		monomial:  hostMonomial * r.Products / 1e11,
 		host:      hostSeconds * r.Products,
 		fetch:     4 * r.Step * r.Products, // of X and F, each a copy and a wait
 		step:      12 * r.Step * r.Products,

@@ -41,7 +41,11 @@ func factor[T backend.Float](j *jitter, b backend.Backend[T], a backend.Matrix[T
 		if j.failed != nil {
 			j.failed(pivot)
 		}
-		j.added = max(j.times*j.added, j.least)
+		next := max(j.times*j.added, j.least)
+		if !(next > j.added) { // they are below the least number
+			return err
+		}
+		j.added = next
 	}
 }
 

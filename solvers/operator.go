@@ -58,22 +58,30 @@ func (o Operator) text() string {
 }
 
 // contraction is about by what a step of refinement multiplies the residual where the
-// inner solver has K with the elements of o: ‖E‖/λ for their rounding E, whose norm is
+// inner solver has K with the elements of o: ‖E‖/λ, λ ≤ the eigenvalues of K + λW⁻¹, for their rounding E, whose norm is
 // 2σ√n when it is like noise of the standard deviation σ; 0 where it is in float64.
 // What noise does not cover, the first step shows.
-func (z *sizes) contraction(o Operator) float64 {
-	lambda := z.p.Lambda
-	if z.weighted {
-		lambda /= slices.Max(z.p.Weights)
-	}
+func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
 		low, high, _ := kernels.Bounds(z.kernel, z.d)
 		return (high - low) / math.MaxUint16 * math.Sqrt(float64(z.n)/3) / lambda
 	case o.single():
-		return epsilonSingle * min(1, 32/math.Sqrt(float64(z.n))) * z.spectrum().largest() / lambda
+		largest := z.spectrum().largest() // of W^½ K W^½
+		if z.weighted {
+			largest /= slices.Max(z.p.Weights)
+		}
+		return epsilonSingle * min(1, 32/math.Sqrt(float64(z.n))) * largest / lambda
 	}
 	return 0
+}
+
+// leastShift is the least element of λW⁻¹.
+func (z *sizes) leastShift() float64 {
+	if z.weighted {
+		return z.p.Lambda / slices.Max(z.p.Weights)
+	}
+	return z.p.Lambda
 }
 
 // fixedError is why there is no Fixed16, or nil.

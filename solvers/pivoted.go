@@ -16,15 +16,15 @@ import (
 // at a time; the work on F is done for all accepted ones at once.
 //
 // It is a lowRankMaker.
-func rpCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
+func rpCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
 		err = p.random()
 	}
 	if err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
-	return len(p.pivots), p.left, nil
+	return approximation{rank: len(p.pivots), trace: p.left}, nil
 }
 
 // random chooses pivots by chance.
@@ -35,6 +35,13 @@ func (p *pivoting[T]) random() error {
 		h, err := p.remain(s)
 		if err != nil {
 			return err
+		}
+		some := false
+		for j := range s {
+			some = some || float64(h.Row(j)[j]) > p.floor
+		}
+		if !some {
+			return nil // K is below the least number of the precision
 		}
 		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)
 		if err := p.extend(pick(s, accepted), l); err != nil {
@@ -163,15 +170,15 @@ func pick(s, places []int) []int {
 // outliers where rpCholesky does not.
 //
 // It is a lowRankMaker.
-func greedyCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
+func greedyCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
 		err = p.greedy()
 	}
 	if err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
-	return len(p.pivots), p.left, nil
+	return approximation{rank: len(p.pivots), trace: p.left}, nil
 }
 
 // greedy chooses the largest pivots.

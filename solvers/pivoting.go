@@ -55,7 +55,7 @@ func (p *pivoting[T]) diagonal() error {
 	stats := make([]float64, len(prog.Stats))
 	p.diag = make([]float64, p.n)
 	point := make([]float64, p.d)
-	return p.rows(p.x, func(i int, row []T) {
+	return eachRow(p.b, p.x, func(i int, row []T) {
 		for j, v := range row {
 			point[j] = float64(v)
 		}
@@ -66,21 +66,15 @@ func (p *pivoting[T]) diagonal() error {
 	})
 }
 
-// rows calls visit with each row of m, read in blocks.
-func (p *pivoting[T]) rows(m backend.Matrix[T], visit func(i int, row []T)) error {
-	n, c := m.Dims()
-	size := max(1, min(n, 1<<18/max(c, 1)))
-	buffer := backend.NewHost[T](size, c)
-	for i := 0; i < n; i += size {
-		h := buffer.View(0, 0, min(size, n-i), c)
-		if err := p.b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
-			return err
-		}
+// eachRow calls visit with each row of m, read in blocks.
+func eachRow[T backend.Float](b backend.Backend[T], m backend.Matrix[T], visit func(i int, row []T)) error {
+	_, c := m.Dims()
+	return eachBlock(b, m, c, func(from int, h backend.Host[T]) error {
 		for r := range h.Rows {
-			visit(i+r, h.Row(r))
+			visit(from+r, h.Row(r))
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // more reports whether another pivot is wanted and there is one.
@@ -192,7 +186,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
 	p.left = 0
-	err = p.rows(columns, func(i int, row []T) {
+	err = eachRow(p.b, columns, func(i int, row []T) {
 		p.diag[i] = larger(p.diag[i]-squared(row), 0)
 		p.left += p.diag[i]
 	})

@@ -421,6 +421,7 @@ type sizes struct {
 	dev       backend.Device
 	ctx       context.Context // ends the estimates early, which are of no use then
 	seen      *spectrum       // of K, once somebody has asked
+	rests     []remainder     // of its power series, likewise
 }
 
 // estimate is what a method would do and take.

@@ -36,10 +36,18 @@ type lowRankTask[T backend.Float] struct {
 }
 
 // A lowRankMaker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
-// K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, and
-// returns rank ≤ k and the trace of what is left. The same task gives the same
-// bits. Beside f it takes at most lowRankScratch elements on the device. It works in blocks, so that ctx is obeyed.
-type lowRankMaker[T backend.Float] func(task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error)
+// K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, rank ≤ k.
+// The same task gives the same bits. Beside f it takes at most lowRankScratch elements
+// on the device. It works in blocks, so that ctx is obeyed.
+type lowRankMaker[T backend.Float] func(task lowRankTask[T], f backend.Matrix[T]) (approximation, error)
+
+// An approximation says how near F Fᵀ is to K.
+type approximation struct {
+	rank  int
+	trace float64 // of K − F Fᵀ
+	// diagonal is that of K − F Fᵀ, or nil where a preconditioner is not to have it.
+	diagonal []float64
+}
 
 // lowRankMakers are the ways to make F, by the names that Params.Preconditioner takes.
 func lowRankMakers[T backend.Float]() map[string]lowRankMaker[T] {
@@ -47,6 +55,7 @@ func lowRankMakers[T backend.Float]() map[string]lowRankMaker[T] {
 		"rpcholesky": rpCholesky[T],
 		"greedy":     greedyCholesky[T],
 		"nystrom":    uniformNystrom[T],
+		taylor:       taylorFeatures[T],
 	}
 }
 
@@ -64,13 +73,17 @@ func checkPreconditioner(name string) error {
 
 // lowRankScratch is how many elements the maker called name takes on the device beside f.
 func lowRankScratch(name string, k, d int) int64 {
-	if name == "nystrom" {
+	switch name {
+	case "nystrom":
 		return add(elements(k, k), elements(k, d))
+	case taylor:
+		return 0
 	}
 	return pivotingElements(k, d)
 }
 
-// lowRank is P = F Fᵀ + D with D = λW⁻¹, applied by the identity of Woodbury
+// lowRank is P = F Fᵀ + D, D = λW⁻¹ or that and the diagonal of K − F Fᵀ, applied by the
+// identity of Woodbury
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
@@ -80,7 +93,7 @@ type lowRank[T backend.Float] struct {
 	b       backend.Backend[T]
 	g       backend.Matrix[T] // n×k, a view of own
 	inverse backend.Matrix[T] // L⁻¹, k×k
-	half    []float64         // D^{-½}; nil where all are the same
+	half    []float64         // D^{-½}, less a common factor; nil where all are the same
 	t       backend.Matrix[T] // k×2c
 	own     run.Releaser
 }
@@ -117,6 +130,10 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 			return nil, 0, err
 		}
 		smallest, left = 1, left/slices.Max(d)
+		largest := slices.Max(d)
+		for i, v := range d { // 1 at least, whatever the size of D
+			p.half[i] = math.Sqrt(largest / v)
+		}
 	}
 	s, err := mem.New(rank, rank)
 	if err != nil {
@@ -252,20 +269,33 @@ func copyMatrix[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T
 // rows go through the host in blocks: no device has the operation, and the
 // product with K that goes with it costs n times as much.
 func scaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
-	n, c := src.Dims()
-	rows := max(1, min(n, 1<<18/max(c, 1)))
+	_, c := src.Dims()
+	return eachBlock(b, src, c, func(from int, h backend.Host[T]) error {
+		run.Parallel(h.Rows, func(first, last int) {
+			for i := first; i < last; i++ {
+				factor := T(s[from+i])
+				for j := range h.Row(i) {
+					h.Row(i)[j] *= factor
+				}
+			}
+		})
+		return b.Upload(dst.View(from, 0, h.Rows, h.Cols), h)
+	})
+}
+
+// eachBlock calls f with blocks of rows of m in turn and the number of the first, read
+// into memory of the host that f may change. The blocks are such that width elements for
+// each row stay in a cache.
+func eachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
+	n, c := m.Dims()
+	rows := max(1, min(n, 1<<18/max(width, 1)))
 	buffer := backend.NewHost[T](rows, c)
 	for i := 0; i < n; i += rows {
 		h := buffer.View(0, 0, min(rows, n-i), c)
-		if err := b.Download(h, src.View(i, 0, h.Rows, c)); err != nil {
+		if err := b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
 			return err
 		}
-		for r := range h.Rows {
-			for j := range h.Row(r) {
-				h.Row(r)[j] *= T(s[i+r])
-			}
-		}
-		if err := b.Upload(dst.View(i, 0, h.Rows, c), h); err != nil {
+		if err := f(i, h); err != nil {
 			return err
 		}
 	}
@@ -275,14 +305,14 @@ func scaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 // uniformNystrom is Nyström's approximation from k rows of X drawn without
 // replacement (Williams and Seeger 2001): F = K(X, S) L⁻ᵀ with
 // L Lᵀ = K(S, S) + δI, δ rising until the factorization succeeds.
-func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
+func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
 	_, d := task.x.Dims()
 	b := task.b
 	r := rand.New(rand.NewPCG(task.seed, 0x6e797374726f6d))
 	s, err := run.NewMatrix(task.mem, b, k, d)
 	if err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
 	defer task.mem.Free(s)
 	row, point := backend.NewHost[T](1, d), make([]float64, d)
@@ -295,43 +325,43 @@ func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	}
 	for i, from := range r.Perm(n)[:k] {
 		if err := b.Download(row, task.x.View(from, 0, 1, d)); err != nil {
-			return 0, 0, err
+			return approximation{}, err
 		}
 		if err := b.Upload(s.View(i, 0, 1, d), row); err != nil {
-			return 0, 0, err
+			return approximation{}, err
 		}
 	}
 	l, err := run.NewMatrix(task.mem, b, k, k)
 	if err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
 	defer task.mem.Free(l)
 	trace := 0.0
 	for i := range k {
 		v, err := value(s, i)
 		if err != nil {
-			return 0, 0, err
+			return approximation{}, err
 		}
 		trace += v
 	}
 	if err := factor(newJitter(unitOf[T]()*trace, trace, unitOf[T]()), b, l, func() error { b.Gram(l, task.kernel, s, s); return nil }); err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
 	b.Gram(f, task.kernel, task.x, s)
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, f)
-	all := make([]T, k)
+	all, left := make([]T, k), 0.0
 	if err := b.ColDot(all, f, f); err != nil {
-		return 0, 0, err
+		return approximation{}, err
 	}
 	for i := range n {
 		v, err := value(task.x, i)
 		if err != nil {
-			return 0, 0, err
+			return approximation{}, err
 		}
 		left += v
 	}
 	for _, v := range all {
 		left -= float64(v)
 	}
-	return k, max(left, 0), nil
+	return approximation{rank: k, trace: max(left, 0)}, nil
 }

@@ -45,8 +45,12 @@ type Params struct {
 	// Precision is that of the factor of the method mixed; PrecisionAuto is the
 	// fastest that does.
 	Precision Precision
-	// Preconditioner names how an iterative method approximates K by low rank;
-	// "" is the best that there is, "none" is none. Preconditioners lists them.
+	// Preconditioner names how an iterative method approximates K by low rank: by
+	// columns of K that are chosen by chance beside what is left ("rpcholesky"), by the
+	// largest element that is left ("greedy") or uniformly ("nystrom"), or by the first
+	// powers of the power series of a Gaussian or polynomial kernel ("taylor"). "" is
+	// rpcholesky, or with Rank 0 the one of it and taylor that takes less; "none" is none.
+	// Preconditioners lists them.
 	Preconditioner string
 	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
 	// and the memory. Auto is with a rank, a preconditioner, a block or a precision

@@ -46,13 +46,7 @@ func (z *sizes) spectrum() *spectrum {
 
 func newSpectrum(ctx context.Context, s *samples) *spectrum {
 	m := sampleRows(s.n)
-	chosen := make([]int, s.n)
-	for i := range chosen {
-		chosen[i] = i
-	}
-	if m < s.n {
-		chosen = rand.New(rand.NewPCG(1, 0x737065637472)).Perm(s.n)[:m]
-	}
+	chosen := chooseRows(s.n, m)
 	x, root := backend.NewHost[float64](m, s.d), make([]float64, m)
 	for i, row := range chosen {
 		s.fill(x.View(i, 0, 1, s.d), s.X, s.meanX, row, false)
@@ -97,6 +91,18 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 		e.tail[j] = e.tail[j+1] + e.sigma[j]
 	}
 	return e
+}
+
+// chooseRows returns m of n rows, without replacement; all in their order where m = n.
+func chooseRows(n, m int) []int {
+	if m < n {
+		return rand.New(rand.NewPCG(1, 0x737065637472)).Perm(n)[:m]
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 func fallingEigenvalues(ctx context.Context, a small) []float64 {
@@ -157,12 +163,27 @@ func (e *spectrum) iterations(k int, tol float64) int {
 	if e.lambda == 0 {
 		return e.n
 	}
-	type group struct{ value, r, p float64 } // of eigenvalues that are about equal
-	list := []group{{value: 1, r: math.Sqrt(float64(k / 2))}}
+	list := []cluster{{value: 1, r: math.Sqrt(float64(k / 2))}}
 	for j, next := 0, 0; j < e.n-k/2; j = next {
 		next = min(j+1+j/128, e.n-k/2)
-		list = append(list, group{value: 1 + e.after(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
+		list = append(list, cluster{value: 1 + e.after(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
+	its, done := conjugateSteps(list, tol)
+	if !done || its > len(list)/4 { // so few values are found one by one
+		return max(its, e.bound(k, tol))
+	}
+	return its
+}
+
+// A cluster is of eigenvalues that are about equal.
+type cluster struct {
+	value float64
+	r, p  float64 // the norms of the residual and of the direction in their space
+}
+
+// conjugateSteps is how many steps the method of conjugate gradients takes to reduce the
+// residual by tol, or that it is not done after the 1000 that are returned.
+func conjugateSteps(list []cluster, tol float64) (its int, done bool) {
 	left := 0.0
 	for i, g := range list {
 		list[i].p = g.r
@@ -171,11 +192,8 @@ func (e *spectrum) iterations(k int, tol float64) int {
 	goal := tol * tol * left
 	const limit = 1000
 	for its := range limit {
-		if left <= goal && its > len(list)/4 {
-			return max(its, e.bound(k, tol)) // so few values are found one by one
-		}
 		if left <= goal {
-			return max(its, 1)
+			return max(its, 1), true
 		}
 		curvature := 0.0
 		for _, g := range list {
@@ -193,10 +211,10 @@ func (e *spectrum) iterations(k int, tol float64) int {
 			g.p = g.r + left/before*g.p
 		}
 		if !(left < math.Inf(1)) {
-			return 1e9 // K is not finite, or nearly so
+			return 1e9, true // K is not finite, or nearly so
 		}
 	}
-	return max(limit, e.bound(k, tol))
+	return limit, false
 }
 
 // bound is about how many they are by the condition: some for single eigenvalues that
