@@ -152,7 +152,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())
 	its := p.iterations(par.tol())
-	if o.single() { // each round begins anew
+	if o.single() && limit < carryLimit { // each round begins anew
 		its = int(checks) * p.iterations(math.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
