@@ -202,7 +202,7 @@ func (k *block[T]) step() error {
 		return k.w.fail(err)
 	}
 	k.iter++
-	if k.left() <= 1 {
+	if left := k.left(); !(left > 1) { // or NaN, which run refuses
 		k.last = &s
 		return nil
 	}

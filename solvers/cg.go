@@ -86,6 +86,11 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
+// seriesMargin is how many times as many iterations as are estimated are held against a
+// power series: a sample shows too few of the rows that are far from the others or near
+// each other, which cost it more than they cost columns of K.
+const seriesMargin = 1.3
+
 // fewIterations are so few that a better preconditioner saves little.
 const fewIterations = 16
 
@@ -178,7 +183,9 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 		n*k*((2*float64(z.d)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
 	// F goes through memory twice in a step.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
+	taken := float64(its)
 	if p.name == taylor {
+		taken *= seriesMargin
 		// F is made on the host, and so is the product with D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
@@ -186,7 +193,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{o, p.name, rank, its, limit},
-		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*check,
+		cost:   device.look + gram + factor + blocks*taken*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},

@@ -20,7 +20,7 @@ const (
 	readByte = 4.5
 	// What a pivot's column costs the host, for each element.
 	hostElement = 15.0
-	// An element of F that is a product of features.
+	// An element of F that is a product of features, made and stored: 2026-11-24.
 	hostMonomial = 200.0
 	// A step of an iteration beside its products: a dozen short operations.
 	stepOverhead = 5e7

@@ -42,7 +42,7 @@ func factor[T backend.Float](j *jitter, b backend.Backend[T], a backend.Matrix[T
 			j.failed(pivot)
 		}
 		next := max(j.times*j.added, j.least)
-		if !(next > j.added) { // they are below the least number
+		if !(next > j.added) { // rounding of the trace is below the least number
 			return err
 		}
 		j.added = next

@@ -40,8 +40,12 @@ func (p *pivoting[T]) random() error {
 		for j := range s {
 			some = some || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some {
-			return nil // K is below the least number of the precision
+		if !some { // what is left of them is rounding, whatever diag says
+			for _, i := range s {
+				p.left -= p.diag[i]
+				p.diag[i] = 0
+			}
+			continue
 		}
 		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)
 		if err := p.extend(pick(s, accepted), l); err != nil {

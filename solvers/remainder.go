@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -13,8 +13,8 @@ import (
 
 // A remainder is an estimate of the spectrum of D^-½ (K + λW⁻¹ − FFᵀ) D^-½ for F of the
 // monomials up to a power, and D = λW⁻¹ and the diagonal of K − FFᵀ. The preconditioner
-// FFᵀ + D takes K + λW⁻¹ to a matrix with eigenvalues between the least and the largest
-// of these, or 1.
+// P = FFᵀ + D makes of K + λW⁻¹ a matrix P^-½ (K + λW⁻¹) P^-½ whose eigenvalues are between
+// the least and the largest of these, or 1, since P − D is positive semidefinite.
 type remainder struct {
 	rank   int
 	spread []cluster // the eigenvalues
@@ -60,11 +60,11 @@ func (z *sizes) remainders(par Params) ([]remainder, error) {
 
 const (
 	remainderRows = 256 // of the sample
-	// nearRows is of how many of them the distance to all rows is looked at: where a
-	// twentieth of the rows has another near it, one of them is among these but in a case
-	// of 5.
-	nearRows = 32
-	// nearest is how large an element of D^-½ (K − FFᵀ − D) D^-½ may be there.
+	// nearRows is the number of them that are compared with all rows: where 3 % of the rows
+	// have another near them, one of those is among these but for one sample in 50.
+	nearRows = 128
+	// nearest is how large an element of D^-½ (K − FFᵀ) D^-½ outside the diagonal may be
+	// there, with two equal rows near 1 where λ is small.
 	nearest = 0.5
 )
 
@@ -72,19 +72,17 @@ const (
 func newRemainders(ctx context.Context, p *samples, s series, powers []int, all bool) []remainder {
 	m := min(p.n, remainderRows)
 	chosen := chooseRows(p.n, m)
-	x, center := backend.NewHost[float64](m, p.d), make([]float64, p.d)
+	x := backend.NewHost[float64](m, p.d)
 	for i, row := range chosen {
 		p.fill(x.View(i, 0, 1, p.d), p.X, p.meanX, row, false)
-		for j, v := range x.Row(i) {
-			center[j] += v / float64(m)
-		}
 	}
+	center := medians(x)
 	u := backend.NewHost[float64](m, p.d)
 	rows := make([]measured, m)
 	for i, row := range chosen {
 		rows[i] = p.measure(s, u.Row(i), x.Row(i), center, row, powers)
 	}
-	near := p.nearest(ctx, s, powers, center, chosen[:min(m, nearRows)], u, rows)
+	near := p.nearest(ctx, s, powers, center, chosen[:min(m, nearRows)], u, rows, all)
 	list := make([]remainder, len(powers))
 	run.Parallel(len(powers), func(first, last int) {
 		for i := first; i < last; i++ {
@@ -118,19 +116,13 @@ func newRemainders(ctx context.Context, p *samples, s series, powers []int, all 
 func (p *samples) spread(ctx context.Context, s series, i, q int, u backend.Host[float64], rows []measured) (list []cluster) {
 	m, n := len(rows), float64(p.n)
 	off, diagonals := p.laterPowers(s, i, q, u, rows)
-	all := newSmall(m, m)
-	for _, o := range off {
-		for k, v := range o.data {
-			all.data[k] += v
-		}
-	}
 	if m == p.n {
-		for _, v := range fallingEigenvalues(ctx, all) {
+		for _, v := range fallingEigenvalues(ctx, sumOfSmall(off)) {
 			list = append(list, cluster{value: max(0, 1+v), r: 1})
 		}
 		return list
 	}
-	stays := p.takeOut(append(off, all), s, min(q, s.most(p.d, m/4)), u, rows, i)
+	stays := p.takeOut(off, s, min(q, s.most(p.d, m/4)), u, rows, i)
 	pairs := float64(m) * float64(m-1) * stays * stays
 	var few []features // the powers of which there are fewer than rows
 	var many, total features
@@ -160,7 +152,7 @@ func (p *samples) spread(ctx context.Context, s series, i, q int, u backend.Host
 	if total.share > 0 {
 		noise = 2*math.Sqrt(float64(m)*total.square*stays) + float64(m)*total.square/total.share
 	}
-	for _, v := range fallingEigenvalues(ctx, all) {
+	for _, v := range fallingEigenvalues(ctx, sumOfSmall(off)) {
 		if !(v > 1.25*noise) {
 			break
 		}
@@ -185,13 +177,22 @@ func (p *samples) spread(ctx context.Context, s series, i, q int, u backend.Host
 	return list
 }
 
-// laterPowers returns, for each of the powers q+1, q+2 and q+3 and for all others together,
+// sumOfSmall adds matrices.
+func sumOfSmall(list []small) small {
+	sum := newSmall(list[0].rows, list[0].cols)
+	for _, s := range list {
+		axpy(1, s.data, sum.data)
+	}
+	return sum
+}
+
+// laterPowers returns, for each of the powers q+1 and q+2 and for all others together,
 // its elements of D^-½ K D^-½ between rows of the sample, with a diagonal of 0, and the
 // diagonal; D is number i of those that are measured.
 func (p *samples) laterPowers(s series, i, q int, u backend.Host[float64], rows []measured) (off []small, diagonals [][]float64) {
 	m := len(rows)
 	ends := []int{}
-	for e := q; e < min(q+4, s.last()+1); e++ {
+	for e := q; e < min(q+3, s.last()+1); e++ {
 		ends = append(ends, e)
 	}
 	after := make([]float64, len(ends)+1) // the last stays 0
@@ -200,7 +201,7 @@ func (p *samples) laterPowers(s series, i, q int, u backend.Host[float64], rows 
 	}
 	for j, row := range rows {
 		for l, other := range rows[:j] {
-			row.element(after[:len(ends)], s, ends, u.Row(j), u.Row(l), other)
+			row.element(after[:len(ends)], s, ends, dot(u.Row(j), u.Row(l)), other)
 			for e := range ends {
 				v := (after[e] - after[e+1]) / math.Sqrt(row.whole[i]*other.whole[i])
 				off[e].set(j, l, v)
@@ -313,50 +314,48 @@ func (p *samples) measure(s series, u, x, center []float64, row int, powers []in
 	return r
 }
 
-// element sets to to the elements of K − FFᵀ for two rows.
-func (r measured) element(to []float64, s series, powers []int, u, v []float64, other measured) {
-	product := dot(u, v)
+// element sets to to the elements of K − FFᵀ for two rows, uᵀv being product.
+func (r measured) element(to []float64, s series, powers []int, product float64, other measured) {
 	s.after(to, powers, product, r.front*other.front, s.value(product, r.size+other.size))
 }
 
 // nearest returns for each power the largest magnitude of the elements of D^-½ (K − FFᵀ) D^-½
-// outside the diagonal in the given rows, of which u and rows are the first.
-func (p *samples) nearest(ctx context.Context, s series, powers []int, center []float64, chosen []int, u backend.Host[float64], rows []measured) []float64 {
-	largest := make([]atomic.Uint64, len(powers))
+// outside the diagonal in the given rows, of which u and rows are the first. It is NaN where
+// one is. Unless all are wanted it ends where each is above the limit.
+func (p *samples) nearest(ctx context.Context, s series, powers []int, center []float64, chosen []int, u backend.Host[float64], rows []measured, all bool) []float64 {
+	largest := make([]float64, len(powers))
+	var mu sync.Mutex
 	run.Parallel(p.n, func(first, last int) {
 		x, v := backend.NewHost[float64](1, p.d), make([]float64, p.d)
-		rest := make([]float64, len(powers))
-		for i := first; i < last && (i%256 != 0 || ctx.Err() == nil); i++ {
+		mine, rest := make([]float64, len(powers)), make([]float64, len(powers))
+		enough := 0.0 // the least cosine² of u and v that may give a larger element
+		for i := first; i < last; i++ {
+			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(mine) > nearest) {
+				break
+			}
 			p.fill(x, p.X, p.meanX, i, false)
 			row := p.measure(s, v, x.Row(0), center, i, powers)
 			for j, own := range chosen {
-				if own == i {
+				product := dot(v, u.Row(j))
+				if own == i || product*product <= enough*row.size*rows[j].size {
 					continue
 				}
-				row.element(rest, s, powers, v, u.Row(j), rows[j])
+				row.element(rest, s, powers, product, rows[j])
+				enough = 1
 				for q, v := range rest {
-					raise(&largest[q], math.Abs(v)/math.Sqrt(row.whole[q]*rows[j].whole[q]))
+					mine[q] = larger(mine[q], math.Abs(v)/math.Sqrt(row.whole[q]*rows[j].whole[q]))
+					// All terms have the power q+1 at least: Cauchy and Schwarz.
+					enough = min(enough, math.Pow(mine[q], 2/float64(powers[q]+1)))
 				}
 			}
 		}
-	})
-	list := make([]float64, len(powers))
-	for q := range list {
-		list[q] = math.Float64frombits(largest[q].Load())
-	}
-	return list
-}
-
-// raise sets to to v where that is larger or NaN; both are ≥ 0, so that their bits have
-// the order of the numbers.
-func raise(to *atomic.Uint64, v float64) {
-	now := math.Float64bits(v)
-	for {
-		before := to.Load()
-		if now <= before || to.CompareAndSwap(before, now) {
-			return
+		mu.Lock()
+		defer mu.Unlock()
+		for q, v := range mine {
+			largest[q] = larger(largest[q], v)
 		}
-	}
+	})
+	return largest
 }
 
 // iterations is about how many iterations conjugate gradients take to reduce the residual

@@ -3,6 +3,7 @@ package solvers
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -28,7 +29,7 @@ type series struct {
 // taylor is the name of the preconditioner.
 const taylor = "taylor"
 
-// largestPower is the largest power of which there are features.
+// largestPower is the maximum power of the monomials.
 const largestPower = 32
 
 // newSeries returns the series of k for points of d features, or why there is none.
@@ -83,8 +84,8 @@ func (s series) ratio(p int) float64 {
 	return float64(s.power-p) / (float64(p+1) * s.constant)
 }
 
-// terms is how many features have powers up to q, or largest+1 where they are more than
-// largest.
+// terms is the number of monomials up to the power q, or largest+1 where they are more
+// than largest.
 func (s series) terms(d, q, largest int) int {
 	count := 1.0
 	for p := range q {
@@ -96,7 +97,7 @@ func (s series) terms(d, q, largest int) int {
 	return int(math.Round(count))
 }
 
-// most is the largest power of which all features are among rank.
+// most is the maximum power up to which there are no more than rank monomials.
 func (s series) most(d, rank int) int {
 	q := 0
 	for q < s.last() && s.terms(d, q+1, rank) <= rank {
@@ -105,7 +106,7 @@ func (s series) most(d, rank int) int {
 	return q
 }
 
-// last is the largest power of which there may be features.
+// last is the maximum power of the monomials, whatever the rank.
 func (s series) last() int {
 	if s.gaussian {
 		return largestPower
@@ -243,7 +244,8 @@ func monomials(d, q int) []monomial {
 // taylorFeatures makes F of the monomials of the power series, up to the largest power
 // of which all are among the columns of f. What it leaves of K is small beside its
 // diagonal where the rows are far from each other, as in many dimensions they are: the
-// diagonal is returned, so that it becomes part of D.
+// diagonal is returned, so that it becomes part of D. The center of a Gaussian kernel is
+// the median of the rows that the plan looks at.
 //
 // It is a lowRankMaker.
 func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
@@ -255,15 +257,20 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	}
 	q := s.most(d, k)
 	order, rank := monomials(d, q), s.terms(d, q, k)
-	center := make([]float64, d)
-	err = eachRow(task.b, task.x, func(_ int, x []T) {
-		for j, v := range x {
-			center[j] += float64(v) / float64(n)
+	sample := backend.NewHost[float64](min(n, remainderRows), d)
+	places := map[int]int{}
+	for i, row := range chooseRows(n, sample.Rows) {
+		places[row] = i
+	}
+	err = eachRow(task.b, task.x, func(i int, x []T) {
+		if to, ok := places[i]; ok {
+			widen(sample.Row(to), x)
 		}
 	})
 	if err != nil {
 		return approximation{}, err
 	}
+	center := medians(sample)
 	a := approximation{rank: rank, diagonal: make([]float64, n)}
 	var out backend.Host[T]
 	err = eachBlock(task.b, task.x, max(d, rank), func(from int, x backend.Host[T]) error {
@@ -282,7 +289,8 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				a.diagonal[from+i] = s.left(size, q)
+				// Where nothing is left, the rounding of F and a digit more.
+				a.diagonal[from+i] = max(s.left(size, q), 16*unitOf[T]()*squared(phi))
 			}
 		})
 		for i := range x.Rows {
@@ -301,6 +309,20 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	return a, err
 }
 
+// medians are those of each column: no row, however far, moves them much.
+func medians(x backend.Host[float64]) []float64 {
+	list, column := make([]float64, x.Cols), make([]float64, x.Rows)
+	for j := range list {
+		for i := range column {
+			column[i] = x.Row(i)[j]
+		}
+		slices.Sort(column)
+		list[j] = column[len(column)/2]
+	}
+	return list
+}
+
+// widen copies a row.
 func widen[T backend.Float](to []float64, from []T) {
 	for j, v := range from {
 		to[j] = float64(v)
