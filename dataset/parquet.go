@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/mercer-go/mercer/internal/count"
@@ -393,10 +394,36 @@ func (p *parquetFile) newTable() *Table {
 }
 
 // addGroup appends a group of rows to a table.
+//
+// Columns of numbers are read by several workers at once. Where the file is not much
+// smaller than the table that it claims to be, room is made for all its rows.
 func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
-	for j := range p.columns {
-		d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, before: t.rows}
-		if err := d.chunk(&g.chunks[j], int(g.rows)); err != nil {
+	const expansion = 16
+	workers, room := p.memory.workers(), 0
+	if p.bytesOf(p.rows) <= expansion*p.size {
+		room = int(p.rows)
+	}
+	for j, c := range t.columns {
+		if p.columns[j].text() {
+			workers = 1 // they share what texts may take
+		} else if c.numbers == nil && c.cells == nil {
+			c.numbers = make([]float64, 0, room)
+		}
+	}
+	errs := make([]error, len(p.columns))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for j := int(next.Add(1)) - 1; j < len(errs); j = int(next.Add(1)) - 1 {
+				d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, before: t.rows}
+				errs[j] = d.chunk(&g.chunks[j], int(g.rows))
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}
@@ -442,15 +469,16 @@ func (p *pass) beginParquet(in *input) error {
 
 // addNumbers appends numbers to a plain column, NaN where they are missing.
 func (c *column) addNumbers(values []float64) {
-	for _, v := range values {
-		if math.IsInf(v, 0) {
+	begin := len(c.numbers)
+	c.numbers = append(c.numbers, values...)
+	for i, v := range c.numbers[begin:] {
+		if math.Abs(v) > math.MaxFloat64 {
 			if c.odd == nil {
 				c.odd = map[int]string{}
 			}
-			c.odd[len(c.numbers)] = fmt.Sprint(v)
-			v = math.NaN()
+			c.odd[begin+i] = fmt.Sprint(v)
+			c.numbers[begin+i] = math.NaN()
 		}
-		c.numbers = append(c.numbers, v)
 	}
 }
 

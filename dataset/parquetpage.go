@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/snappy"
@@ -44,6 +45,7 @@ type pageReader struct {
 	whole   []int64
 	offset  int64 // of the page in the file
 	zstd    *zstd.Decoder
+	body    []byte // of a page of numbers
 }
 
 // pageHeader is PageHeader of parquet.thrift.
@@ -137,7 +139,13 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.t.fault("", d.p.memory.rule())
 		}
 		r.Discard(m.at)
-		body := make([]byte, h.packed)
+		var body []byte
+		if d.column.text() { // which keep what they are read from
+			body = make([]byte, h.packed)
+		} else {
+			d.body = slices.Grow(d.body[:0], int(h.packed))[:h.packed]
+			body = d.body
+		}
 		if _, err := io.ReadFull(r, body); err != nil {
 			return d.fault("a page cannot be read: " + err.Error())
 		}

@@ -318,6 +318,12 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	}
 	m := packed{data: b, kind: kind, byRow: kind.size()}
 	values := make([]float64, n)
+	if d.column.physical == parquetDouble {
+		for i := range values {
+			values[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		return values, true
+	}
 	for i := range values {
 		values[i] = m.number(i, 0)
 	}
