@@ -58,9 +58,10 @@ func (o Operator) text() string {
 }
 
 // contraction is about by what a step of refinement multiplies the residual where the
-// inner solver has K with the elements of o: ‖E‖/λ, λ ≤ the eigenvalues of K + λW⁻¹, for their rounding E, whose norm is
-// 2σ√n when it is like noise of the standard deviation σ; 0 where it is in float64.
-// What noise does not cover, the first step shows.
+// inner solver has K with the elements of o and no eigenvalue of K + λW⁻¹ is below lambda:
+// ‖E‖/lambda for the rounding E of those elements, whose norm is 2σ√n when it is like noise
+// of the standard deviation σ; 0 where it is in float64. What noise does not cover, the
+// first step shows.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
