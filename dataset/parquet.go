@@ -355,7 +355,7 @@ func readParquet(in *input) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := p.newTable()
+	t := p.newTable(p.rows)
 	if !p.memory.fits(p.bytesOf(p.rows)) {
 		return nil, p.t.fault("", p.memory.rule())
 	}
@@ -381,12 +381,18 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 	return size
 }
 
-func (p *parquetFile) newTable() *Table {
+// newTable has room for so many rows where the file is not much smaller than the table that it
+// claims to be: a few bytes cannot ask for more.
+func (p *parquetFile) newTable(rows int64) *Table {
+	const expansion = 16
 	t := &Table{Source: p.t.Source}
+	room := p.bytesOf(rows) <= expansion*p.size
 	for _, c := range p.columns {
 		to := &column{name: strings.TrimSpace(c.name), plain: !c.text()}
 		if c.integer() {
 			to.cells = &integers{unsigned: c.unsigned && c.physical == parquetInt64}
+		} else if room && to.plain {
+			to.numbers = make([]float64, 0, rows)
 		}
 		t.columns = append(t.columns, to)
 	}
@@ -395,19 +401,12 @@ func (p *parquetFile) newTable() *Table {
 
 // addGroup appends a group of rows to a table.
 //
-// Columns of numbers are read by several workers at once. Where the file is not much
-// smaller than the table that it claims to be, room is made for all its rows.
+// Columns of numbers are read by several workers at once.
 func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
-	const expansion = 16
-	workers, room := p.memory.workers(), 0
-	if p.bytesOf(p.rows) <= expansion*p.size {
-		room = int(p.rows)
-	}
-	for j, c := range t.columns {
-		if p.columns[j].text() {
+	workers := p.memory.workers()
+	for _, c := range p.columns {
+		if c.text() {
 			workers = 1 // they share what texts may take
-		} else if c.numbers == nil && c.cells == nil {
-			c.numbers = make([]float64, 0, room)
 		}
 	}
 	errs := make([]error, len(p.columns))
@@ -441,7 +440,7 @@ func (q *parquetPart) table() (*Table, error) {
 	if !q.p.memory.fits(q.p.bytesOf(q.group.rows)) {
 		return nil, q.p.t.fault("", q.p.memory.rule())
 	}
-	t := q.p.newTable()
+	t := q.p.newTable(q.group.rows)
 	t.first = int(q.group.first)
 	return t, q.p.addGroup(t, q.group)
 }

@@ -22,7 +22,7 @@ type cgChoice struct {
 	Preconditioner string
 	Rank           int
 	iterations     int     // about, in all
-	limit          float64 // what one inner solve takes a residual down to, relative; 0: the goal
+	lambda         float64 // about a lower bound of the eigenvalues of K + λW⁻¹
 }
 
 // cgEstimate chooses how K is kept, the preconditioner and its rank, by the estimated
@@ -88,7 +88,8 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 
 // seriesMargin is how many times as many iterations as are estimated are held against a
 // power series: a sample shows too few of the rows that are far from the others or near
-// each other, which cost it more than they cost columns of K.
+// each other, which cost it more than they cost columns of K. With n = 8,000 to 20,000 rows
+// of 20 and 50 normal features, 17 fits took 0.4 to 1.7 times those estimated.
 const seriesMargin = 1.3
 
 // fewIterations are so few that a better preconditioner saves little.
@@ -192,7 +193,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	}
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
-		choice: cgChoice{o, p.name, rank, its, limit},
+		choice: cgChoice{o, p.name, rank, its, p.lambda},
 		cost:   device.look + gram + factor + blocks*taken*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
@@ -360,11 +361,7 @@ func (w *work) newCG32(o Operator, columns int) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	limit := w.plan.choice.(cgChoice).limit
-	if o != w.plan.choice.(cgChoice).Operator { // Fixed16 did not do
-		limit = w.plan.sizes.innerLimit(o, 0)
-	}
-	c, err := newConjugate32(w, a, columns, limit)
+	c, err := newConjugate32(w, a, columns, w.plan.sizes.innerLimit(o, w.plan.choice.(cgChoice).lambda))
 	if err != nil {
 		return nil, w.fail(err)
 	}

@@ -42,7 +42,7 @@ func factor[T backend.Float](j *jitter, b backend.Backend[T], a backend.Matrix[T
 			j.failed(pivot)
 		}
 		next := max(j.times*j.added, j.least)
-		if !(next > j.added) { // rounding of the trace is below the least number
+		if !(next > j.added) { // both are 0: the rounding of the trace underflows
 			return err
 		}
 		j.added = next

@@ -77,7 +77,7 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// leastShift is the least element of λW⁻¹.
+// leastShift is the minimum of the diagonal λW⁻¹.
 func (z *sizes) leastShift() float64 {
 	if z.weighted {
 		return z.p.Lambda / slices.Max(z.p.Weights)

@@ -40,11 +40,11 @@ func (p *pivoting[T]) random() error {
 		for j := range s {
 			some = some || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some { // what is left of them is rounding, whatever diag says
+		if !some { // their Schur complement is rounding: they are no candidates any more
 			for _, i := range s {
-				p.left -= p.diag[i]
 				p.diag[i] = 0
 			}
+			p.left = traceOf(p.diag)
 			continue
 		}
 		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)

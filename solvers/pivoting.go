@@ -56,9 +56,7 @@ func (p *pivoting[T]) diagonal() error {
 	p.diag = make([]float64, p.n)
 	point := make([]float64, p.d)
 	return eachRow(p.b, p.x, func(i int, row []T) {
-		for j, v := range row {
-			point[j] = float64(v)
-		}
+		widen(point, row)
 		for j, s := range prog.Stats {
 			stats[j] = s.Eval(point, point)
 		}

@@ -318,9 +318,7 @@ func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	row, point := backend.NewHost[T](1, d), make([]float64, d)
 	value := func(m backend.Matrix[T], i int) (float64, error) { // k(x, x) for row i
 		err := b.Download(row, m.View(i, 0, 1, d))
-		for j, v := range row.Row(0) {
-			point[j] = float64(v)
-		}
+		widen(point, row.Row(0))
 		return kernels.Diag(task.kernel, point), err
 	}
 	for i, from := range r.Perm(n)[:k] {

@@ -14,7 +14,7 @@ import (
 // A remainder is an estimate of the spectrum of D^-½ (K + λW⁻¹ − FFᵀ) D^-½ for F of the
 // monomials up to a power, and D = λW⁻¹ and the diagonal of K − FFᵀ. The preconditioner
 // P = FFᵀ + D makes of K + λW⁻¹ a matrix P^-½ (K + λW⁻¹) P^-½ whose eigenvalues are between
-// the least and the largest of these, or 1, since P − D is positive semidefinite.
+// the smallest and the largest of these, or 1, since P − D is positive semidefinite.
 type remainder struct {
 	rank   int
 	spread []cluster // the eigenvalues
@@ -111,7 +111,7 @@ func newRemainders(ctx context.Context, p *samples, s series, powers []int, all 
 // out of it: there P is large. Each further power is taken for N independent features of
 // equal weight, as many as the squares of its elements outside the diagonal show beside
 // the diagonal, whose eigenvalues for n rows are those of Marchenko and Pastur (1967):
-// where N < n each of the n − N others is what is left of a row. Eigenvalues of the sample
+// where N < n the n − N others are the diagonal without that power. Eigenvalues of the sample
 // that stand out of those grow with the rows.
 func (p *samples) spread(ctx context.Context, s series, i, q int, u backend.Host[float64], rows []measured) (list []cluster) {
 	m, n := len(rows), float64(p.n)
@@ -328,7 +328,7 @@ func (p *samples) nearest(ctx context.Context, s series, powers []int, center []
 	run.Parallel(p.n, func(first, last int) {
 		x, v := backend.NewHost[float64](1, p.d), make([]float64, p.d)
 		mine, rest := make([]float64, len(powers)), make([]float64, len(powers))
-		enough := 0.0 // the least cosine² of u and v that may give a larger element
+		enough := 0.0 // a pair with a smaller squared cosine of u and v has no larger element
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(mine) > nearest) {
 				break

@@ -46,8 +46,8 @@ type Params struct {
 	// fastest that does.
 	Precision Precision
 	// Preconditioner names how an iterative method approximates K by low rank: by
-	// columns of K that are chosen by chance beside what is left ("rpcholesky"), by the
-	// largest element that is left ("greedy") or uniformly ("nystrom"), or by the first
+	// columns of K, whose pivots are drawn at random by the diagonal of the residual
+	// ("rpcholesky"), are its maximum ("greedy") or uniform ("nystrom"), or by the first
 	// powers of the power series of a Gaussian or polynomial kernel ("taylor"). "" is
 	// rpcholesky, or with Rank 0 the one of it and taylor that takes less; "none" is none.
 	// Preconditioners lists them.
