@@ -37,7 +37,6 @@ var scaleds = []scaled{
 	{name: "dual", formula: "n³/3 + n²d", memory: "n²/2"},
 	{name: "mixed", formula: "n³/3 + n²d", memory: "n²/4"},
 	{name: "cg", formula: "n²·steps + nr²", memory: "n²/4, or nr"},
-	{name: "askotch", formula: "n·b·steps", memory: "nr + b²"},
 	{name: "outofcore", formula: "n³/3 + n²d", memory: "n²/2 beside the device"},
 	{name: "normal", formula: "nM² + M³", memory: "M²", m: true},
 	{name: "falkon", formula: "nM·steps + M³", memory: "M²", m: true},

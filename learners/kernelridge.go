@@ -30,13 +30,13 @@ func (l *KernelRidge) parameters() []Parameter {
 		medianKernel(&l.Kernel),
 		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
 		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
-		oneOf("solver", &l.Solver.Method, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG, solvers.Askotch}, "way to solve the system"),
+		oneOf("solver", &l.Solver.Method, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
 		number("tol", &l.Solver.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
-		intParam("iterations", &l.Solver.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
+		intParam("iterations", &l.Solver.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
 		oneOf("operator", &l.Solver.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
 		oneOf("preconditioner", &l.Solver.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
-		intParam("rank", &l.Solver.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
+		intParam("rank", &l.Solver.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG)),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
 	}
 }

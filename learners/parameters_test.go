@@ -42,7 +42,7 @@ var setting = map[string]map[string]string{
 	"svc/seed":                    {"probability": "true"},
 	"kernel-ridge/operator":       {"solver": "cg"},
 	"kernel-ridge/tol":            {"solver": "cg"},
-	"kernel-ridge/rank":           {"solver": "cg", "preconditioner": "nystrom"},
+	"kernel-ridge/rank":           {"solver": "cg", "preconditioner": "rpcholesky"},
 	"kernel-ridge/iterations":     {"solver": "cg"},
 	"nystrom-ridge/tol":           {"solver": "falkon"},
 	"fourier-ridge/tol":           {"solver": "falkon"},

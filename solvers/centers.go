@@ -24,16 +24,11 @@ const (
 	UniformCenters CenterRule = "uniform"
 	// PivotCenters are the pivots of randomly pivoted Cholesky: see pivoted.go.
 	PivotCenters CenterRule = "rpcholesky"
-	// LeverageCenters are drawn by approximate ridge leverage scores: see
-	// leverage.go.
-	LeverageCenters CenterRule = "leverage"
-	// KMeansCenters are those of k-means++, by squared distances: see kmeans.go.
-	KMeansCenters CenterRule = "kmeans++"
 )
 
 // CenterRules lists the rules, the default first.
 func CenterRules() []CenterRule {
-	return []CenterRule{UniformCenters, PivotCenters, LeverageCenters, KMeansCenters}
+	return []CenterRule{UniformCenters, PivotCenters}
 }
 
 // CenterChoice says how centers are chosen: from a pool of the samples whose keys
@@ -78,13 +73,8 @@ func (c CenterChoice) check() error {
 // bytes is what the choice takes on the device.
 func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
-	switch c.Rule {
-	case PivotCenters:
+	if c.Rule == PivotCenters {
 		return bytes(sum(elements(pool, d), elements(pool, m), pivotingElements(m, d)))
-	case LeverageCenters:
-		return leverageBytes(pool, m, d)
-	case KMeansCenters:
-		return bytes(sum(elements(pool, d), elements(kMeansWidth(m), d), elements(pool, kMeansWidth(m))))
 	}
 	return 0
 }
@@ -92,13 +82,8 @@ func (c CenterChoice) bytes(n, d int) int64 {
 // flops of the choice, about.
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
-	switch c.Rule {
-	case PivotCenters:
+	if c.Rule == PivotCenters {
 		return backend.GramFlops(pool, m, d, false) + backend.TrsmFlops(m, pool)
-	case LeverageCenters:
-		return backend.GramFlops(pool, m, d, false) + backend.TrsmFlops(m, pool) + backend.PotrfFlops(m)
-	case KMeansCenters:
-		return backend.GemmFlops(pool, m, d)
 	}
 	return 0
 }
@@ -108,7 +93,6 @@ func (c CenterChoice) flops(n, d int) float64 {
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
-	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(p.Choice.Seed, stream)) }
 	pool := newSampler(size, d)
 	some, offer := samplerOf(count, d, p.Choice.Seed)
 	given := p.Centers.Rows > 0
@@ -140,15 +124,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	var rows []int
-	switch p.Choice.Rule {
-	case PivotCenters:
-		rows, err = r.pivotCenters(p, from, m)
-	case LeverageCenters:
-		rows, err = r.leverageCenters(p, from, m, f.n, random(3))
-	case KMeansCenters:
-		rows, err = r.kMeansPlusPlus(from, m, random(3))
-	}
+	rows, err := r.pivotCenters(p, from, m) // no other rule has a pool larger than M
 	if err != nil {
 		return centers, q, err
 	}

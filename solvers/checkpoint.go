@@ -52,7 +52,7 @@ type state struct {
 	Key string // the hash of the problem and the params
 
 	// of the refinement; residuals are computed again
-	Attempt        int `json:"Rung"` // index of the fallback; the name of the first version
+	Attempt        int // index of the fallback
 	Round          int
 	B, BestB       []float64
 	Fallback       string
@@ -67,8 +67,7 @@ type state struct {
 	Goal              []float64
 	x, least, r, p    backend.Host[float64] // exact, also when they are float32 on the device
 
-	Sketch *course `json:",omitempty"` // of askotch; x, r and p are the sequences of its momentum
-	Passes *pass   `json:",omitempty"` // of samples in passes: x is β, best the best one
+	Passes *pass `json:",omitempty"` // of samples in passes: x is β, best the best one
 }
 
 // number is a float64 that may be infinite, which JSON does not know.

@@ -79,7 +79,6 @@ func TestResume(t *testing.T) {
 		{solvers.CG, solvers.Stored64, 100, 1},
 		{solvers.CG, solvers.Stored32, 100, 3},
 		{solvers.CG, solvers.Unstored64, 120, 66},
-		{solvers.Askotch, "", 120, 2},
 	} {
 		t.Run(fmt.Sprintf("%s,%s,columns=%d", test.method, test.operator, test.columns), func(t *testing.T) {
 			if test.columns > 64 && testing.Short() {
@@ -87,9 +86,6 @@ func TestResume(t *testing.T) {
 			}
 			p, par := slow(test.n, test.columns)
 			par.Method, par.Operator = test.method, test.operator
-			if test.method == solvers.Askotch {
-				par.Block, p.Lambda = 20, 0.1
-			}
 			if test.operator == solvers.Stored32 {
 				p.Lambda = 1 // what float32 can do
 			}

@@ -66,13 +66,12 @@ func (s *state) check(w *work) error {
 		columns++
 	}
 	fields := []stateField{
-		{"Rung", s.Attempt >= 0},
+		{"Attempt", s.Attempt >= 0},
 		{"Round", s.Round >= 0 && s.Round < refineRounds},
 		{"Iters", s.Iters >= 0 && s.Iters <= maxIters},
 		{"Fallback", (s.Attempt > 0) == (s.Fallback != "") && len(s.Fallback) < 1000 && strings.IndexFunc(s.Fallback, unicode.IsControl) < 0},
 		{"B", len(s.B) == t && finite(s.B)},
 		{"Passes", s.Passes == nil},
-		{"Sketch", (s.Sketch != nil) == (w.plan.Method == Askotch)},
 	}
 	arrays := []stateArray{{"alpha", s.alpha, n, t}, {"rhs", s.rhs, n, columns}}
 	if s.best.Rows > 0 {
@@ -86,50 +85,21 @@ func (s *state) check(w *work) error {
 		fields = append(fields, stateField{"z", w.s.Intercept})
 		arrays = append(arrays, stateArray{"z", s.z, n, 1})
 	}
-	width := columns
-	if s.Sketch == nil {
-		fields = append(fields, stateField{"From", s.From >= 0 && s.From < columns && s.From%blockWidth == 0})
-		width = min(blockWidth, columns-s.From)
-		inf := math.Inf(1)
-		fields = append(fields,
-			stateField{"Iter", s.Iter >= 0 && s.Iter <= maxIters},
-			stateField{"Since", s.Since >= 0 && s.Since <= maxIters},
-			stateField{"Lowest", s.Lowest.in(0, inf)},
-			stateField{"Truth", s.Truth.in(0, inf)},
-			stateField{"Kept", s.Kept.in(0, math.MaxFloat64)},
-			stateField{"Goal", len(s.Goal) == width && finite(s.Goal) && slices.Min(append(s.Goal, 0)) == 0},
-			stateField{"p", s.p.Cols >= 1 && s.p.Cols <= width},
-		)
-		arrays = append(arrays, stateArray{"p", s.p, n, s.p.Cols})
-	} else {
-		fields = append(fields, s.Sketch.fields(n)...)
-		arrays = append(arrays, stateArray{"p", s.p, n, width})
-	}
+	width := min(blockWidth, columns-s.From)
+	inf := math.Inf(1)
+	fields = append(fields,
+		stateField{"From", s.From >= 0 && s.From < columns && s.From%blockWidth == 0},
+		stateField{"Iter", s.Iter >= 0 && s.Iter <= maxIters},
+		stateField{"Since", s.Since >= 0 && s.Since <= maxIters},
+		stateField{"Lowest", s.Lowest.in(0, inf)},
+		stateField{"Truth", s.Truth.in(0, inf)},
+		stateField{"Kept", s.Kept.in(0, math.MaxFloat64)},
+		stateField{"Goal", len(s.Goal) == width && finite(s.Goal) && slices.Min(append(s.Goal, 0)) == 0},
+		stateField{"p", s.p.Cols >= 1 && s.p.Cols <= width},
+	)
+	arrays = append(arrays, stateArray{"p", s.p, n, s.p.Cols})
 	arrays = append(arrays, stateArray{"x", s.x, n, width}, stateArray{"least", s.least, n, width}, stateArray{"r", s.r, n, width})
 	return checkState(fields, arrays)
-}
-
-// fields are those of a sketch of n samples; goOn checks Random.
-func (c *course) fields(n int) []stateField {
-	inf, largest := math.Inf(1), math.MaxFloat64
-	order := slices.Sorted(slices.Values(c.Order))
-	permutation := len(order) == n
-	for i, v := range order {
-		permutation = permutation && v == i
-	}
-	return []stateField{
-		{"Epoch", c.Epoch >= 0 && c.Epoch <= maxIters},
-		{"Since", c.Since >= 0 && c.Since <= maxIters},
-		{"Nu", c.Nu.in(1, largest)},
-		{"Before", c.Before.in(0, largest)},
-		{"Rate", c.Rate.in(-largest, largest)},
-		{"Best", c.Best.in(0, inf)},
-		{"Lowest", c.Lowest.in(0, inf)},
-		{"Beta", c.Beta.in(0, 1)},
-		{"Gamma", c.Gamma.in(0, largest)},
-		{"A", c.A.in(0, 1)},
-		{"Order", permutation},
-	}
 }
 
 // checkPasses holds the state of samples in passes to m functions and t outputs.
@@ -146,7 +116,6 @@ func (s *state) checkPasses(m, t int) error {
 		{"Least", p.Least == -1 || p.Least.in(0, math.MaxFloat64)},
 		{"Before", len(p.Before) == t && finite(p.Before) && slices.Min(append(p.Before, 0)) == 0},
 		{"Fallback", s.Fallback == ""},
-		{"Sketch", s.Sketch == nil},
 	}
 	arrays := []stateArray{{"x", s.x, m, t}, {"r", s.r, m, t}, {"p", s.p, m, t}}
 	if s.best.Rows > 0 {

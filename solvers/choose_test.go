@@ -52,7 +52,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoicesAreUsed: a rank, a preconditioner, a block and a precision reach the method
+// TestChoicesAreUsed: a rank, a preconditioner and a precision reach the method
 // that is chosen for them, and are refused by a method without.
 func TestChoicesAreUsed(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
@@ -63,21 +63,19 @@ func TestChoicesAreUsed(t *testing.T) {
 	for i := range p.Y.Data {
 		p.Y.Data[i] = float64(i % 5)
 	}
-	for name, par := range map[string]solvers.Params{"rank": {Rank: 7}, "preconditioner": {Preconditioner: "nystrom", Rank: 5}} {
+	for name, par := range map[string]solvers.Params{"rank": {Rank: 7}, "preconditioner": {Preconditioner: "rpcholesky", Rank: 5}} {
 		res, err := solvers.Solve(t.Context(), dev, p, par)
 		if err != nil || res.Method != solvers.CG || res.Rank != par.Rank || res.Iters == 0 {
 			t.Errorf("%s: got %+v, %v", name, res, err)
 		}
 	}
-	// askotch, which has the block, is not chosen by itself.
 	for name, test := range map[string]struct {
 		par  solvers.Params
 		want string
 	}{
-		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has none: leave the rank out, or use cg or askotch"},
-		"preconditioner": {solvers.Params{Method: solvers.Askotch, Preconditioner: "nystrom"}, "preconditioner: the method askotch has none: leave the preconditioner out, or use cg"},
+		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has none: leave the rank out, or use cg"},
+		"preconditioner": {solvers.Params{Method: solvers.Mixed, Preconditioner: "taylor"}, "preconditioner: the method mixed has none: leave the preconditioner out, or use cg"},
 		"no rank":        {solvers.Params{Preconditioner: "none", Rank: 7}, "the rank 7 has no use"},
-		"block":          {solvers.Params{Block: 7}, "block: "},
 		"precision":      {solvers.Params{Method: solvers.CG, Precision: solvers.PrecisionSingle}, "precision: the method cg has none: leave the precision out, or use mixed or outofcore"},
 	} {
 		if _, err := solvers.MakePlan(dev, p, test.par); err == nil || !strings.Contains(err.Error(), test.want) {

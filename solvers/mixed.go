@@ -31,14 +31,11 @@ const (
 )
 
 func (f Precision) check() error {
-	if f == PrecisionAuto || f == PrecisionSingle || f.reduced() {
+	if f == PrecisionAuto || f == PrecisionSingle || f == PrecisionReduced {
 		return nil
 	}
 	return fmt.Errorf("solvers: no precision is called %q: there are %q and %q", f, PrecisionSingle, PrecisionReduced)
 }
-
-// reduced accepts the earlier name too.
-func (f Precision) reduced() bool { return f == PrecisionReduced || f == "rough" }
 
 // mixedSteps is how many iterations are tried before the factor is taken to be
 // too imprecise: more of them cost as much as a factor in float64.
@@ -47,14 +44,6 @@ const mixedSteps = 60
 type mixedChoice struct {
 	Operator Operator
 	Reduced  bool // the factor
-}
-
-// key is what the key of a checkpoint is made of, by the names of its first version.
-func (c mixedChoice) key() any {
-	return struct {
-		Operator Operator
-		Rough    bool
-	}{c.Operator, c.Reduced}
 }
 
 func mixedEstimate(z *sizes, par Params) (estimate, error) {
@@ -70,9 +59,9 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	factors := []bool{false}
 	switch reduced := reducedUnit(z.dev.F32()) > 0; {
-	case par.Precision.reduced() && !reduced:
+	case par.Precision == PrecisionReduced && !reduced:
 		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no products of reduced precision: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
-	case par.Precision.reduced():
+	case par.Precision == PrecisionReduced:
 		factors = []bool{true}
 	case par.Precision == PrecisionAuto && reduced:
 		factors = []bool{false, true}
@@ -155,7 +144,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 func (w *work) mixed() error {
 	choice := w.plan.choice.(mixedChoice)
 	var err error
-	if w.checkpointer, err = newCheckpointer(w, choice.key()); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
 		return err
 	}
 	x, err := w.placeX()

@@ -25,7 +25,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	if !ok || !ok32 {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
 	}
-	if par.Precision.reduced() {
+	if par.Precision == PrecisionReduced {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the factor is in float64 or %q", PrecisionSingle)
 	}
 	single := par.Precision == PrecisionSingle || z.rates().Single >= 4

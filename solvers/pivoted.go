@@ -168,24 +168,10 @@ func pick(s, places []int) []int {
 	return picked
 }
 
-// greedyCholesky takes as each pivot the row of which most is left on the
-// diagonal, the first of several (Fine and Scheinberg 2001; Harbrecht, Peters,
+// greedy takes as each pivot the row with the largest element of the residual's
+// diagonal, the first of several (Fine and Scheinberg 2001; Harbrecht, Peters and
 // Schneider 2012). It keeps the largest error of the diagonal small, but follows
-// outliers where rpCholesky does not.
-//
-// It is a lowRankMaker.
-func greedyCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
-	p, err := newPivoting(task, f)
-	if err == nil {
-		err = p.greedy()
-	}
-	if err != nil {
-		return approximation{}, err
-	}
-	return approximation{rank: len(p.pivots), trace: p.left}, nil
-}
-
-// greedy chooses the largest pivots.
+// outliers where random does not.
 //
 // The rows of which most is left are candidates together. What is left only
 // falls, so that the largest among the candidates is the largest of all as long

@@ -225,7 +225,7 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 		return m, estimate{}, "", err
 	}
 	if par.Checkpoint.Dir != "" && !m.saves {
-		return m, estimate{}, "", noCheckpoint(name, Mixed, CG, Askotch)
+		return m, estimate{}, "", noCheckpoint(name, Mixed, CG)
 	}
 	if err := par.unusedBy(name); err != nil {
 		return m, estimate{}, "", err
@@ -246,9 +246,8 @@ func (par Params) unusedBy(m Method) error {
 		given bool
 		users []Method
 	}{
-		{"rank", par.Rank > 0, []Method{CG, Askotch}},
+		{"rank", par.Rank > 0, []Method{CG}},
 		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
-		{"block", par.Block > 0, []Method{Askotch}},
 		{"precision", par.Precision != PrecisionAuto, []Method{Mixed, OutOfCore}},
 	} {
 		if choice.given && !slices.Contains(choice.users, m) {
@@ -279,15 +278,15 @@ const operations = "operations, those that are slower than in a matrix product c
 
 // cheapest takes the method of the least modeled time among those that fit the
 // memory, or of the least memory when none does. With a checkpoint only methods
-// that write one are taken, and with a rank, a preconditioner, a block or a precision
-// those that use it.
+// that write one are taken, and with a rank, a preconditioner or a precision the methods
+// that use it.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string
 	var all []error
 	var unused error
 	fits := false
 	for _, m := range methods {
-		if m.only || par.Checkpoint.Dir != "" && !m.saves {
+		if par.Checkpoint.Dir != "" && !m.saves {
 			continue
 		}
 		if e := par.unusedBy(m.name); e != nil {
@@ -363,8 +362,6 @@ type method struct {
 	estimate func(z *sizes, par Params) (estimate, error)
 	// solve fills Result but for what Solve itself fills.
 	solve func(w *work) error
-	// only says that Auto leaves the method to those who ask for it.
-	only bool
 	// iterates says that the estimate looks at the spectrum of K.
 	iterates bool
 	// saves says that the method writes checkpoints.
@@ -382,7 +379,6 @@ func init() {
 		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true, saves: true},
 		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
 		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true, saves: true},
-		{name: Askotch, estimate: askotchEstimate, solve: (*work).askotch, only: true, saves: true},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -53,8 +52,6 @@ type approximation struct {
 func lowRankMakers[T backend.Float]() map[string]lowRankMaker[T] {
 	return map[string]lowRankMaker[T]{
 		"rpcholesky": rpCholesky[T],
-		"greedy":     greedyCholesky[T],
-		"nystrom":    uniformNystrom[T],
 		taylor:       taylorFeatures[T],
 	}
 }
@@ -73,10 +70,7 @@ func checkPreconditioner(name string) error {
 
 // lowRankScratch is how many elements the maker called name takes on the device beside f.
 func lowRankScratch(name string, k, d int) int64 {
-	switch name {
-	case "nystrom":
-		return add(elements(k, k), elements(k, d))
-	case taylor:
+	if name == taylor {
 		return 0
 	}
 	return pivotingElements(k, d)
@@ -300,66 +294,4 @@ func eachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width
 		}
 	}
 	return nil
-}
-
-// uniformNystrom is Nyström's approximation from k rows of X drawn without
-// replacement (Williams and Seeger 2001): F = K(X, S) L⁻ᵀ with
-// L Lᵀ = K(S, S) + δI, δ rising until the factorization succeeds.
-func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
-	n, k := f.Dims()
-	_, d := task.x.Dims()
-	b := task.b
-	r := rand.New(rand.NewPCG(task.seed, 0x6e797374726f6d))
-	s, err := run.NewMatrix(task.mem, b, k, d)
-	if err != nil {
-		return approximation{}, err
-	}
-	defer task.mem.Free(s)
-	row, point := backend.NewHost[T](1, d), make([]float64, d)
-	value := func(m backend.Matrix[T], i int) (float64, error) { // k(x, x) for row i
-		err := b.Download(row, m.View(i, 0, 1, d))
-		widen(point, row.Row(0))
-		return kernels.Diag(task.kernel, point), err
-	}
-	for i, from := range r.Perm(n)[:k] {
-		if err := b.Download(row, task.x.View(from, 0, 1, d)); err != nil {
-			return approximation{}, err
-		}
-		if err := b.Upload(s.View(i, 0, 1, d), row); err != nil {
-			return approximation{}, err
-		}
-	}
-	l, err := run.NewMatrix(task.mem, b, k, k)
-	if err != nil {
-		return approximation{}, err
-	}
-	defer task.mem.Free(l)
-	trace := 0.0
-	for i := range k {
-		v, err := value(s, i)
-		if err != nil {
-			return approximation{}, err
-		}
-		trace += v
-	}
-	if err := factor(newJitter(unitOf[T]()*trace, trace, unitOf[T]()), b, l, func() error { b.Gram(l, task.kernel, s, s); return nil }); err != nil {
-		return approximation{}, err
-	}
-	b.Gram(f, task.kernel, task.x, s)
-	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, f)
-	all, left := make([]T, k), 0.0
-	if err := b.ColDot(all, f, f); err != nil {
-		return approximation{}, err
-	}
-	for i := range n {
-		v, err := value(task.x, i)
-		if err != nil {
-			return approximation{}, err
-		}
-		left += v
-	}
-	for _, v := range all {
-		left -= float64(v)
-	}
-	return approximation{rank: k, trace: max(left, 0)}, nil
 }

@@ -46,18 +46,16 @@ type Params struct {
 	// fastest that does.
 	Precision Precision
 	// Preconditioner names how an iterative method approximates K by low rank: by
-	// columns of K, whose pivots are drawn at random by the diagonal of the residual
-	// ("rpcholesky"), are its maximum ("greedy") or uniform ("nystrom"), or by the first
-	// powers of the power series of a Gaussian or polynomial kernel ("taylor"). "" is
-	// rpcholesky, or with Rank 0 the one of it and taylor that takes less; "none" is none.
+	// columns of K, whose pivots are drawn at random with probabilities proportional to
+	// the diagonal of the residual ("rpcholesky"), or by the first powers of the power
+	// series of a Gaussian or polynomial kernel ("taylor"). "" is rpcholesky, or, with
+	// Rank 0, the cheaper of the two; "none" is none.
 	// Preconditioners lists them.
 	Preconditioner string
 	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
-	// and the memory. Auto is with a rank, a preconditioner, a block or a precision
-	// the best of the methods that use it, and any other method refuses it.
+	// and the memory. With a rank, a preconditioner or a precision, Auto is the best of
+	// the methods that use it, and any other method refuses it.
 	Rank int
-	// Block is the number of samples in a block of the method askotch; 0 chooses.
-	Block int
 	// Seed of every random choice; it changes how a solution is found, not which
 	// system is solved.
 	Seed uint64
@@ -156,8 +154,6 @@ func (par Params) check() error {
 		return fmt.Errorf("solvers: the rank of the preconditioner must be ≥ 0, got %d", par.Rank)
 	case par.Rank > 0 && par.Preconditioner == "none":
 		return fmt.Errorf("solvers: the rank %d has no use with the preconditioner \"none\": leave one of them out", par.Rank)
-	case par.Block < 0:
-		return fmt.Errorf("solvers: the number of samples in a block must be ≥ 0, got %d", par.Block)
 	case par.Checkpoint.Every < 0:
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
 	}

@@ -3,6 +3,8 @@ package solvers_test
 import (
 	"context"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -65,4 +67,20 @@ func TestStreamFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sine is n samples of a smooth function and noise.
+func sine(seed uint64, n, d int) (x, y backend.Host[float64]) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
+	for i := range n {
+		s := 0.0
+		for j := range d {
+			v := r.NormFloat64()
+			x.Row(i)[j] = v
+			s += v / float64(j+1)
+		}
+		y.Row(i)[0] = math.Sin(2*s) + 0.1*r.NormFloat64()
+	}
+	return x, y
 }

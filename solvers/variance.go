@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Variance returns what a Gaussian process with covariance K + λW⁻¹ does not
@@ -138,4 +139,19 @@ func (f *covariance) cross(points backend.Host[float64], rows int, visit func(fi
 		}
 	}
 	return nil
+}
+
+// diagonalOf returns k(x, x) for the rows of x.
+func diagonalOf(k kernels.Kernel, x backend.Host[float64]) []float64 {
+	prog := kernels.Compile(k)
+	stats := make([]float64, len(prog.Stats))
+	diag := make([]float64, x.Rows)
+	for i := range diag {
+		row := x.Row(i)
+		for j, s := range prog.Stats {
+			stats[j] = s.Eval(row, row)
+		}
+		diag[i] = prog.Run(stats)
+	}
+	return diag
 }

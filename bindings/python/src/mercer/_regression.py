@@ -284,10 +284,10 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
         Of poly and sigmoid.
     fit_intercept : bool, default=False
         Fit an unpenalized b.
-    solver : {"auto", "dual", "mixed", "cg", "askotch"}, default="auto"
+    solver : {"auto", "dual", "mixed", "cg"}, default="auto"
         How the system is solved: by a Cholesky factor in float64, by one in float32
-        that is refined, by preconditioned conjugate gradients, by block coordinates
-        (Askotch), or by the one with the lowest modeled time that fits the memory.
+        that is refined, by preconditioned conjugate gradients, or by the one with the
+        lowest modeled time that fits the memory.
     tol : float, default=1e-8
         The relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ that is reached, or
         the fit fails.
@@ -400,9 +400,8 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
         Of poly and sigmoid.
     n_components : int, default=None
         The number of kernel functions; None is about 10√n_samples.
-    choice : {"uniform", "rpcholesky", "leverage", "kmeans++"}, default="uniform"
-        How their centers are chosen: uniformly, by a randomly pivoted Cholesky factor,
-        by ridge leverage scores, or far from each other.
+    choice : {"uniform", "rpcholesky"}, default="uniform"
+        How their centers are chosen: uniformly, or by a randomly pivoted Cholesky factor.
     fit_intercept : bool, default=False
         Fit an unpenalized b.
     solver : {"auto", "normal", "falkon"}, default="auto"
