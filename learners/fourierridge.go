@@ -19,7 +19,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
-		Outputs: true, classify: true, checkpoints: true,
+		Outputs: true, classify: true,
 		rows: rowsFitterOf((*FourierRidge).parameters, FourierRidge.FitRows),
 	}, (*FourierRidge).parameters, FourierRidge.Fit)
 }
@@ -30,7 +30,6 @@ func (l *FourierRidge) parameters() []Parameter {
 		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
 		intParam("features", &l.Features, "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
 		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
-		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
 	}
@@ -49,7 +48,6 @@ type FourierRidge struct {
 	Intercept  bool           // an unpenalized b; false, the default: b = 0, as in KernelRidge
 	Features   int            // M, raised to an even number; 0 is about 10√n
 	Orthogonal bool           // frequencies with orthogonal directions
-	Solver     solvers.Method // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol        float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed       uint64         // of every random choice
 }
@@ -80,6 +78,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // program that makes its own solvers.Rows opens its device by backend.Open.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, &m, &err)
+	if o.Checkpoint.Dir != "" {
+		return nil, errNoCheckpoint
+	}
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 		Kernel: k, Data: data, Count: l.Features, Orthogonal: l.Orthogonal, Seed: l.Seed,
 		Lambda: l.Lambda, Intercept: l.Intercept,
-	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
+	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func others(p learners.Parameter) []string {
 	case p.Type == learners.IntType:
 		return []string{"2", "1", "7", "0", "4"}
 	default:
-		return []string{"0.3", "3.7", "0.01"}
+		return []string{"0.3", "3.7", "0.01", "1e-17"}
 	}
 }
 
@@ -45,7 +45,6 @@ var setting = map[string]map[string]string{
 	"kernel-ridge/rank":           {"solver": "cg", "preconditioner": "rpcholesky"},
 	"kernel-ridge/iterations":     {"solver": "cg"},
 	"nystrom-ridge/tol":           {"solver": "falkon"},
-	"fourier-ridge/tol":           {"solver": "falkon"},
 	"kernel-ridge/preconditioner": {"rank": "3"},
 	"one-class-svm/cache":         {"tol": "1e-9", "kernel": "gaussian(sigma=0.3)", "nu": "0.7"},
 	"nystrom-ridge/choice":        {"centers": "5"},

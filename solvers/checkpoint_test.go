@@ -142,15 +142,6 @@ func TestResumePasses(t *testing.T) {
 			}
 			return &res.Result, res.Beta, err
 		},
-		"fourier": func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error) {
-			res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
-				Kernel: p.Kernel, Data: solvers.InMemory(p.X, p.Y, nil), Count: 60, Lambda: 1e-3,
-			}, par)
-			if res == nil {
-				return nil, backend.Host[float64]{}, err
-			}
-			return &res.Result, res.Beta, err
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Few samples make a bad preconditioner, so that there are steps.

@@ -22,7 +22,7 @@ import (
 // rows, A the lower one of its last M.
 type falkon struct {
 	b    backend.Backend[float64]
-	t    backend.Matrix[float64] // upper; nil: S = I
+	t    backend.Matrix[float64] // upper
 	a    backend.Matrix[float64] // lower
 	both backend.Matrix[float64] // what t and a are parts of
 }
@@ -32,17 +32,15 @@ func falkonBytes(m int) int64 { return bytes(elements(m+1, m)) }
 
 // newFalkon makes the preconditioner from the samples q. It works in the pieces
 // of w. What was added to the diagonal of S to factor it is returned.
-func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
+func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
 		return nil, 0, err
 	}
 	f.a = f.both.View(1, 0, w.m, w.m)
-	if c, ok := w.basis.(*centered); ok {
-		f.t = f.both.View(0, 0, w.m, w.m)
-		if jitter, err = f.factorGram(w, c); err != nil {
-			return nil, 0, err
-		}
+	f.t = f.both.View(0, 0, w.m, w.m)
+	if jitter, err = f.factorGram(w, c); err != nil {
+		return nil, 0, err
 	}
 	w.b.AddDiag([]float64{w.lambda}, f.a)
 	rows, _ := w.phi.Dims()
@@ -53,9 +51,7 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 			return nil, 0, err
 		}
 		w.basis.fill(phi, x)
-		if f.t != nil {
-			w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
-		}
+		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
 			alpha = roots[0] * roots[0] // and Φ need not go through the host
@@ -124,12 +120,8 @@ func clearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
 // apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
 func (f *falkon) apply(z, r backend.Matrix[float64]) error {
 	copyMatrix(f.b, z, r)
-	if f.t != nil {
-		f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
-	}
+	f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
 	cholesky(f.b, f.a, z)
-	if f.t != nil {
-		f.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, f.t, z)
-	}
+	f.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, f.t, z)
 	return nil
 }

@@ -24,8 +24,6 @@ type basis interface {
 	penalty(dst backend.Matrix[float64], lambda float64)
 	// penalize queues out ← out + λSv, both M×t.
 	penalize(out, v backend.Matrix[float64], lambda float64)
-	// hash writes all that Φ depends on beside the samples.
-	hash(h hash.Hash)
 }
 
 // centered is the basis k(x, c_j) of centers c: the method of Nyström. S is
@@ -42,6 +40,7 @@ type centered struct {
 
 func (c *centered) size() int { return c.host.Rows }
 
+// hash writes all that Φ depends on beside the samples.
 func (c *centered) hash(h hash.Hash) {
 	fmt.Fprintf(h, "centers %v\n", c.kernel)
 	hashHost(h, c.host)

@@ -3,7 +3,6 @@ package solvers
 import (
 	"context"
 	"fmt"
-	"hash"
 	"math"
 	"math/rand/v2"
 
@@ -57,23 +56,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	var q sampled
-	if r.plan.Method == Falkon {
-		err := r.Timed("features", &r.res.Seconds.Gram, func() error {
-			some, offer := samplerOf(par.sample(n, basis.size(), d), d, p.Seed)
-			f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
-			err := f.pass(ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
-				offer(from, x, w)
-				return nil
-			})
-			q = some.sampled(f.n)
-			return err
-		})
-		if err != nil {
-			return nil, r.fail(err)
-		}
-	}
-	s, err := r.solve(p.Data, basis, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, basis, sampled{}, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
@@ -101,6 +84,13 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if p.Count < 0 {
 		return Plan{}, fmt.Errorf("solvers: the number of features must be ≥ 0, got %d", p.Count)
 	}
+	if par.Method == Falkon {
+		return Plan{}, fmt.Errorf("solvers: the method %s preconditions the equations of kernel functions: use %s for Fourier features", Falkon, Normal)
+	}
+	if par.Checkpoint.Dir != "" {
+		return Plan{}, fmt.Errorf("solvers: checkpoint: the method %s, which solves for Fourier features, writes none: leave the checkpoint out", Normal)
+	}
+	par.Method = Normal
 	z := streamSizes{n: n, d: d, t: t, m: p.size(n), basis: 2 * float64(d)}
 	return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) { return 0, bytes(elements((m+1)/2, d)) })
 }
@@ -142,11 +132,6 @@ type trigonometric struct {
 }
 
 func (f *trigonometric) size() int { return 2 * f.omega.Rows }
-
-func (f *trigonometric) hash(h hash.Hash) {
-	fmt.Fprintf(h, "frequencies %x\n", f.scale)
-	hashHost(h, f.omega)
-}
 
 func (f *trigonometric) place(w *streamed) (err error) {
 	f.b = w.b

@@ -133,41 +133,39 @@ func TestFourierDense(t *testing.T) {
 	}
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, w := range [][]float64{nil, weights} {
-			for _, method := range []Method{Normal, Falkon} {
-				p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
-				res, err := SolveFourier(t.Context(), dev, p, StreamParams{Method: method, Tol: 1e-12, Sample: 60})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if res.Beta.Rows != 32 || res.Frequencies.Rows != 16 {
-					t.Fatalf("%d features of %d frequencies", res.Beta.Rows, res.Frequencies.Rows)
-				}
-				phi, eye := mat.NewDense(n, 32, nil), mat.NewDense(32, 32, nil)
-				for i := range n {
-					for j := range 16 {
-						arg := 0.0
-						for q, v := range res.Frequencies.Row(j) {
-							arg += v * x.Row(i)[q]
-						}
-						phi.Set(i, j, math.Cos(arg)/4)
-						phi.Set(i, 16+j, math.Sin(arg)/4)
+			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
+			res, err := SolveFourier(t.Context(), dev, p, StreamParams{Tol: 1e-12})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Beta.Rows != 32 || res.Frequencies.Rows != 16 {
+				t.Fatalf("%d features of %d frequencies", res.Beta.Rows, res.Frequencies.Rows)
+			}
+			phi, eye := mat.NewDense(n, 32, nil), mat.NewDense(32, 32, nil)
+			for i := range n {
+				for j := range 16 {
+					arg := 0.0
+					for q, v := range res.Frequencies.Row(j) {
+						arg += v * x.Row(i)[q]
 					}
+					phi.Set(i, j, math.Cos(arg)/4)
+					phi.Set(i, 16+j, math.Sin(arg)/4)
 				}
-				for i := range 32 {
-					eye.Set(i, i, 1)
-				}
-				want := denseFit(t, phi, eye, y, w, 0.1, true)
-				beta := backend.NewHost[float64](32, 2)
-				for i, v := range res.Beta.Data {
-					beta.Data[i] = 4 * v
-				}
-				// ‖ΦH⁻¹‖ ≤ 1/(2√λ), times the residual allowed.
-				var z mat.Dense
-				z.Mul(phi.T(), mat.NewDense(n, 2, y.Data))
-				bound := 1e-12*mat.Norm(&z, 2)*3/(2*math.Sqrt(0.1)) + 1e-11
-				if d := furthest(fitOf(phi, beta, res.Intercept), want); d > bound {
-					t.Errorf("%s, weights %v: the fit is off by %.3g, allowed %.3g", method, w != nil, d, bound)
-				}
+			}
+			for i := range 32 {
+				eye.Set(i, i, 1)
+			}
+			want := denseFit(t, phi, eye, y, w, 0.1, true)
+			beta := backend.NewHost[float64](32, 2)
+			for i, v := range res.Beta.Data {
+				beta.Data[i] = 4 * v
+			}
+			// ‖ΦH⁻¹‖ ≤ 1/(2√λ), times the residual allowed.
+			var z mat.Dense
+			z.Mul(phi.T(), mat.NewDense(n, 2, y.Data))
+			bound := 1e-12*mat.Norm(&z, 2)*3/(2*math.Sqrt(0.1)) + 1e-11
+			if d := furthest(fitOf(phi, beta, res.Intercept), want); d > bound {
+				t.Errorf("weights %v: the fit is off by %.3g, allowed %.3g", w != nil, d, bound)
 			}
 		}
 	})
@@ -178,38 +176,36 @@ func TestFourierMemoryAndBits(t *testing.T) {
 	x := normal(1, n, d)
 	y := targets(1, x)
 	all := inMemory{x, y, nil}
-	for _, method := range []Method{Normal, Falkon} {
-		var want *FourierResult
-		for _, threads := range []int{1, 3} {
-			dev, err := backend.Open("cpu", backend.Config{Threads: threads})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := FourierProblem{Kernel: kernels.Laplacian{Sigma: 4}, Data: cut{all, []int{100 * threads}}, Count: 200, Lambda: 1}
-			res, err := SolveFourier(t.Context(), dev, p, StreamParams{Method: method})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want == nil {
-				want = res
-			}
-			if !slices.Equal(res.Beta.Data, want.Beta.Data) || !slices.Equal(res.Frequencies.Data, want.Frequencies.Data) {
-				t.Errorf("%s: other bits with %d threads", method, threads)
-			}
-			if res.Bytes > res.Plan.Bytes || float64(res.Bytes) < 0.9*float64(res.Plan.Bytes) {
-				t.Errorf("%s: %d bytes were taken, %d planned", method, res.Bytes, res.Plan.Bytes)
-			}
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes are left", now)
-			}
-			_, err = SolveFourier(t.Context(), dev, p, StreamParams{Method: method, Memory: res.Plan.Bytes - 1})
-			var budget *BudgetError
-			if !errors.As(err, &budget) {
-				t.Errorf("one byte less gives %v", err)
-			}
-			if err := dev.Close(); err != nil {
-				t.Error(err)
-			}
+	var want *FourierResult
+	for _, threads := range []int{1, 3} {
+		dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := FourierProblem{Kernel: kernels.Laplacian{Sigma: 4}, Data: cut{all, []int{100 * threads}}, Count: 200, Lambda: 1}
+		res, err := SolveFourier(t.Context(), dev, p, StreamParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = res
+		}
+		if !slices.Equal(res.Beta.Data, want.Beta.Data) || !slices.Equal(res.Frequencies.Data, want.Frequencies.Data) {
+			t.Errorf("other bits with %d threads", threads)
+		}
+		if res.Bytes > res.Plan.Bytes || float64(res.Bytes) < 0.9*float64(res.Plan.Bytes) {
+			t.Errorf("%d bytes were taken, %d planned", res.Bytes, res.Plan.Bytes)
+		}
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%d bytes are left", now)
+		}
+		_, err = SolveFourier(t.Context(), dev, p, StreamParams{Memory: res.Plan.Bytes - 1})
+		var budget *BudgetError
+		if !errors.As(err, &budget) {
+			t.Errorf("one byte less gives %v", err)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		choice = CenterChoice{}
 	}
 	m := p.size()
-	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * float64(d), whitened: true}
+	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * float64(d)}
 	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m

@@ -13,7 +13,6 @@ import (
 type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ, as the backend counts them
-	whitened   bool    // S is not I: Falkon factors it too
 }
 
 const (
@@ -54,10 +53,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	if m == Falkon {
 		matrix, passes = falkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
-		factor += backend.SyrkFlops(z.m, sample)
-		if z.whitened {
-			factor += backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
-		}
+		factor += backend.SyrkFlops(z.m, sample) + backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
 	}
 	return streamEstimate{
 		method: m,

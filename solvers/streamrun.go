@@ -141,7 +141,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 	if r.plan.Method == Normal {
 		pre, sums, err = r.normal(w)
 	} else {
-		pre, err = r.falkon(w, q)
+		pre, err = r.falkon(w, phi.(*centered), q)
 	}
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 	tol, _ := r.par.limits()
 	n, d, t := data.Dims()
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
-	phi.hash(h)
+	phi.(*centered).hash(h) // no other basis goes with Falkon
 	var buffer []byte
 	err := data.Pass(r.Ctx, func(b Block) error {
 		for i := range b.X.Rows {
@@ -256,7 +256,7 @@ func notPSD(phi basis) kernels.Kernel {
 }
 
 // falkon sums z in a first pass and makes the preconditioner.
-func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], error) {
+func (r *streamRun) falkon(w *streamed, c *centered, q sampled) (preconditioner[float64], error) {
 	err := r.Timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], err
 	var f *falkon
 	err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
 		var err error
-		f, r.res.Jitter, err = newFalkon(w, q)
+		f, r.res.Jitter, err = newFalkon(w, c, q)
 		return err
 	})
 	if err != nil {

@@ -514,8 +514,6 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
         Frequencies in orthogonal directions, which approach the kernel sooner.
     fit_intercept : bool, default=False
         Fit an unpenalized b.
-    solver : {"auto", "normal", "falkon"}, default="auto"
-        How the system is solved, as in MercerNystroemRidge.
     tol : float, default=1e-6
         The relative residual of the normal equations.
     random_state : int, RandomState instance or None, default=None
@@ -533,7 +531,7 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     kernel_ : str
         The kernel that was fitted with, as a text of Mercer.
     n_iter_ : int
-        The number of steps; 1 of a direct solver.
+        The number of steps of refinement.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -555,7 +553,7 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     1.00
     """
 
-    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False, fit_intercept=False, solver="auto",
+    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False, fit_intercept=False,
                  tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
@@ -563,7 +561,6 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
         self.n_components = n_components
         self.orthogonal = orthogonal
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.tol = tol
         self.random_state = random_state
         self.device = device
@@ -578,7 +575,7 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     def _parameters(self, X):
         return {
             "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept, "features": self.n_components,
-            "orthogonal": self.orthogonal, "solver": self.solver, "tol": self.tol, "seed": self._seed(),
+            "orthogonal": self.orthogonal, "tol": self.tol, "seed": self._seed(),
         }
 
 
