@@ -59,7 +59,7 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	if texts {
 		each = 2
 	}
-	kinds, way := len(labels), "; if they are classes, {task=classification}"
+	kinds, way := len(labels), "; {if they are classes, $task=classification}"
 	if !texts && !anyLabels && kinds <= MaxCategories {
 		if i := slices.IndexFunc(labels, func(s string) bool { return !exactOf(s).integer() }); i >= 0 {
 			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), way)

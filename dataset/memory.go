@@ -43,7 +43,7 @@ func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || 
 
 // rule is the rule that is broken where take or fits is false.
 func (a *allowance) rule() string {
-	return fmt.Sprintf("takes more memory than the %.1f MiB that may be used for it: use fewer rows or columns, or {memory}", float64(a.limit)/(1<<20))
+	return fmt.Sprintf("takes more memory than the %.1f MiB that may be used for it: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
 // fitsTable returns an error when a table under construction takes too much.

@@ -78,7 +78,7 @@ func (e *Encoder) checkNAValues() error {
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	rule := k.rule()
 	if c.na != nil && k == text {
-		rule += "; correct it, or {na-values}"
+		rule += "; correct it{, or $na-values}"
 	}
 	return t.cellFault(c, row, c.cell(row), rule)
 }

@@ -60,7 +60,7 @@ type BayesRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
-	defer named(bayesRidgeName, &m, &err)
+	defer named(bayesRidgeName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, bayesRidgeName, l.parameters(), x, y, o)
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).EvidenceBytes)
 	if f.err != nil {

@@ -206,7 +206,8 @@ func (e *ParameterError) Error() string {
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(Values) (Fitter, *ParameterError) {
 	return made(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
-			return asModel(fit(l, ctx, dev, x, y, o))
+			m, err := asModel(fit(l, ctx, dev, x, y, o))
+			return m, message.Within(err, advised(parameters(&l)))
 		}
 	})
 }
@@ -238,7 +239,7 @@ func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {
 		if checkFinite(name, h) != nil {
-			return message.Errorf("learners: %s: the fit diverged: %s is not finite: scale the features or y down, or {rate}", m.Learner(), name)
+			return message.Errorf("learners: %s: the fit diverged: %s is not finite: {scale the features or y down|lower $rate}", m.Learner(), name)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ type ClassificationScore struct {
 // Options.Classes, for labels that c does not know; nil: labels are their own
 // names. All are only read.
 func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix) (s ClassificationScore, err error) {
-	defer named("score", &s, &err)
+	defer named("score", nil, &s, &err)
 	return scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba))
 }
 

@@ -33,7 +33,7 @@ type Calibration struct {
 // Calibrate applies m to the rows of x, which m was not fitted to, and compares with
 // the targets y; a y that names a class that m does not know has the score +∞.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
-	defer named("calibrate", &c, &err)
+	defer named("calibrate", nil, &c, &err)
 	if m == nil {
 		return nil, errors.New("no model was given")
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -157,10 +160,53 @@ func newProgress(o Options) *run.Progress {
 }
 
 // named is deferred by what may fail: its name, such as the learner's, comes in front of
-// the error, and what it returns is zero then.
-func named[M any](name string, m *M, err *error) {
+// the error, whose advice keeps to the parameters, and what it returns is zero then.
+func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
 		var none M
-		*m, *err = none, fmt.Errorf("learners: %s: %w", name, *err)
+		*m, *err = none, fmt.Errorf("learners: %s: %w", name, message.Within(*err, advised(parameters)))
 	}
+}
+
+// advised returns, for message.Within, the parameter of a learner that one of the advice
+// stands for: the same where the learner has it and it has an effect beside the others.
+// nil are those of a model, which is fitted already.
+func advised(parameters []Parameter) func(parameter string) string {
+	values := valuesOf(parameters)
+	has := func(name string) bool {
+		name, value, _ := strings.Cut(name, "=")
+		return slices.ContainsFunc(parameters, func(p Parameter) bool {
+			return p.Name == name && p.When.Met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
+				// One without a default that is not given leaves the work to another.
+				(values.Has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
+		})
+	}
+	return func(parameter string) string {
+		name, _, _ := strings.Cut(parameter, "=")
+		switch {
+		case parameter == "lambda" && parameters == nil: // of a model
+			return "fitted=lambda"
+		case parameter == "penalty" && has("C"), has(parameter), !isParameter(name):
+			return parameter
+		case parameter == "penalty" && has("lambda"):
+			return "penalty=lambda"
+		case parameter == "lambda" && values.Has("lambdas"):
+			return "lambdas"
+		}
+		return ""
+	}
+}
+
+// isParameter reports whether any learner has a parameter of that name, or advice stands
+// for several.
+func isParameter(name string) bool {
+	if name == "penalty" {
+		return true
+	}
+	for _, d := range catalogue {
+		if _, has := d.Parameter(name); has {
+			return true
+		}
+	}
+	return false
 }

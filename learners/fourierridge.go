@@ -77,7 +77,7 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
 // program that makes its own solvers.Rows opens its device by backend.Open.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
-	defer named(fourierRidgeName, &m, &err)
+	defer named(fourierRidgeName, l.parameters(), &m, &err)
 	if o.Checkpoint.Dir != "" {
 		return nil, errNoCheckpoint
 	}

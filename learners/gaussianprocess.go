@@ -79,7 +79,7 @@ type GaussianProcessModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y.
 func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *GaussianProcessModel, err error) {
-	defer named(gaussianProcessName, &m, &err)
+	defer named(gaussianProcessName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, gaussianProcessName, l.parameters(), x, y, o)
 	if f.err != nil {
 		return nil, f.err
@@ -147,7 +147,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 // the process may still take, nothing is kept and each call factors. DropFactor
 // gives the memory back.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
-	defer named(gaussianProcessName+": variance", &out, &err)
+	defer named(gaussianProcessName+": variance", nil, &out, &err)
 	h, err := m.predictor().check(dev, x)
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 // GaussianProcessModel.Variance does, for models of one λ; each point takes 2n²
 // operations. λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	defer named(kernelRidgeName+": intervals", &lower, &err)
+	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
 	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (c host, influence func(func(int, host)) error, err error) {
 		loo, err := m.leaveOneOut(ctx, dev, lambda)
@@ -128,7 +128,7 @@ func (s *solutions) byLambda(outputs int) map[float64][]int {
 
 func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, lambda float64) (*solvers.LeaveOneOut, error) {
 	if lambda == 0 {
-		return nil, message.Errorf("the fits without a sample need lambda > 0: raise {lambda}")
+		return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 	}
 	build := func() (*solvers.LeaveOneOut, error) {
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
@@ -164,7 +164,7 @@ func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samp
 // features must be independent, as for the fit; condition numbers up to about 1e7
 // of X leave digits.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	defer named(ridgeName+": intervals", &lower, &err)
+	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.HasIntervals() {
 		return nil, nil, errors.New("the model did not keep its samples: fit it with intervals = true")
 	}

@@ -86,7 +86,7 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
-	defer named(kernelKNNName, &m, &err)
+	defer named(kernelKNNName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}

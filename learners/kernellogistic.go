@@ -61,7 +61,7 @@ type KernelLogistic struct {
 
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelLogisticModel, err error) {
-	defer named(kernelLogisticName, &m, &err)
+	defer named(kernelLogisticName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelLogisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.kernel(l.Kernel, l.Seed)

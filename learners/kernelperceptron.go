@@ -79,7 +79,7 @@ type KernelPerceptron struct {
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *KernelPerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
-	defer named(kernelPerceptronName, &m, &err)
+	defer named(kernelPerceptronName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelPerceptronName, l.parameters(), x, y, o)
 	if l.Cache < 0 {
 		f.fail(fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache))

@@ -82,7 +82,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 }
 
 func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
-	defer named(kernelVoteName, &m, &err)
+	defer named(kernelVoteName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)

@@ -81,7 +81,7 @@ type Lasso struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(lassoName, &m, &err)
+	defer named(lassoName, l.parameters(), &m, &err)
 	models, err := l.path(ctx, dev, x, y, []float64{l.Lambda}, o)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 // their logarithms, from where all weights are 0 to a thousandth of that. The
 // models are in the order of lambdas.
 func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {
-	defer named(lassoName, &models, &err)
+	defer named(lassoName, l.parameters(), &models, &err)
 	for i, v := range lambdas {
 		if err := nonNegative.check(v); err != nil {
 			return nil, fmt.Errorf("lambda %d of the path %w", i+1, err)

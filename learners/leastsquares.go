@@ -59,7 +59,7 @@ type LeastSquares struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(leastSquaresName, &m, &err)
+	defer named(leastSquaresName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, leastSquaresName, l.parameters(), x, y, o)
 	if l.LMS {
 		return l.lms(f)

@@ -79,7 +79,7 @@ type Logistic struct {
 
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LogisticModel, err error) {
-	defer named(logisticName, &m, &err)
+	defer named(logisticName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	p := glm.Problem{X: f.x, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}

@@ -75,7 +75,7 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
 // program that makes its own solvers.Rows opens its device by backend.Open.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
-	defer named(nystromRidgeName, &m, &err)
+	defer named(nystromRidgeName, l.parameters(), &m, &err)
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err

@@ -47,12 +47,12 @@ type OneClassSVM struct {
 
 // Fit fits the n×d samples x; y is not looked at.
 func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (m *SupportModel, err error) {
-	defer named(oneClassSVMName, &m, &err)
+	defer named(oneClassSVMName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, oneClassSVMName, l.parameters(), x, nil, o)
 	k := f.scaleKernel(l.Kernel)
 	if f.err != nil {
 		return nil, f.err
 	}
 	p := svm.OneClass(k, f.kept(f.x), positiveWeights(o.Weights, f.x.Rows), l.Nu)
-	return f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true})
+	return f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
 }

@@ -282,15 +282,21 @@ func refused(parameters []Parameter) *ParameterError {
 	return nil
 }
 
-// complete checks the fields, which a program may have set to anything, and sets those
-// that are zero to their defaults, where zero is no value of the parameter.
-func complete(parameters []Parameter) error {
+// valuesOf are the values of the fields, without those that have no default and are zero.
+func valuesOf(parameters []Parameter) Values {
 	values := Values{}
 	for _, p := range parameters {
 		if p.Default != "" && !p.chosen || !p.isZero() {
 			values[p.Name] = p.load()
 		}
 	}
+	return values
+}
+
+// complete checks the fields, which a program may have set to anything, and sets those
+// that are zero to their defaults, where zero is no value of the parameter.
+func complete(parameters []Parameter) error {
+	values := valuesOf(parameters)
 	for _, p := range parameters {
 		v, has := values[p.Name]
 		if !has {

@@ -141,7 +141,7 @@ type Perceptron struct {
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
-	defer named(l.Kind.name(), &m, &err)
+	defer named(l.Kind.name(), l.parameters(), &m, &err)
 	switch {
 	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
 		return nil, fmt.Errorf("no kind is called %q", l.Kind)
@@ -181,7 +181,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	last := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classified{classes}}}
 	if err := diverged(last); err != nil {
-		return nil, message.Errorf("the weights overflow: {rate}, or scale the features down")
+		return nil, message.Errorf("the weights overflow: {lower $rate|scale the features down}")
 	}
 	values, err := last.predictor().run(ctx, dev, denseOf(run.X))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/neighbors"
@@ -111,7 +112,8 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(Values) (RowsFitter, *ParameterError) {
 	return made(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
-			return asModel(fit(l, ctx, dev, data, o))
+			m, err := asModel(fit(l, ctx, dev, data, o))
+			return m, message.Within(err, advised(parameters(&l)))
 		}
 	})
 }
@@ -179,7 +181,7 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 
 // inMemory returns x and y for a learner that reads its samples in passes.
 func inMemory(learner string, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
-	defer named(learner, &data, &err)
+	defer named(learner, nil, &data, &err)
 	hx, hy, err := samples(x, y)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ type RVCModel struct {
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVCModel, err error) {
-	defer named(rvcName, &m, &err)
+	defer named(rvcName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, rvcName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.kernel(l.Kernel, l.Seed)

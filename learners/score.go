@@ -24,7 +24,7 @@ type RegressionScore struct {
 // ScoreRegression returns the score of the predictions pred for the n×t
 // targets y. Both are only read.
 func ScoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
-	defer named("score", &s, &err)
+	defer named("score", nil, &s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return s, err

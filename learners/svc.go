@@ -98,7 +98,7 @@ type SVCModel struct {
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCModel, err error) {
-	defer named(svcName, &m, &err)
+	defer named(svcName, l.parameters(), &m, &err)
 	m, _, _, err = l.fit(ctx, dev, x, y, o, 1)
 	return m, err
 }
@@ -276,7 +276,7 @@ type SVCProbabilityModel struct {
 // and Weng 2004, their second method). It costs six times as much as Fit. The
 // class that is most probable need not be the one that is predicted.
 func (l SVC) FitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCProbabilityModel, err error) {
-	defer named(svcName, &m, &err)
+	defer named(svcName, l.parameters(), &m, &err)
 	const share = 1. / (1 + svm.Parts)
 	model, p, t, err := l.fit(ctx, dev, x, y, o, share)
 	if err != nil {

@@ -385,7 +385,7 @@ func (k *block[T]) restore(st *state) error {
 
 // weak is an error that a more precise fallback may not have.
 func (k *block[T]) weak(reason string) error {
-	return &accuracyError{message.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: raise {lambda} or scale the features down", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
+	return &accuracyError{message.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: {raise $lambda|scale the features down}", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
 }
 
 // finish puts X where the right-hand sides were: the norms of conjugate gradients

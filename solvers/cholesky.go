@@ -147,7 +147,7 @@ func (f *Cholesky) failed(what string, err error, largest float64) error {
 	case errors.As(err, &pivot) && indefinite(pivot.Value, largest):
 		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, instead(f.kernel), err)
 	case pivot != nil:
-		return message.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: raise {lambda}, or remove samples that repeat others: %w", what, f.lambda, err)
+		return message.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: {raise $lambda|remove samples that repeat others}: %w", what, f.lambda, err)
 	}
 	return fmt.Errorf("solvers: %s: %w", what, err)
 }

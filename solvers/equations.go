@@ -121,7 +121,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	need := bytes(sum(elements(m, 2*m), elements(3*m, e.Right.Cols)))
 	available := run.Available(dev, par.Memory)
 	if need > available {
-		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or {memory}"}
+		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "{use fewer functions|$memory}"}
 	}
 	run.ReportPlan(ctx, dev, need)
 	return nil
@@ -164,7 +164,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 	case overflowed(pivot):
 		return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 	}
-	return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer functions", pivot.Index+1, pivot.Value)
+	return explain(pivot, "they are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers|use fewer $features}", pivot.Index+1, pivot.Value)
 }
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
@@ -204,7 +204,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 			worst = larger(worst, ratio(norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
 		}
 		if worst-worst != 0 {
-			return message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}")
+			return message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
 		if try > 0 && !(worst < res.Residual) {
 			return nil

@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 		}, "solvers: primal: x does not have full rank: column 2 is a combination of the columns before it"},
 		{"zero column", func(p *solvers.Problem, _ *solvers.Params) {
 			p.Kernel, p.Lambda, p.X.Data = kernels.Linear{}, 0, []float64{0, 1, 0, 2, 0, 3}
-		}, "column 1 is zero (pivot 0): remove it or raise lambda"},
+		}, "column 1 is zero (pivot 0): remove the column or raise lambda"},
 		{"constant column", func(p *solvers.Problem, _ *solvers.Params) {
 			p.Kernel, p.Lambda, p.Intercept, p.X.Data = kernels.Linear{}, 0, true, []float64{.1, 1, .1, 2, .1, 3}
 		}, "column 1 is constant (pivot"},

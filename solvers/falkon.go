@@ -69,7 +69,7 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 			return nil, 0, explain(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
 		}
 		if pivot != nil {
-			return nil, 0, explain(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): raise {lambda}", pivot.Index+1, pivot.Value)
+			return nil, 0, explain(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
 		}
 		return nil, 0, err
 	}

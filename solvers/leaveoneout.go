@@ -76,7 +76,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 		l.sum += v
 	}
 	if !(l.sum > 0) {
-		return message.Errorf("1ᵀ(K + λW⁻¹)⁻¹1 is not positive: raise {lambda}")
+		return message.Errorf("1ᵀ(K + λW⁻¹)⁻¹1 is not positive: {raise $lambda}")
 	}
 	for i, v := range l.ones {
 		l.diagonal[i] -= v * v / l.sum
@@ -97,7 +97,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 				a /= b
 			}
 			if a-a != 0 {
-				return alpha, message.Errorf("solvers: leave-one-out: without sample %d there is no solution: raise {lambda}", i+1)
+				return alpha, message.Errorf("solvers: leave-one-out: without sample %d there is no solution: {raise $lambda}", i+1)
 			}
 			c.Row(i)[j] = a
 		}

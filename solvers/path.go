@@ -94,7 +94,7 @@ type PathPoint struct {
 
 // errNothingLeft is the reason of a point whose fit has as many degrees of
 // freedom as there are samples, whatever they say.
-var errNothingLeft = message.Errorf("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: raise {lambda} or add samples")
+var errNothingLeft = message.Errorf("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: {raise $lambda|add samples}")
 
 // profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
 // log det (K̃ + λI), K̃ = W^½KW^½.

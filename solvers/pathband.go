@@ -261,7 +261,7 @@ func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	for j := range at.LOO {
 		at.LOO[j] /= total
 		if v := at.LOO[j]; math.IsNaN(v) || math.IsInf(v, 0) {
-			at.Err = message.Errorf("solvers: path: the leave-one-out errors are not finite: raise {lambda}")
+			at.Err = message.Errorf("solvers: path: the leave-one-out errors are not finite: {raise $lambda}")
 		}
 	}
 }
@@ -314,7 +314,7 @@ func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float
 	at.Coef = coef
 	s.uncenter(at)
 	if v := at.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
-		*at = PathPoint{Lambda: at.Lambda, Err: message.Errorf("solvers: path: the solution is not finite: scale the features and targets down or raise {lambda}")}
+		*at = PathPoint{Lambda: at.Lambda, Err: message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")}
 	}
 }
 
@@ -371,7 +371,7 @@ func (s *samples) explain(err error) error {
 	if indefinite(pivot.Value, largest) {
 		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(s.Kernel))
 	}
-	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): raise {lambda}", pivot.Value)
+	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): {raise $lambda}", pivot.Value)
 }
 
 // bandQuotient solves with A + λI for groups of λ, A = QBQᵀ.

@@ -128,7 +128,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.factors[i].logDet)
 		s.uncenter(at)
 		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			at.Err = message.Errorf("solvers: path: the solution is not finite: scale the features and targets down or raise {lambda}")
+			at.Err = message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
 		if at.Err != nil {
 			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}

@@ -125,8 +125,7 @@ func (w *work) dualPivot(err error, before []float64) error {
 	if indefinite(pivot.Value, slices.Max(before)) {
 		return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, instead(w.s.Kernel))
 	}
-	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise {lambda} above %.2g",
-		row, pivot.Value, w.enough(before))
+	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", row, pivot.Value)
 }
 
 // primalPivot explains a failed factorization of XᵀWX + λI.
@@ -150,6 +149,5 @@ func (w *work) primalPivot(err error, before []float64) error {
 	case j == 1:
 		reason = "zero"
 	}
-	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise {lambda} above %.2g",
-		j, reason, pivot.Value, w.enough(before))
+	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }

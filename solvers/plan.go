@@ -139,9 +139,9 @@ func (e *BudgetError) Error() string { return e.Message(message.Plain) }
 
 // Message is the text with a front end's names of parameters.
 func (e *BudgetError) Message(name func(parameter string) string) string {
-	advice := fmt.Sprintf("use at most %s or {memory}", rows(e.Largest))
+	advice := fmt.Sprintf("{use at most %s|$memory}", rows(e.Largest))
 	if e.Largest == 0 {
-		advice = "{memory}, or use fewer features or outputs"
+		advice = "{$memory|use fewer features or outputs}"
 	}
 	if e.Advice != "" {
 		advice = e.Advice
@@ -203,7 +203,7 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 // whatever the samples.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
-		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use {solver=primal}", m)
+		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ const Primal Method = "primal"
 
 func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	if !z.linear {
-		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: use {solver=dual}", z.kernel)
+		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: {use $solver=dual|use another learner}", z.kernel)
 	}
 	n, d, t := z.n, z.d, z.t
 	e := estimate{

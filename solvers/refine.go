@@ -269,7 +269,7 @@ func (f *refinement) tryNext(g fallback) error {
 			}
 			if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
 				f.reset()
-				return &accuracyError{w.fail(message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}"))}
+				return &accuracyError{w.fail(message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}"))}
 			}
 			switch {
 			case in.direct() && round == 0:
@@ -554,7 +554,7 @@ func (w *work) finishIntercept() error {
 		}
 	}
 	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
-		return w.fail(message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}"))
+		return w.fail(message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}"))
 	}
 	if err := context.Cause(w.Ctx); err != nil {
 		return w.fail(err)
@@ -586,16 +586,16 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	if e.Iters > 0 {
 		after = fmt.Sprintf(" after %s", count.Of(e.Iters, "iteration"))
 	}
-	advice := "raise {lambda} or {tol}"
+	why, advice := "", "raise $lambda|raise $tol"
 	if e.Attainable > e.Tol {
-		advice = fmt.Sprintf("the exact solution rounded to float64 may have one of up to %.2g: raise {lambda} or {tol}", e.Attainable)
+		why = fmt.Sprintf(": the exact solution rounded to float64 may have one of up to %.2g", e.Attainable)
 	}
 	if !(e.Residual < 1) && e.Attainable > 1 {
-		advice = "no digit is left beside values of the kernel that large: raise {lambda}, scale the features down or take another kernel"
+		why, advice = ": no digit is left beside values of the kernel that large", "raise $lambda|scale the features down|take another $kernel"
 	}
 	if e.mayBeIndefinite {
-		advice = "take a positive definite kernel; if this one is for these samples, " + advice
+		advice = "take a positive definite $kernel|" + advice
 	}
-	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
-		e.Method, e.Residual, after, e.Tol, e.Reason, message.Expand(advice, name))
+	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s%s%s",
+		e.Method, e.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
 }

@@ -53,7 +53,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 			worst = larger(worst, ratio(v, size[j]))
 		}
 		if worst-worst != 0 {
-			return false, message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}")
+			return false, message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
 		if best.beta.Data != nil && !(worst < best.residual) {
 			return false, nil

@@ -100,9 +100,9 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		return plan, nil
 	}
 	largest := run.Largest(z.m, func(m int) int64 { return need(best.method, m).bytes }, available)
-	advice := "{memory}, or use fewer features or outputs"
+	advice := "{$memory|use fewer features or outputs}"
 	if largest > 0 {
-		advice = fmt.Sprintf("use at most %d of the %s or {memory}", largest, count.Of(z.m, "function"))
+		advice = fmt.Sprintf("{use at most %d of the %s|$memory}", largest, count.Of(z.m, "function"))
 	}
 	return plan, &BudgetError{Method: best.method, Rows: z.n, Needed: plan.Bytes, Available: available, Advice: advice}
 }

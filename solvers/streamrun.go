@@ -239,7 +239,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, err
 		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
 			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
 		case try == tries:
-			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer centers", pivot.Index+1, pivot.Value)
+			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
 		}
 		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
 		jitter *= 1000

@@ -32,11 +32,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return "interrupted", 1
 	}
-	text = oneLine(err)
-	if a.command != nil && a.command.Flags().Lookup("lambda") == nil && a.command.Flags().Lookup("lambdas") != nil {
-		text = lambdaFlag.ReplaceAllString(text, "--lambdas")
-	}
-	text += a.aboutScale(err)
+	text = a.oneLine(err) + a.aboutScale(err)
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
 	}
@@ -46,8 +42,6 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	}
 	return text, 1
 }
-
-var lambdaFlag = regexp.MustCompile(`--lambda\b`)
 
 // aboutScale is what the scale of the numbers has to do with an error. Where the command
 // has --no-standardize, values of a wrong kind are made by standardizing, too large ones
@@ -72,31 +66,59 @@ func (a *app) aboutScale(err error) string {
 	return ""
 }
 
-// flagOf is how the command names a parameter of the library's advice: by its flag.
-func flagOf(parameter string) string {
-	switch name, value, isValue := strings.Cut(parameter, "="); {
-	case parameter == "memory":
-		return "raise --memory"
-	case parameter == "rate", parameter == "folds":
-		return "lower --" + parameter
-	case parameter == "na-values":
-		return "name it with --na-values"
-	case parameter == "categorical":
-		return "name the column with --categorical"
-	case name == "task":
-		return "say --task " + value
-	case isValue:
-		return "--" + name + " " + value
+// flagOf is how a command names a parameter of the library's advice: by its flag, or ""
+// where it has none. c is nil where no command has begun.
+func flagOf(c *cobra.Command) func(parameter string) string {
+	has := func(flag string) bool {
+		return c == nil || c.Flags().Lookup(flag) != nil || c.InheritedFlags().Lookup(flag) != nil
 	}
-	return "--" + parameter
+	return func(parameter string) string {
+		name, value, isValue := strings.Cut(parameter, "=")
+		switch {
+		case name == "fitted":
+			return "--" + value + " of mercer fit"
+		case parameter == "standardize":
+			if c != nil && c.Flags().Changed("no-standardize") {
+				return "leave --no-standardize out"
+			}
+			return ""
+		case parameter == "penalty":
+			name = "C"
+		case name == "penalty":
+			name = value
+		}
+		if name == "lambda" && !has(name) {
+			name = "lambdas" // which tune tries
+		}
+		switch {
+		case !has(name):
+			return ""
+		case parameter == "penalty", parameter == "folds":
+			return "lower --" + name
+		case parameter == "memory", parameter == "penalty=lambda":
+			return "raise --" + name
+		case parameter == "na-values":
+			return "name it with --na-values"
+		case parameter == "categorical":
+			return "name the column with --categorical"
+		case name == "task":
+			return "say --task " + value
+		case isValue:
+			return "--" + name + " " + value
+		}
+		return "--" + name
+	}
 }
 
 // packages begin messages of the library; at a terminal they are of no use.
 var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning): )+`)
 
 // oneLine is the text of err on one line, without the names of packages.
-func oneLine(err error) string {
-	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf), "$1"))
+func oneLine(err error) string { return new(app).oneLine(err) }
+
+// oneLine is oneLine with the flags that the running command has.
+func (a *app) oneLine(err error) string {
+	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }
 
 // flagError explains a flag that is not there or has a wrong value.

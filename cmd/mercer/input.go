@@ -50,11 +50,18 @@ func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	return &applied
 }
 
+// notice prints a line beside the results, unless --quiet is given.
+func (a *app) notice(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
 // reportUnknown prints a line for each column with texts that were not there in
 // training. row is what was counted.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
-		fmt.Fprintf(a.stderr, "%s: column %.60q: %s with texts unseen in training, such as %.60q, encoded as zeros\n", source, u.Column, count(u.Rows, row), u.Example)
+		a.notice("%s: column %.60q: %s with texts unseen in training, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), u.Example)
 	}
 }
 
@@ -82,7 +89,7 @@ func (a *app) stream(file string) (*dataset.Stream, error) {
 // reportIndex says that the first column of a CSV file was left out.
 func (a *app) reportIndex(source string, leftOut bool) {
 	if leftOut {
-		fmt.Fprintf(a.stderr, "%s: the first column has no name and is left out, as the index of pandas\n", source)
+		a.notice("%s: the first column has no name and is left out, as the index of pandas", source)
 	}
 }
 

@@ -55,7 +55,7 @@ type app struct {
 	input   inputFlags
 
 	args    []string
-	command *cobra.Command // that failed
+	command *cobra.Command // that runs, or has failed
 	started bool           // the flags were right and the work has begun
 	writing sync.Mutex
 }
@@ -148,7 +148,7 @@ scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`
 	intFlag(flags, &a.threads, "threads", 0, 0, "threads to use (default: all)")
 	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
-	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
 	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
@@ -235,7 +235,7 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 		if err := emptyValue(c); err != nil {
 			return err
 		}
-		a.started = true
+		a.started, a.command = true, c
 		return f(c.Context(), args)
 	}
 }
@@ -314,7 +314,7 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	return openDevice(name, backend.Config{
 		Threads: a.threads, Memory: int64(a.memory),
 		Fallback: func(device string, err error) {
-			fmt.Fprintf(a.stderr, "%s is not used, the next best device is: %s\n", device, oneLine(err))
+			a.notice("%s is not used, the next best device is: %s", device, oneLine(err))
 		},
 	})
 }

@@ -504,7 +504,7 @@ type gridTrial struct {
 }
 
 // newGridReport reports the settings; the first of the best score is the best.
-func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev backend.Device) (tuneReport, *gridPoint) {
+func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev backend.Device, say func(error) string) (tuneReport, *gridPoint) {
 	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	score := func(p *gridPoint) float64 { return p.score(task, f.by) }
 	for i, p := range points {
@@ -525,7 +525,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev ba
 			}
 			t.SD = learners.NewSummary(scores).SD
 		} else if p.err != nil {
-			t.Error = oneLine(p.err)
+			t.Error = say(p.err)
 		}
 		r.Grid = append(r.Grid, t)
 		for name, v := range t.Parameters {

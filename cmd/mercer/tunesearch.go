@@ -108,7 +108,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if f.model != "" || test != nil {
 		b, err := a.fitTuned(ctx, dev, f, task, given, object, d, memory)
 		if err != nil && ctx.Err() == nil {
-			r.Refused, refused = oneLine(err), err
+			r.Refused, refused = a.oneLine(err), err
 		} else if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 		if err != nil {
 			return r, nil, nil, nil, err
 		}
-		r, best := newGridReport(f, task, points, devices[0])
+		r, best := newGridReport(f, task, points, devices[0], a.oneLine)
 		return r, best.given, best.kernel, r.drawGrid, nil
 	}
 	found, err := a.searchAll(ctx, devices[0], *f, d, memory)

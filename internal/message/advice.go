@@ -13,22 +13,30 @@ import (
 type Advised interface {
 	error
 	// Message is the text of the error, with the name that a front end has for each
-	// parameter.
+	// parameter: see Expand.
 	Message(name func(parameter string) string) string
 }
 
-// parameters are those that advice names, with what Go programs read.
+// parameters are those that advice names, with what Go programs read. An alternative
+// that is a parameter alone, such as {$memory}, is a phrase.
 var parameters = map[string]string{
 	"lambda":              "lambda",
+	"lambdas":             "lambdas",
+	"fitted=lambda":       "lambda of the fit",
 	"tol":                 "tol",
 	"iterations":          "iterations",
-	"C":                   "C",
-	"rate":                "lower the rate",
+	"solver":              "solver",
+	"penalty":             "lower C",
+	"penalty=lambda":      "raise lambda",
+	"rate":                "the rate",
+	"centers":             "centers",
+	"features":            "features",
+	"kernel":              "kernel",
+	"standardize":         "standardize x",
 	"memory":              "allow more memory",
 	"folds":               "use fewer folds",
 	"solver=primal":       "the method primal",
 	"solver=dual":         "the method dual",
-	"learner=ridge":       "ridge",
 	"task=classification": "say so",
 	"na-values":           "name it as a marker of missing values",
 	"categorical":         "the column as categorical",
@@ -37,15 +45,60 @@ var parameters = map[string]string{
 // Plain names a parameter for Go programs.
 func Plain(parameter string) string { return parameters[parameter] }
 
-var parameterPattern = regexp.MustCompile(`\{(` + strings.Join(slices.Sorted(maps.Keys(parameters)), "|") + `)\}`)
+// Parameters lists those that advice may name.
+func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
-// Expand replaces each {parameter} of a text by its name.
+var (
+	// advice is {a|b|c}, with what separates it from the text before it.
+	advice = regexp.MustCompile(`(: |; |, )?\{([^{}]*\$[^{}]*)\}`)
+	named  = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
+)
+
+// Expand writes the advice of a text for a front end: {raise $lambda|raise $tol|scale the
+// features down} becomes "raise lambda or tol, or scale the features down". name returns
+// the front end's name of a parameter, or "" where the caller has none: alternatives with
+// that parameter are left out, and with the last of them the separator before the advice.
 func Expand(text string, name func(parameter string) string) string {
-	return parameterPattern.ReplaceAllStringFunc(text, func(s string) string { return name(s[1 : len(s)-1]) })
+	return advice.ReplaceAllStringFunc(text, func(s string) string {
+		parts := advice.FindStringSubmatch(s)
+		var list []string // phrases, those with the same verb under one
+		verb := ""
+		for alternative := range strings.SplitSeq(parts[2], "|") {
+			has := true
+			phrase := named.ReplaceAllStringFunc(alternative, func(s string) string {
+				n := name(s[1:])
+				has = has && n != ""
+				return n
+			})
+			if !has {
+				continue
+			}
+			v, object, _ := strings.Cut(alternative, " ")
+			if !strings.HasPrefix(object, "$") {
+				v = ""
+			}
+			if v != "" && v == verb {
+				last := list[len(list)-1]
+				list[len(list)-1] = strings.Replace(last, " or ", ", ", 1) + " or " + strings.TrimPrefix(phrase, v+" ")
+				continue
+			}
+			verb, list = v, append(list, phrase)
+		}
+		switch n := len(list) - 1; {
+		case n < 0:
+			return ""
+		case n == 0:
+			return parts[1] + list[0]
+		case n == 1 && !strings.Contains(list[0]+list[1], " or ") && !strings.Contains(list[0], ","):
+			return parts[1] + list[0] + " or " + list[1]
+		default:
+			return parts[1] + strings.Join(list[:n], ", ") + ", or " + list[n]
+		}
+	})
 }
 
-// Errorf is fmt.Errorf for an Advised error: in the format {lambda} is the name of the
-// parameter lambda, and {solver=dual} that of its value.
+// Errorf is fmt.Errorf for an Advised error: Expand expands the advice of the format.
+// Advice has no verbs of package fmt, since it may be left out.
 func Errorf(format string, args ...any) error {
 	return &advised{error: fmt.Errorf(Expand(format, Plain), args...), format: format, args: args}
 }
@@ -66,3 +119,30 @@ func (e *advised) Unwrap() error {
 	}
 	return nil
 }
+
+// Within limits the advice of an error to what a part of the library has: own returns
+// the part's parameter for one of the advice, which is mostly the same, or "".
+func Within(err error, own func(parameter string) string) error {
+	if err == nil {
+		return nil
+	}
+	return &within{err, own}
+}
+
+type within struct {
+	err error
+	own func(parameter string) string
+}
+
+func (e *within) Error() string { return e.Message(Plain) }
+
+func (e *within) Message(name func(string) string) string {
+	return Text(e.err, func(parameter string) string {
+		if parameter = e.own(parameter); parameter == "" {
+			return ""
+		}
+		return name(parameter)
+	})
+}
+
+func (e *within) Unwrap() error { return e.err }

@@ -3,6 +3,7 @@ package message_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/mercer-go/mercer/internal/message"
@@ -12,7 +13,7 @@ import (
 // user that look like it.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
-	advice := message.Errorf("after %d%%: raise {lambda}, {tol} or {iterations}: %w", 5, cause)
+	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
 	name := func(parameter string) string { return "<" + parameter + ">" }
 	for _, c := range []struct {
 		err          error
@@ -20,8 +21,8 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}{
 		{advice, "after 5%: raise lambda, tol or iterations: lambda is {lambda}", "after 5%: raise <lambda>, <tol> or <iterations>: lambda is {lambda}"},
 		{fmt.Errorf("fold 2: %w", advice), "fold 2: after 5%: raise lambda, tol or iterations: lambda is {lambda}", "fold 2: after 5%: raise <lambda>, <tol> or <iterations>: lambda is {lambda}"},
-		{errors.Join(cause, message.Errorf("{folds}, or use {solver=primal}")), "lambda is {lambda}; use fewer folds, or use the method primal", "lambda is {lambda}; <folds>, or use <solver=primal>"},
-		{message.Errorf("{x} and {tol}: %v", "{tol}"), "{x} and tol: {tol}", "{x} and <tol>: {tol}"},
+		{errors.Join(cause, message.Errorf("{$folds|use $solver=primal}")), "lambda is {lambda}; use fewer folds or use the method primal", "lambda is {lambda}; <folds> or use <solver=primal>"},
+		{message.Errorf("{x} and {lower $tol}: %v", "{$tol}"), "{x} and lower tol: {$tol}", "{x} and lower <tol>: {$tol}"},
 	} {
 		if got := message.Flat(c.err); got != c.plain {
 			t.Errorf("got %q, want %q", got, c.plain)
@@ -32,5 +33,53 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 	if !errors.Is(fmt.Errorf("fold 2: %w", advice), cause) {
 		t.Error("the cause is lost")
+	}
+}
+
+// TestAdviceLeavesOutWhatIsMissing has every number of alternatives of which a caller
+// lacks some, and parts of the library within parts.
+func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
+	with := func(names ...string) func(string) string {
+		return func(parameter string) string {
+			if slices.Contains(names, parameter) {
+				return parameter
+			}
+			return ""
+		}
+	}
+	all := with(message.Parameters()...)
+	const steps = "no: {raise $lambda|raise $tol|raise $iterations|$standardize}"
+	for _, c := range []struct {
+		text string
+		name func(string) string
+		want string
+	}{
+		{steps, all, "no: raise lambda, tol or iterations, or standardize"},
+		{steps, with("lambda", "tol"), "no: raise lambda or tol"},
+		{steps, with("tol", "standardize"), "no: raise tol or standardize"},
+		{steps, with("iterations"), "no: raise iterations"},
+		{steps, with(), "no"},
+		{"no; {or lower $rate}", with(), "no"},
+		{"no, {raise $lambda}: a cause", with(), "no: a cause"},
+		{"no: {scale x down|raise $lambda|take another $kernel}", with("kernel"), "no: scale x down or take another kernel"},
+		{"no: {take care, please|raise $lambda}", all, "no: take care, please, or raise lambda"},
+	} {
+		if got := message.Expand(c.text, c.name); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
+		}
+	}
+	err := message.Errorf("slow: {raise $lambda|raise $tol|raise $iterations}")
+	inner := fmt.Errorf("fit: %w", message.Within(err, with("lambda", "tol")))
+	outer := fmt.Errorf("fold: %w", message.Within(inner, func(parameter string) string {
+		return map[string]string{"lambda": "lambdas", "iterations": "iterations"}[parameter]
+	}))
+	if got := outer.Error(); got != "fold: fit: slow: raise lambdas" {
+		t.Errorf("got %q", got)
+	}
+	if got := message.Text(outer, func(parameter string) string { return "--" + parameter }); got != "fold: fit: slow: raise --lambdas" {
+		t.Errorf("got %q", got)
+	}
+	if !errors.Is(outer, err) || message.Within(nil, all) != nil {
+		t.Error("Within loses its error, or makes one")
 	}
 }

@@ -25,6 +25,9 @@ func Text(err error, name func(parameter string) string) string {
 	if e, is := err.(Advised); is {
 		text = e.Message(name)
 	}
+	if _, is := err.(*within); is {
+		return text
+	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {

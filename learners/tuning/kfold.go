@@ -21,7 +21,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	parted := s.par.Folds
 	if len(live) < parted {
-		return nil, message.Errorf("tuning: %d folds of %s: {folds}", parted, count.Of(len(live), "sample"))
+		return nil, message.Errorf("tuning: %d folds of %s: {$folds}", parted, count.Of(len(live), "sample"))
 	}
 	rng := rand.New(rand.NewPCG(s.par.Seed, 5))
 	rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })

@@ -41,7 +41,7 @@ func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int,
 		if rate > 0 {
 			next, err := l.at(along(p.theta, -step, p.gradient))
 			if err != nil {
-				return p, iter, message.Errorf("%w; or {rate}", err)
+				return p, iter, message.Errorf("%w; {or lower $rate}", err)
 			}
 			p = next
 			continue
@@ -58,7 +58,7 @@ func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int,
 		step = math.Sqrt(dot(moved, moved) / dot(p.gradient, p.gradient))
 		p = next
 	}
-	return p, most, message.Errorf("did not converge within %s of gradient descent: take another solver, or raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
+	return p, most, message.Errorf("did not converge within %s of gradient descent: {take another $solver|raise $lambda|raise $tol|raise $iterations}", count.Of(most, "iteration"))
 }
 
 // stochastic goes through the samples in a new random order in each of some
@@ -116,7 +116,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 		}
 	}
 	if size := dot(theta, theta); size-size != 0 {
-		return theta, message.Errorf("the steps lead to infinity: {rate}, or scale the features down")
+		return theta, message.Errorf("the steps lead to infinity: {lower $rate|scale the features down}")
 	}
 	return theta, at(1)
 }

@@ -82,7 +82,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	}
 	// The loss differs by the square of it, about.
 	if !(fit.Residual <= math.Sqrt(tol)) {
-		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise {lambda}, or scale the features so that none is much larger than others", fit.Residual, m.lambda)
+		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}
 	return fit, nil
 }

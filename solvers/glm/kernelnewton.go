@@ -28,7 +28,7 @@ func (e *shortError) Message(name func(parameter string) string) string {
 	if e.stalled {
 		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
 	}
-	return fmt.Sprintf(message.Expand("%s: the relative residual is %.2g, %.2g was asked for: raise {lambda}, {tol} or {iterations}", name), how, e.residual, e.tol)
+	return fmt.Sprintf(message.Expand("%s: the relative residual is %.2g, %.2g was asked for: {raise $lambda|raise $tol|raise $iterations}", name), how, e.residual, e.tol)
 }
 
 // innerSteps limits the conjugate gradients of one Newton step.

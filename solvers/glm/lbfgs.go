@@ -72,7 +72,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 		falls = append(falls, max(p.value-next.value-16*epsilon*p.value, 0))
 		p, before = next, plain
 	}
-	return p, most, false, message.Errorf("did not converge within %s: raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
+	return p, most, false, message.Errorf("did not converge within %s: {raise $lambda|raise $tol|raise $iterations}", count.Of(most, "iteration"))
 }
 
 // forecast is the sum of the falls to come if they go on to shrink as the last ones did.
@@ -89,7 +89,7 @@ func forecast(falls []float64) float64 {
 }
 
 func noStep(gain float64) error {
-	return message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
+	return message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: {raise $lambda|raise $tol}", gain)
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and

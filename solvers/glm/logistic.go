@@ -123,7 +123,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	}
 	// Noise of the last steps of SGD may leave the loss a little above that of 0.
 	if start := f.total * math.Log(float64(p.Classes)); !(end.value <= 2*start) {
-		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {rate}", solver, end.value, start)
+		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", solver, end.value, start)
 	}
 	r := &Result{Solver: solver, Iters: iterations, Evaluations: f.evals, Loss: end.value}
 	r.Coef, r.Intercept = f.coef(end.theta)

@@ -446,7 +446,7 @@ func (l *logit) separated() error {
 	if l.lambda > 0 || !l.right {
 		return nil
 	}
-	return message.Errorf("the classes can be separated, so that without a penalty w grows without end: raise {lambda}")
+	return message.Errorf("the classes can be separated, so that without a penalty w grows without end: {raise $lambda}")
 }
 
 // coef returns W and the intercepts of f(x) = Wᵀx + b at θ, of K > 2 classes

@@ -48,10 +48,10 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			return p, iter + 1, nil
 		}
 		if !accepted {
-			return p, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise {lambda}", gain)
+			return p, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: {raise $lambda}", gain)
 		}
 	}
-	return p, most, message.Errorf("did not converge within %s of Newton's method: raise {iterations} or {lambda}", count.Of(most, "step"))
+	return p, most, message.Errorf("did not converge within %s of Newton's method: {raise $iterations|raise $lambda}", count.Of(most, "step"))
 }
 
 // hessianBytes is what newtonStep takes on the device.
@@ -116,7 +116,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 			return gradient, err
 		}
 		if l.lambda == 0 || raise > 1e-4 {
-			return gradient, message.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise {lambda}: %w", err)
+			return gradient, message.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: {raise $lambda}: %w", err)
 		}
 		if err := b.Upload(h, backend.NewHost[float64](size, size)); err != nil {
 			return gradient, err
@@ -169,7 +169,7 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 	}
 	for i, p := range pivots {
 		if !(p*p > 4*float64(l.n+len(pivots))*0x1p-52*diagonal[i]) {
-			return message.Errorf("feature %d depends on the others, so that without a penalty w is not unique: raise {lambda}, or leave it out", i%(l.d+1)+1)
+			return message.Errorf("feature %d depends on the others, so that without a penalty w is not unique: {raise $lambda|leave the feature out}", i%(l.d+1)+1)
 		}
 	}
 	return nil

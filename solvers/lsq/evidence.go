@@ -253,7 +253,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 			break
 		}
 		if f.steps == maxIter {
-			return f, message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: raise {tol} or {iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
+			return f, message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
 		}
 		if f.steps%64 == 0 {
 			if err := t.Step("solve", 0.9); err != nil {

@@ -41,7 +41,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 		if s.steps%8 == 0 {
 			done, err := s.settled(f.a.t, mu, l)
 			if errors.Is(err, errLassoOverflow) && f.fixed && s.steps > 0 {
-				return message.Errorf("the weights diverge at rate %v: {rate}, or leave it out for 1/‖2XᵀX‖", l.Rate)
+				return message.Errorf("the weights diverge at rate %v: {lower $rate, or leave it out for 1/‖2XᵀX‖}", l.Rate)
 			}
 			if err != nil || done {
 				return err

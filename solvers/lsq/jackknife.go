@@ -40,7 +40,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	f.B.AddDiag(slices.Repeat([]float64{lambda}, c.d), l)
 	if err := f.B.Potrf(backend.Lower, l); err != nil {
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, message.Errorf("%w: features depend on each other: raise {lambda}", err)
+			return nil, message.Errorf("%w: features depend on each other: {raise $lambda}", err)
 		}
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 		}
 		// A leverage of 1 leaves nothing else to fix a direction of w by.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
-			return errs, message.Errorf("without sample %d there is no solution: raise {lambda}", c.rows[i]+1)
+			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.rows[i]+1)
 		}
 		for j := range to {
 			to[j] /= a.share[i]

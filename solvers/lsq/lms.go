@@ -90,7 +90,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 			total += weight * y.Row(i)[j] * y.Row(i)[j]
 		}
 		if left-left != 0 || rate*longest >= 2 && left > total {
-			return nil, message.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g; {rate}, or leave it out", rate, 2/longest)
+			return nil, message.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g: {lower $rate, or leave it out}", rate, 2/longest)
 		}
 	}
 	return m, t.Step("learn", 1)

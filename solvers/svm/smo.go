@@ -36,7 +36,6 @@ type Params struct {
 	Tol     float64 // largest violation of the optimality conditions at the end; 0 is 1e-3
 	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
 	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
-	FixedC  bool    // the caller has no C that could be lowered
 }
 
 // WithDefaults returns p with its defaults for n rows. It refuses values that are out
@@ -287,11 +286,7 @@ func (s *smo) optimise() error {
 			return nil
 		}
 		if s.steps >= s.set.MaxIter {
-			advice := "raise {tol} or {iterations}, lower {C}, or standardize x"
-			if s.set.FixedC {
-				advice = "raise {tol} or {iterations}, or standardize x"
-			}
-			return message.Errorf("not optimal after %s: the gap is %.3g, not %.3g: "+advice, count.Of(s.steps, "step"), gap, s.set.Tol)
+			return message.Errorf("not optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations|$penalty|$standardize}", count.Of(s.steps, "step"), gap, s.set.Tol)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {
