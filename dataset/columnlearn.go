@@ -22,7 +22,7 @@ type columnLearner struct {
 	declared bool                      // to be categorical
 	first    [text + 1]firstOccurrence // the first row with a cell of each kind
 
-	moments // plain: of the numbers
+	moments Moments // plain: of the numbers
 
 	labelSet map[string]bool // labels in plain columns
 }
@@ -80,7 +80,7 @@ func earlier(a, b firstOccurrence) firstOccurrence {
 }
 
 // add adds the cells of a part. m is their moments where c is plain.
-func (f *columnLearner) add(t *Table, c *column, m moments, before int) error {
+func (f *columnLearner) add(t *Table, c *column, m Moments, before int) error {
 	if c.plain && !f.plain {
 		if f.texts {
 			return f.tooMany(t, before+t.rows)
@@ -224,15 +224,15 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	var ok bool
 	if f.plain {
 		values := l.values(j)
-		fill, ok = median(values, momentsOf(values).n)
+		fill, ok = median(values, momentsOf(values).N)
 	} else {
 		fill, ok = f.countedMedian()
 		f.makePlain()
 	}
-	if !ok && f.moments.n > 0 { // none of few values is in the sample
-		fill = f.moments.mean
+	if !ok && f.moments.N > 0 { // none of few values is in the sample
+		fill = f.moments.Mean
 	}
-	return f.moments.number(fill, l.rows-f.moments.n, l.rules.Standardize)
+	return f.moments.Number(fill, l.rows-f.moments.N, l.rules.Standardize)
 }
 
 // countedMedian is the median of cells that were counted.

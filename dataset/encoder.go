@@ -51,12 +51,16 @@ type Input struct {
 	Raw    Raw     `json:"raw,omitempty"` // the column as it is, the only input
 }
 
-// Number makes one feature, (x − Mean) / Scale, of a number x; a missing x is
-// Fill. Without standardization Mean is 0 and Scale is 1.
+// Number makes one feature, (x − Mean) / Scale, of a number x, or 0 where x is within
+// Rounding of Mean; a missing x is Fill. Without standardization Mean and Rounding are 0
+// and Scale is 1.
 type Number struct {
-	Fill  float64 `json:"fill"`
-	Mean  float64 `json:"mean"`
-	Scale float64 `json:"scale"`
+	Fill     float64 `json:"fill"`
+	Mean     float64 `json:"mean"`
+	Scale    float64 `json:"scale"`
+	Rounding float64 `json:"rounding,omitempty"` // of a column that is constant up to rounding; 0 of others
+	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table and
+	High     float64 `json:"high,omitempty"`     // the largest; both 0 in encoders of before they were stored
 }
 
 // Text makes one feature for each category: 1 where the cell is that category
@@ -73,7 +77,8 @@ type Text struct {
 //   - A column of numbers becomes one feature. A missing cell is replaced by
 //     the median of the others. With r.Standardize the feature is
 //     (x − mean) / sd, where mean and sd, with the divisor n, are those of the
-//     column after the replacement; a constant column is divided by 1.
+//     column after the replacement; a constant column is divided by 1, and one that
+//     is constant up to rounding (see Moments.Rounding) becomes 0.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text, the
 //     first in sorted order among equals. r.Categorical names such columns whose
@@ -297,13 +302,19 @@ func (n *Number) check() error {
 	for _, p := range []struct {
 		name  string
 		value float64
-	}{{"fill", n.Fill}, {"mean", n.Mean}, {"scale", n.Scale}} {
+	}{{"fill", n.Fill}, {"mean", n.Mean}, {"scale", n.Scale}, {"rounding", n.Rounding}, {"low", n.Low}, {"high", n.High}} {
 		if math.IsNaN(p.value) || math.IsInf(p.value, 0) {
 			return fmt.Errorf("%s must be finite, is %v", p.name, p.value)
 		}
 	}
 	if n.Scale <= 0 {
 		return fmt.Errorf("scale must be > 0, is %v", n.Scale)
+	}
+	if n.Rounding < 0 {
+		return fmt.Errorf("rounding must be ≥ 0, is %v", n.Rounding)
+	}
+	if n.Low > n.High {
+		return fmt.Errorf("low must not be above high: %v, %v", n.Low, n.High)
 	}
 	return nil
 }

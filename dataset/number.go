@@ -38,7 +38,6 @@ type numberWriter struct {
 }
 
 func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
-	mean, scale := w.rule.Mean, w.rule.Scale
 	var some [256]float64
 	to := w.at
 	for ; first < last; first += len(some) {
@@ -52,8 +51,8 @@ func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
 				}
 				v = w.rule.Fill
 			}
-			if v = (v - mean) / scale; math.IsInf(v, 0) {
-				return first + i, w.table.cellFault(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("leaves the range of float64 when standardized with mean %v and scale %v", mean, scale))
+			if v = w.rule.feature(v); math.IsInf(v, 0) {
+				return first + i, w.table.cellFault(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("leaves the range of float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
 			}
 			x[to] = v
 			to += width
@@ -73,19 +72,28 @@ func (t *Table) missingFault(c *column, row int, rule string) *Error {
 	return t.cellFault(c, row, "", "the cell is empty; "+rule)
 }
 
+// feature is the standardized value of v.
+func (n *Number) feature(v float64) float64 {
+	if v -= n.Mean; math.Abs(v) <= n.Rounding {
+		return 0
+	}
+	return v / n.Scale
+}
+
 // numberOf learns from numbers, NaN where they are missing, or returns what is
 // wrong with them.
 func numberOf(values []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values)
-	fill, _ := median(values, m.n)
-	return m.number(fill, len(values)-m.n, standardize)
+	fill, _ := median(values, m.N)
+	return m.Number(fill, len(values)-m.N, standardize)
 }
 
-// moments are of some numbers.
-type moments struct {
-	n         int
-	mean, sd  float64 // sd² is Σ (v − mean)² / n
-	low, high float64
+// Moments are what Learn takes from the numbers of a column to standardize it; missing
+// cells are left out.
+type Moments struct {
+	N         int
+	Mean, SD  float64 // SD² is Σ (v − Mean)² / N
+	Low, High float64 // the smallest number and the largest
 }
 
 // momentsOf passes over NaN.
@@ -95,91 +103,115 @@ type moments struct {
 // cancels when the mean is large (Chan, Golub and LeVeque 1983, equation 1.7). They are
 // divided by a power of two above the largest, so that no square leaves the range of
 // float64.
-func momentsOf(values []float64) (m moments) {
-	m.low, m.high = math.Inf(1), math.Inf(-1)
+func momentsOf(values []float64) (m Moments) {
+	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v == v {
-			m.n++
-			m.mean += v
-			if v < m.low {
-				m.low = v
+			m.N++
+			m.Mean += v
+			if v < m.Low {
+				m.Low = v
 			}
-			if v > m.high {
-				m.high = v
+			if v > m.High {
+				m.High = v
 			}
 		}
 	}
-	n := float64(m.n)
+	n := float64(m.N)
 	switch {
-	case m.low >= m.high: // or there is none
-		m.mean = m.low
+	case m.Low >= m.High: // or there is none
+		m.Mean = m.Low
 		return m
-	case math.IsInf(m.mean, 0):
-		m.mean = 0
+	case math.IsInf(m.Mean, 0):
+		m.Mean = 0
 		for _, v := range values {
 			if v == v {
-				m.mean += v / n
+				m.Mean += v / n
 			}
 		}
 	default:
-		m.mean /= n
+		m.Mean /= n
 	}
-	_, exponent := math.Frexp(max(m.high-m.mean, m.mean-m.low))
+	_, exponent := math.Frexp(max(m.High-m.Mean, m.Mean-m.Low))
 	unit := math.Ldexp(1, max(-1022, min(exponent, 1023)))
 	perUnit := 1 / unit
 	var rest, sum float64
 	for _, v := range values {
 		if v == v {
-			u := (v - m.mean) * perUnit
+			u := (v - m.Mean) * perUnit
 			rest += u
 			sum += u * u
 		}
 	}
 	rest /= n
-	m.mean += rest * unit
-	m.sd = math.Sqrt(max(sum/n-rest*rest, 0)) * unit
+	m.Mean += rest * unit
+	m.SD = math.Sqrt(max(sum/n-rest*rest, 0)) * unit
 	return m
 }
 
 // repeated are those of n times v.
-func repeated(n int, v float64) moments { return moments{n: n, mean: v, low: v, high: v} }
+func repeated(n int, v float64) Moments { return Moments{N: n, Mean: v, Low: v, High: v} }
 
 // add is the union (Chan, Golub and LeVeque 1983, equation 2.1).
-func (m *moments) add(o moments) {
-	if o.n == 0 {
+func (m *Moments) add(o Moments) {
+	if o.N == 0 {
 		return
 	}
-	if m.n == 0 {
+	if m.N == 0 {
 		*m = o
 		return
 	}
-	all := float64(m.n + o.n)
-	p, q := float64(m.n)/all, float64(o.n)/all
-	d := o.mean - m.mean
-	m.mean += d * q
-	m.sd = math.Hypot(math.Hypot(math.Sqrt(p)*m.sd, math.Sqrt(q)*o.sd), math.Sqrt(p*q)*d)
-	m.n += o.n
-	m.low, m.high = min(m.low, o.low), max(m.high, o.high)
+	all := float64(m.N + o.N)
+	p, q := float64(m.N)/all, float64(o.N)/all
+	d := o.Mean - m.Mean
+	m.Mean += d * q
+	m.SD = math.Hypot(math.Hypot(math.Sqrt(p)*m.SD, math.Sqrt(q)*o.SD), math.Sqrt(p*q)*d)
+	m.N += o.N
+	m.Low, m.High = min(m.Low, o.Low), max(m.High, o.High)
 }
 
-// number is what they say of a column with that many missing numbers, which fill, the
-// median, replaces.
-func (m moments) number(fill float64, missing int, standardize bool) (n *Number, rule string) {
-	if m.n == 0 {
+// maxRoundings bounds N in the rule of Rounding.
+const maxRoundings = 1000
+
+// Rounding is the largest standard deviation that is attributed to rounding: N·ε·|Mean|,
+// where N counts as 1000 at most. A column whose SD is not above it is constant.
+//
+// Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
+// SD² ≤ N·ε·SD² + (N·ε·Mean)², without its first term, which adds less than one part in
+// 10¹² to the second, and without squares, so that it holds for numbers of 1e-300 as well.
+// N is there the number of roundings in a plain sum (Chan, Golub and LeVeque 1983, section
+// 3). The sums of momentsOf do not lose that many: here N stands for the roundings in
+// the numbers themselves, which do not grow with the number of rows, and 1e8 + k stays a
+// column of different numbers in a table of any length.
+func (m Moments) Rounding() float64 {
+	return float64(min(m.N, maxRoundings)) * 0x1p-52 * math.Abs(m.Mean)
+}
+
+// Number is what Learn learns from the numbers of a column with that many missing cells,
+// which fill, the median, replaces. The text rule is what is wrong with the column, or "".
+func (m Moments) Number(fill float64, missing int, standardize bool) (n *Number, rule string) {
+	if m.N == 0 {
 		return nil, noValues
 	}
-	n = &Number{Fill: fill, Scale: 1}
+	n = &Number{Fill: fill, Scale: 1, Low: m.Low, High: m.High}
 	if !standardize {
 		return n, ""
 	}
 	m.add(repeated(missing, fill))
-	if m.low == m.high {
-		n.Mean = m.low
-		return n, ""
-	}
-	n.Mean, n.Scale = m.mean, m.sd
-	if !(n.Scale > 0) || math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Mean) {
-		return nil, tooLarge
+	rounding := m.Rounding()
+	switch {
+	case m.Low == m.High:
+		n.Mean = m.Low
+	case rounding > 0 && m.SD <= rounding && !math.IsInf(rounding, 0):
+		n.Mean, n.Rounding = m.Mean, max(rounding, m.High-m.Mean, m.Mean-m.Low)
+	default:
+		n.Mean, n.Scale = m.Mean, m.SD
+		if n.Scale == 0 { // the square root of a mean of squares below the smallest number
+			n.Scale = m.High - m.Low
+		}
+		if math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Scale+n.Mean) {
+			return nil, tooLarge
+		}
 	}
 	return n, ""
 }

@@ -25,7 +25,7 @@ func joinSparse(t *Table, writers []writer, width int) []writer {
 			joined = append(joined, w)
 			continue
 		}
-		zero := (0 - n.rule.Mean) / n.rule.Scale
+		zero := n.rule.feature(0)
 		if math.IsInf(zero, 0) {
 			return writers // which say so
 		}
@@ -55,7 +55,7 @@ func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
 				continue
 			}
 			n := s.place[at]
-			v := (s.cells.values[k] - n.rule.Mean) / n.rule.Scale
+			v := n.rule.feature(s.cells.values[k])
 			if math.IsInf(v, 0) {
 				return n.write(row, width, i, i+1) // which says so
 			}

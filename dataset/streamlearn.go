@@ -78,7 +78,7 @@ const learnStream = 0x6c6561726e // "learn"
 // A summary is a part of the file, with what could be worked out about it alone.
 type summary struct {
 	t       *Table
-	moments []moments // of each column that is plain
+	moments []Moments // of each column that is plain
 }
 
 // A learner puts the parts of a file together.
@@ -105,7 +105,7 @@ func (l *learner) summarize(t *Table) (*summary, error) {
 			return nil, err
 		}
 	}
-	s := &summary{t: t, moments: make([]moments, len(t.columns))}
+	s := &summary{t: t, moments: make([]Moments, len(t.columns))}
 	for j, c := range t.columns {
 		if !c.plain || slices.Contains(l.rules.Targets, c.name) {
 			continue
@@ -115,7 +115,7 @@ func (l *learner) summarize(t *Table) (*summary, error) {
 			return nil, err
 		}
 		s.moments[j] = momentsOf(values)
-		if missing := t.rows - s.moments[j].n; missing > 0 && l.rules.RefuseMissing {
+		if missing := t.rows - s.moments[j].N; missing > 0 && l.rules.RefuseMissing {
 			return nil, t.missingFault(c, slices.IndexFunc(values, math.IsNaN), refused)
 		}
 	}

@@ -32,7 +32,7 @@ type Column struct {
 	Counts  map[string]int64 // how often each cell occurs
 	Present int64            // numbers
 	Missing int64
-	Sums    sums.Sums // of the numbers, and of their squares
+	Sums    sums.Sums // for each of the units, of the numbers in it, and of their squares
 	Low     float64
 	High    float64
 
@@ -47,7 +47,7 @@ type Row struct {
 }
 
 func newColumn() *Column {
-	return &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2)}
+	return &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2 * len(units))}
 }
 
 // newCensus is that of no rows.
@@ -116,6 +116,14 @@ func (c *Column) add(p Piece, t *dataset.Table, name string) error {
 	return nil
 }
 
+// units are powers of two by which numbers are divided before they are summed, so that no
+// square of a number leaves the range of float64, nor what rounding leaves of it. A number
+// takes the first unit whose limit is above its absolute value.
+var units = [...]struct {
+	limit    float64
+	exponent int
+}{{0x1p-400, -600}, {0x1p400, 0}, {math.Inf(1), 600}}
+
 // addNumbers adds to the moments: squares as the two numbers that they exactly are.
 func (c *Column) addNumbers(numbers []float64) {
 	for _, v := range numbers {
@@ -125,10 +133,17 @@ func (c *Column) addNumbers(numbers []float64) {
 		}
 		c.Present++
 		c.Low, c.High = min(c.Low, v), max(c.High, v)
+		i := 0
+		for math.Abs(v) >= units[i].limit {
+			i++
+		}
+		if e := units[i].exponent; e != 0 {
+			v = math.Ldexp(v, -e)
+		}
 		square := v * v
-		c.Sums.Add(0, v)
-		c.Sums.Add(1, square)
-		c.Sums.Add(1, math.FMA(v, v, -square))
+		c.Sums.Add(2*i, v)
+		c.Sums.Add(2*i+1, square)
+		c.Sums.Add(2*i+1, math.FMA(v, v, -square))
 	}
 }
 

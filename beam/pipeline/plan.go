@@ -171,23 +171,9 @@ func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Inp
 	if column.Texts {
 		return column.categories(ctx, name)
 	}
-	if column.Present == 0 {
-		return nil, fmt.Errorf("pipeline: column %q has no value: drop it", name)
-	}
-	n := &dataset.Number{Scale: 1}
-	if column.Missing > 0 {
-		n.Fill = c.median(name)
-	}
-	if !p.NoStandardize {
-		mean, deviation := column.moments(n.Fill)
-		switch {
-		case column.Low == column.High && (column.Missing == 0 || n.Fill == column.Low):
-			n.Mean = column.Low
-		case !(deviation > 0) || math.IsInf(deviation, 1) || math.IsInf(mean, 0):
-			return nil, fmt.Errorf("pipeline: column %q has numbers that are too large to be standardized: scale them down", name)
-		default:
-			n.Mean, n.Scale = mean, deviation
-		}
+	n, rule := column.moments().Number(c.median(name), int(column.Missing), !p.NoStandardize)
+	if rule != "" {
+		return nil, fmt.Errorf("pipeline: column %q %s", name, rule)
 	}
 	return &dataset.Input{Name: name, Number: n}, nil
 }
@@ -267,38 +253,40 @@ func repeat(list []string, times int) []string {
 	return all
 }
 
-// moments are the mean and the standard deviation, with the divisor n, of the
-// numbers and of fill in the place of those that are missing: Σv²/n − mean² from
-// sums of 106 bits, so that an offset of 10⁷ deviations costs no digit that
-// float64 has.
-func (c *Column) moments(fill float64) (mean, deviation float64) {
-	number := func(i int) *big.Float {
-		h, l := c.Sums.Exact(i)
-		if h-h != 0 {
-			return nil
+// moments are those of the numbers: Σv²/n − mean² from sums of 106 bits, so that an offset
+// of 10⁷ deviations costs no digit that float64 has.
+func (c *Column) moments() dataset.Moments {
+	m := dataset.Moments{N: int(c.Present), Low: c.Low, High: c.High}
+	if m.N == 0 {
+		return m
+	}
+	wide := func() *big.Float { return new(big.Float).SetPrec(200) }
+	n := wide().SetInt64(c.Present)
+	sum, squares := wide(), wide()
+	for i, u := range units {
+		for power, total := range []*big.Float{sum, squares} {
+			high, low := c.Sums.Exact(2*i + power)
+			v := wide().SetFloat64(high)
+			v.Add(v, wide().SetFloat64(low))
+			total.Add(total, v.SetMantExp(v, (power+1)*u.exponent))
 		}
-		x := new(big.Float).SetPrec(200).SetFloat64(h)
-		return x.Add(x, big.NewFloat(l))
 	}
-	sum, squares := number(0), number(1)
-	if sum == nil || squares == nil {
-		return math.Inf(1), math.Inf(1)
-	}
-	wide := func(v float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(v) }
-	missing, n := wide(float64(c.Missing)), wide(float64(c.Missing+c.Present))
-	sum.Add(sum, wide(0).Mul(missing, wide(fill)))
-	squares.Add(squares, wide(0).Mul(missing, wide(0).Mul(wide(fill), wide(fill))))
 	sum.Quo(sum, n)
 	squares.Quo(squares, n)
-	squares.Sub(squares, wide(0).Mul(sum, sum))
-	mean, _ = sum.Float64()
-	variance, _ := squares.Float64()
-	return mean, math.Sqrt(max(variance, 0))
+	squares.Sub(squares, wide().Mul(sum, sum))
+	m.Mean, _ = sum.Float64()
+	if squares.Sign() > 0 {
+		m.SD, _ = squares.Sqrt(squares).Float64()
+	}
+	return m
 }
 
-// median is that of a column with missing numbers.
+// median is that of the numbers of a column, 0 where there is none.
 func (c *Census) median(name string) float64 {
 	column := c.Columns[name]
+	if column.Present == 0 {
+		return 0
+	}
 	var values []float64
 	if !column.Over {
 		type counted struct {
@@ -335,8 +323,7 @@ func (c *Census) median(name string) float64 {
 		}
 	}
 	if len(values) == 0 { // none of few values was drawn
-		high, _ := column.Sums.Exact(0)
-		return high / float64(column.Present)
+		return column.moments().Mean
 	}
 	slices.Sort(values)
 	low, high := values[(len(values)-1)/2], values[len(values)/2]
@@ -348,7 +335,7 @@ func (c *Census) targetMeans(enc *dataset.Encoder) []float64 {
 	means := make([]float64, columnsOf(enc))
 	if enc.Labels == nil {
 		for j, name := range enc.Outputs {
-			means[j], _ = c.Columns[name].moments(0)
+			means[j] = c.Columns[name].moments().Mean
 		}
 		return means
 	}
@@ -374,8 +361,8 @@ func (c *Census) featureMeans(enc *dataset.Encoder) []float64 {
 	for _, in := range enc.Inputs {
 		column := c.Columns[in.Name]
 		if n := in.Number; n != nil {
-			mean, _ := column.moments(n.Fill)
-			means = append(means, (mean-n.Mean)/n.Scale)
+			known := float64(column.Present) / float64(column.Present+column.Missing)
+			means = append(means, (known*column.moments().Mean+(1-known)*n.Fill-n.Mean)/n.Scale)
 			continue
 		}
 		for _, text := range in.Text.Categories {

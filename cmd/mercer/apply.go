@@ -85,6 +85,9 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 	if err != nil {
 		return all, err
 	}
+	if b.Objects == nil {
+		a.reportOutside(t.Source, b.Encoder.Outside(nil, x))
+	}
 	all, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
 	all.truth = truth
 	return all, err
@@ -111,7 +114,9 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	p.report(solvers.Progress{Stage: "predict"})
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
+	var outside []dataset.Outside
 	err = s.Blocks(ctx, enc, rows, func(x, truth *mat.Dense) error {
+		outside = enc.Outside(outside, x)
 		x, err := b.Points(file, x)
 		if err != nil {
 			return err
@@ -125,6 +130,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	})
 	if err == nil {
 		a.reportUnknown(file, "row", s.Unknown())
+		a.reportOutside(file, outside)
 	}
 	return all, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -63,6 +64,30 @@ func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		a.notice("%s: column %.60q: %s with texts unseen in training, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), u.Example)
 	}
+}
+
+// reportOutside prints one line for rows far outside the range of the training table: of
+// the column with the largest number of them.
+func (a *app) reportOutside(source string, outside []dataset.Outside) {
+	worst, columns := dataset.Outside{}, 0
+	for _, o := range outside {
+		if o.Rows > 0 {
+			columns++
+		}
+		if o.Rows > worst.Rows {
+			worst = o
+		}
+	}
+	if columns == 0 {
+		return
+	}
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 10, 64) }
+	others := ""
+	if columns > 1 {
+		others = fmt.Sprintf("; the same in %s", count(columns-1, "other column"))
+	}
+	fmt.Fprintf(a.stderr, "%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s\n",
+		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), others)
 }
 
 // table reads the table of a subcommand, in any format.

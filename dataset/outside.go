@@ -1,0 +1,61 @@
+package dataset
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// FarOutside is how many times the width of the training range a number lies outside
+// that range before Encoder.Outside reports it.
+const FarOutside = 10
+
+// Outside is a column of numbers with rows far outside the range of the training table.
+type Outside struct {
+	Column    string
+	Rows      int
+	Example   float64 // the number with the largest distance from the range
+	Low, High float64 // the range
+}
+
+// Outside counts, for each input, the rows of x, which Features or Stream.Blocks made,
+// whose number is below Low or above High by more than FarOutside·(High − Low). It adds
+// them to list, which is nil or what an earlier call returned: one entry for each input,
+// of 0 rows where there is nothing to report.
+//
+// High − Low counts as 1000·ε·max(|Low|, |High|) at least, so that a column that was
+// constant in training is reported where it is another number. A column that was 0 in every
+// training row is not reported: in sparse data and images most new values are of this kind.
+func (e *Encoder) Outside(list []Outside, x *mat.Dense) []Outside {
+	rows, width := x.Dims()
+	if list == nil {
+		list = make([]Outside, len(e.Inputs))
+	}
+	if e.Gram || e.Raw() != "" {
+		return list
+	}
+	at := 0
+	for k, in := range e.Inputs {
+		n, o, j := in.Number, &list[k], at
+		at += in.width()
+		o.Column = in.Name
+		if n == nil || n.Low == 0 && n.High == 0 || at > width {
+			continue
+		}
+		o.Low, o.High = n.Low, n.High
+		far := FarOutside * max(n.High-n.Low, maxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
+		low, high := (n.Low-far-n.Mean)/n.Scale, (n.High+far-n.Mean)/n.Scale
+		for i := range rows {
+			if v := x.At(i, j); v < low || v > high {
+				if v = v*n.Scale + n.Mean; o.Rows == 0 || o.distance(v) > o.distance(o.Example) {
+					o.Example = v
+				}
+				o.Rows++
+			}
+		}
+	}
+	return list
+}
+
+// distance is that of v from the range.
+func (o *Outside) distance(v float64) float64 { return max(o.Low-v, v-o.High) }
