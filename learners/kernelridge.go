@@ -58,8 +58,7 @@ type KernelRidge struct {
 	Kernel kernels.Kernel
 	Lambda float64 // ≥ 0
 	// Lambdas are the λ of the targets, one for each, instead of Lambda; nil: Lambda
-	// for all. Targets with the same λ share a factorization, and where λ are many
-	// all share one decomposition: see solvers.SolveEach.
+	// for all. Targets with the same λ share one factorization.
 	Lambdas   []float64
 	Intercept bool   // an unpenalized b; false, the default: b = 0, and the equation is exactly (K + λI)α = y
 	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them

@@ -46,8 +46,8 @@
 //
 // All of them are one package because they share one body: the samples with their
 // weights and centering, the plans, the checkpoints, the factors and what a failed
-// pivot says. The paths alone use some fifty of its unexported names, the passes over
-// rows some sixty-five, and SolveEach follows a path where that is less work.
+// pivot says. The paths alone use some fifty of its unexported names, and the passes
+// over rows some sixty-five.
 //
 // The methods are written against backend.Device alone. Every result carries
 // the relative residual of the system it solved, recomputed in float64 from

@@ -17,9 +17,7 @@ import (
 // column j of the solution is that of lambdas[j].
 //
 // Outputs with the same λ are solved for together, so that there is one
-// factorization for each different λ; or, where par names no method, one
-// decomposition for all of them (Path) where that is less work and fits the
-// memory. A λ whose solution by it is above the tolerance is solved for on its own.
+// factorization for each different λ.
 //
 // Of the Result, Residual, Bytes, Rank and Jitter are the largest, Iters and
 // Seconds the sums over the parts, and Plan is the sum of the work and the largest
@@ -74,14 +72,9 @@ type each struct {
 func (e *each) solve() error {
 	start := time.Now()
 	e.res = &Result{Intercept: make([]float64, e.p.Y.Cols)}
-	left, err := e.byPath()
-	if err != nil {
-		return err
-	}
-	before := e.progress.Fraction()
-	for i, l := range left {
-		from, to := float64(i)/float64(len(left)), float64(i+1)/float64(len(left))
-		if err := e.one(l, before+(1-before)*from, before+(1-before)*to); err != nil {
+	parts := float64(len(e.different))
+	for i, l := range e.different {
+		if err := e.one(l, float64(i)/parts, float64(i+1)/parts); err != nil {
 			return fmt.Errorf("%w (lambda %v)", err, l)
 		}
 	}
@@ -158,54 +151,4 @@ func (e *each) add(plan Plan, residual float64) {
 		e.res.Plan.Flops += plan.Flops
 	}
 	e.res.Residual = larger(e.res.Residual, residual)
-}
-
-// byPath solves from one decomposition where that is less work than a
-// factorization for each λ, and returns the λ that are left.
-func (e *each) byPath() (left []float64, err error) {
-	if e.par.Method != Auto {
-		return e.different, nil
-	}
-	if err := e.par.check(); err != nil {
-		return nil, err
-	}
-	par := PathParams{Lambdas: len(e.different), Memory: e.par.Memory, Progress: e.par.Progress}
-	plan, err := planPath(e.dev, e.p, par)
-	if err != nil {
-		return nil, err
-	}
-	if plan.Method == PathCholesky || plan.fits(e.ctx, e.dev, e.par.Memory) != nil {
-		return e.different, nil
-	}
-	const share = 0.9 // the rest is for what it leaves
-	par.Progress = func(q Progress) { e.progress.Report(q.Stage, share*q.Fraction) }
-	path, err := NewPath(e.ctx, e.dev, e.p, par)
-	if err != nil {
-		return nil, err
-	}
-	defer path.Close()
-	points, err := path.At(e.ctx, e.different)
-	if err != nil {
-		return nil, err
-	}
-	for i, at := range points {
-		if at.Err != nil || !(at.Residual <= e.par.tol()) {
-			left = append(left, e.different[i])
-			continue
-		}
-		for j, l := range e.lambdas {
-			if l == at.Lambda {
-				e.put(j, j, at.Alpha, at.Coef, at.Intercept)
-			}
-		}
-		e.res.Residual = larger(e.res.Residual, at.Residual)
-	}
-	e.res.Method, e.res.Bytes = Method(plan.Method), path.Bytes()
-	e.res.Plan = Plan{Method: Method(plan.Method), Reason: plan.Reason, Bytes: plan.Bytes, Flops: plan.Flops}
-	if len(left) > 0 {
-		e.res.Fallback = fmt.Sprintf("the decomposition leaves a residual above %.2g where lambda is %v; solved for each of them", e.par.tol(), left)
-	} else {
-		e.progress.Finish()
-	}
-	return left, nil
 }
