@@ -29,6 +29,7 @@ type npyHeader struct {
 	width         int  // bytes of one element
 	big, fortran  bool
 	rank          int
+	shapeText     string
 	rows, columns int64
 }
 
@@ -99,7 +100,9 @@ func (h *npyHeader) parse(text string) error {
 			h.fortran = p.eat("True")
 			ok = h.fortran || p.eat("False")
 		case "shape":
+			text := p.rest
 			ok = h.shape(&p)
+			h.shapeText = strings.TrimRight(strings.TrimSuffix(text, p.rest), " ")
 		default:
 			ok = false
 		}
@@ -113,13 +116,13 @@ func (h *npyHeader) parse(text string) error {
 	if p.rest != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
 		return errors.New("must be a descr, a fortran_order and a shape")
 	}
-	if h.fortran && h.rank > 2 {
-		return fmt.Errorf("has %s in Fortran order; save numpy.ascontiguousarray(a)", count.Of(h.rank, "dimension"))
+	if h.rank < 1 || h.rank > 2 {
+		return fmt.Errorf("has the shape %s, and a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
 	}
 	return h.element()
 }
 
-// shape reads a tuple of the dimensions; those after the first make one row.
+// shape reads a tuple of the dimensions.
 func (h *npyHeader) shape(p *literal) bool {
 	if !p.eat("(") {
 		return false
@@ -143,12 +146,18 @@ func (h *npyHeader) shape(p *literal) bool {
 			return false
 		}
 	}
-	return h.rank > 0
+	return true
 }
 
 // element reads the type of the elements.
 func (h *npyHeader) element() error {
 	d := h.descr
+	if len(d) > 1 && d[1] == 'O' {
+		return errors.New("describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))")
+	}
+	if len(d) > 1 && (d[1] == 'M' || d[1] == 'm') {
+		return errors.New("describes dates, which are not read: save numbers, such as astype('M8[D]').astype(float)")
+	}
 	if len(d) < 3 {
 		return fmt.Errorf("has the unknown type %s", quote(d))
 	}
@@ -170,8 +179,6 @@ func (h *npyHeader) element() error {
 			return fmt.Errorf("has texts (%s) in %s; a column of texts has one", quote(d), count.Of(h.rank, "dimension"))
 		}
 		return nil
-	case d[1] == 'O':
-		return errors.New("describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))")
 	}
 	return fmt.Errorf("has the type %s; read are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S", quote(d))
 }
@@ -290,8 +297,7 @@ func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	return in.end()
 }
 
-// readNPY reads an array of n rows, or of n numbers; further dimensions make
-// one row.
+// readNPY reads an array of n rows, or of n numbers.
 func readNPY(in *input) (*Table, error) {
 	h, err := in.npyHeader()
 	if err != nil {
