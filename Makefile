@@ -42,11 +42,18 @@ libmercer-test: libmercer ## run the C program that tests the C shared library
 
 WHEELS ?= dist
 
-# What builds the wheel is taken as it is installed, or else fetched by pip.
+# What builds the wheel, hatchling, is taken as it is installed, or else fetched by pip. That
+# one of them works is checked before the library is compiled.
+INSTALLED := $(PYTHON) -c 'from importlib.metadata import version; exit([int(n) for n in version("hatchling").split(".")[:2]] < [1, 12])' 2>/dev/null
+
 .PHONY: wheel
-wheel: libmercer ## make the wheel of the Python package, with the library in it, in WHEELS=dist
-	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir '$(WHEELS)' $$($(PYTHON) -c 'import hatchling' 2>/dev/null && echo --no-build-isolation) ./bindings/python
-	@ls -t '$(WHEELS)'/mercer_kernels-*.whl | head -n 1
+wheel: ## make the wheel of the Python package, with the library in it, in WHEELS=dist (needs cgo, a C compiler and Python with hatchling or an index)
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { echo 'wheel: $(PYTHON) has no pip: install it, or name another Python by PYTHON='; exit 1; }
+	@$(INSTALLED) || $(PYTHON) -m pip download --quiet --no-deps --dest build/.hatchling 'hatchling>=1.12' >/dev/null 2>&1 || \
+		{ echo 'wheel: $(PYTHON) has no hatchling >= 1.12, and pip has no index to fetch it from: install it, as by apt-get install python3-hatchling, or name another Python by PYTHON='; exit 1; }
+	$(MAKE) libmercer
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir '$(WHEELS)' $$($(INSTALLED) && echo --no-build-isolation) ./bindings/python
+	@made=$$(ls -t '$(WHEELS)'/mercer_kernels-*.whl | head -n 1) && chmod 644 "$$made" && echo "$$made"
 
 .PHONY: python-test
 python-test: build libmercer-test ## test the C library and the Python package with scikit-learn (skips where that is absent)
@@ -225,9 +232,10 @@ release: ## make DIST=dist anew: the archives of a release, their checksums, and
 	rm -rf '$(DIST)' && mkdir -p '$(DIST)'
 	cd tools && $(GO) run ./release '$(abspath $(DIST))'
 	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then \
-		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) wheel WHEELS='$(abspath $(DIST))'; \
-	else echo 'left out: the wheel needs gcc and $(PYTHON)'; fi
-	cd '$(DIST)' && chmod 644 * && sha256sum * >SHA256SUMS
+		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) wheel WHEELS='$(abspath $(DIST))' || failed=yes; \
+	else echo 'left out: the wheel needs gcc and $(PYTHON)'; fi; \
+	(cd '$(DIST)' && chmod 644 * && sha256sum * >SHA256SUMS) || exit; \
+	test -z "$$failed" || { echo 'release: $(DIST) has the archives and SHA256SUMS, and no wheel, for the reason above'; exit 1; }
 
 # In other folders, an archive of each form: that what was compiled before does not matter
 # is Go's own promise.

@@ -107,3 +107,48 @@ func TestTaggedClone(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks
+// pip, or hatchling and an index, and with a go command that only leaves traces.
+func TestReleaseWithoutWheel(t *testing.T) {
+	for _, program := range []string{"make", "gcc", "git", "sha256sum"} {
+		required.Program(t, "tagged", program)
+	}
+	here := t.TempDir()
+	script := func(name, text string) string {
+		t.Helper()
+		file := filepath.Join(here, name)
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	// Of `go run ./release DIST` it makes an archive; of `go build`, a trace.
+	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
+	for _, c := range []struct{ python, says string }{
+		{script("nopip", "exit 1"), "has no pip"},
+		{script("noindex", `case "$*" in *--version*) exit 0;; esac; exit 1`), "has no hatchling >= 1.12, and pip has no index"},
+	} {
+		make := func(args ...string) (string, error) {
+			cmd := exec.Command("make", append(args, "GO="+golang, "PYTHON="+c.python)...)
+			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
+			out, err := cmd.CombinedOutput()
+			return string(out), err
+		}
+		if out, err := make("wheel", "WHEELS="+here); err == nil || !strings.Contains(out, "wheel: "+c.python+" "+c.says) {
+			t.Errorf("make wheel: %v\n%s", err, out)
+		}
+		if _, err := os.Stat(filepath.Join(here, "compiled")); err == nil {
+			t.Error("make wheel compiles before it says what it needs")
+		}
+		dist := filepath.Join(here, "dist")
+		if out, err := make("release", "DIST="+dist); err == nil || !strings.Contains(out, "release: "+dist+" has the archives and SHA256SUMS, and no wheel") {
+			t.Errorf("make release: %v\n%s", err, out)
+		}
+		// sha256sum of "archive\n", by Python's hashlib.
+		const want = "371e16ce98051a3ea7af3eaef8b87d69033154fb5bb33da349d611f0fae061d6  mercer.tar.gz\n"
+		if sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS")); err != nil || string(sums) != want {
+			t.Errorf("SHA256SUMS: %v\n%s", err, sums)
+		}
+	}
+}

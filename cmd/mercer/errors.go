@@ -29,8 +29,8 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // explain makes one line of an error, says what to do where that is known, and
 // returns the exit code.
 func (a *app) explain(ctx context.Context, err error) (text string, code int) {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return "interrupted", 1
+	if by := (interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
+		return by.Error(), by.code()
 	}
 	text = a.oneLine(err) + a.aboutScale(err)
 	if errors.Is(err, backend.ErrMemory) {

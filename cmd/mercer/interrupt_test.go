@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -49,11 +50,11 @@ func start(t *testing.T, args ...string) *command {
 	return c
 }
 
-// interrupt sends SIGINT and holds the command to its promises.
-func (c *command) interrupt(t *testing.T) {
+// interrupt sends a signal and holds the command to its promises.
+func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	sent := time.Now()
-	if err := c.Process.Signal(os.Interrupt); err != nil {
+	if err := c.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(c.stderr)
@@ -63,8 +64,9 @@ func (c *command) interrupt(t *testing.T) {
 	took := time.Since(sent)
 	_ = c.Wait()
 	t.Logf("ended %v after the signal", took.Round(time.Millisecond))
-	if code := c.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("%v, want exit code 1", c.ProcessState)
+	// As shells report a process that the signal has ended: POSIX, Shell Command Language, 2.8.2.
+	if code := c.ProcessState.ExitCode(); code != 128+int(s) {
+		t.Errorf("%v, want exit code %d", c.ProcessState, 128+int(s))
 	}
 	if !strings.HasSuffix("\n"+string(text), "\nmercer: interrupted\n") {
 		t.Errorf("stderr ends with %q", text)
@@ -108,17 +110,40 @@ func TestInterruptWork(t *testing.T) {
 			if !strings.HasSuffix(line, " %\n") {
 				t.Errorf("want a line of progress")
 			}
-			c.interrupt(t)
+			c.interrupt(t, syscall.SIGINT)
 		})
 	}
 }
 
 // TestInterruptReading stops a fit that waits for its input.
 func TestInterruptReading(t *testing.T) {
-	c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
-	// More than a pipe holds: once it is written the command is reading.
-	if _, err := c.stdin.Write(table3(100_000)); err != nil {
-		t.Fatal(err)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
+			// More than a pipe holds: once it is written the command is reading.
+			if _, err := c.stdin.Write(table3(100_000)); err != nil {
+				t.Fatal(err)
+			}
+			c.interrupt(t, s)
+		})
 	}
-	c.interrupt(t)
+}
+
+// TestVersionOfAClone has the build information of a release, of a clone, of a changed
+// clone and of a build without it.
+func TestVersionOfAClone(t *testing.T) {
+	for _, c := range []struct {
+		v    version
+		want string
+	}{
+		{version{Version: "v1.2.3", Go: "go1", Platform: "p", Build: "static"}, "mercer v1.2.3 go1 p static\n"},
+		{version{Version: "v1.2.3", Revision: "abc", Go: "go1", Platform: "p", Build: "static"}, "mercer v1.2.3 abc go1 p static\n"},
+		{version{Version: "(devel)", Revision: "abc", Go: "go1", Platform: "p", Build: "dynamic"}, "mercer abc go1 p dynamic\n"},
+		{version{Version: "(devel)", Revision: "abc", Modified: true, Go: "go1", Platform: "p", Build: "dynamic"}, "mercer abc+changes go1 p dynamic\n"},
+		{version{Version: "(devel)", Go: "go1", Platform: "p", Build: "dynamic"}, "mercer (devel) go1 p dynamic\n"},
+	} {
+		if got := c.v.text(); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.v, got, c.want)
+		}
+	}
 }

@@ -14,7 +14,8 @@
 //	mercer demo
 //
 // It exits with 0 when the work is done, 1 when it failed because of the data
-// or the machine, and 2 when it was called wrongly.
+// or the machine, 2 when it was called wrongly, and 128 and the number of the signal
+// when it was interrupted: 130 after SIGINT, which is Ctrl-C, and 143 after SIGTERM.
 package main
 
 import (
@@ -66,9 +67,8 @@ const grace = 80 * time.Millisecond
 // run is the whole command; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitGarbageOnce()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupts()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	a := &app{stdin: stdin, stdout: standardOutput{Writer: stdout}, stderr: stderr, args: args}
 	err := a.interruptible(ctx, func() error {
@@ -88,6 +88,41 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	text, code := a.explain(ctx, err)
 	fmt.Fprintln(stderr, "mercer: "+text)
 	return code
+}
+
+// interruption is the cause of a context that a signal has ended.
+type interruption struct{ os.Signal }
+
+func (interruption) Error() string { return "interrupted" }
+
+func (interruption) Unwrap() error { return context.Canceled }
+
+// code is the exit code of shells for a process that the signal has ended.
+func (i interruption) code() int {
+	if s, ok := i.Signal.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return 1
+}
+
+// interrupts returns a context that ends with the first SIGINT or SIGTERM; a second one
+// ends the process at once.
+func interrupts() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(interruption{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(context.Canceled)
+	}
 }
 
 // interruptible runs f, but does not wait for it longer than grace once ctx is
@@ -133,9 +168,12 @@ func (a *app) root() *cobra.Command {
 
 A model is (K + λI)α + b = y with K = k(X, X) and an intercept b, which
 --no-intercept leaves out; λ is not scaled by the number of rows (it is alpha in
-scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`,
+scikit-learn). Files are CSV with a header line, Parquet, NPY, NPZ, IDX or LIBSVM, also
+compressed, of numbers, categories, texts and trees; - is standard input, and mercer help
+tables says more.`,
 		Args:          a.subcommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:       strings.TrimPrefix(strings.TrimSpace(readVersion().text()), "mercer "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -143,6 +181,8 @@ scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`
 	root.SetOut(&a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(a.rootFlagError)
+	root.SetVersionTemplate("mercer {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
 	intFlag(flags, &a.threads, "threads", 0, 0, "threads to use (default: all)")

@@ -44,12 +44,16 @@ func readVersion() version {
 }
 
 func (v version) text() string {
+	revision := v.Revision
+	if revision != "" && v.Modified {
+		revision += "+changes"
+	}
 	text := "mercer " + v.Version
-	if v.Revision != "" {
-		text += " " + v.Revision
-		if v.Modified {
-			text += "+changes"
-		}
+	switch {
+	case revision != "" && v.Version == "(devel)": // built in a clone
+		text = "mercer " + revision
+	case revision != "":
+		text += " " + revision
 	}
 	return fmt.Sprintf("%s %s %s %s\n", text, v.Go, v.Platform, v.Build)
 }
