@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -618,11 +617,9 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	if positive {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	}
-	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	addGrid(p)
 	if err := drawSpreads(p, curves); err != nil {
 		return nil, err
 	}
-	p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
-	return drawPage([][]*plot.Plot{{p}})
+	return drawPage([][]*panel{{p}})
 }
