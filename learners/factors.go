@@ -83,10 +83,9 @@ func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 			err = fmt.Errorf("the factor takes %.1f GB, more than half of the free memory: %w", float64(f.total())/1e9, ErrNotKept)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("learners: %s: prepare: %w", f.learner, err)
-	}
-	return nil
+	var none struct{}
+	named(f.learner+": prepare", nil, &none, &err)
+	return err
 }
 
 // byLambda lists the outputs of each λ, that of all where lambdas is nil.
