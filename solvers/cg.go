@@ -146,9 +146,9 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 
 // powerSeries lists those by the power series of the kernel.
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
-	rests, err := z.remainders(par)
-	for _, r := range rests {
-		list = append(list, preconditioning{taylor, r.rank, r.iterations, max(z.leastShift(), r.lambda)})
+	estimates, err := z.taylorEstimates(par)
+	for _, e := range estimates {
+		list = append(list, preconditioning{taylor, e.rank, e.iterations, max(z.leastShift(), e.lambda)})
 	}
 	return list, err
 }

@@ -24,7 +24,7 @@
 //	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,
 //	            and the whole of K where it is singular (exactrank.go)
 //	taylor.go   the preconditioner by the first powers of the kernel's power series, and when
-//	            it pays (remainder.go)
+//	            it pays (taylorestimate.go)
 //
 // with fewer functions than samples, in passes over data that need not fit into
 // memory (rows.go):

@@ -415,9 +415,9 @@ type sizes struct {
 	available int64 // bytes that may be taken
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context // ends the estimates early, which are of no use then
-	seen      *spectrum       // of K, once somebody has asked
-	rests     []remainder     // of its power series, likewise
+	ctx       context.Context  // ends the estimates early, which are of no use then
+	estimated *spectrum        // of K, made when it is first needed
+	taylor    []taylorEstimate // estimates for the Taylor preconditioner, made when they are first needed
 }
 
 // estimate is what a method would do and take.

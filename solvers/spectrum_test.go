@@ -110,7 +110,7 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
 	e, sum := newSpectrum(t.Context(), newSamples(p)), 0.0
 	for j := range n {
-		sum += e.after(j)
+		sum += e.eigenvalue(j)
 	}
 	if !(sum > 0.5*n && sum < 1.5*n) {
 		t.Errorf("the sum is %v times the trace", sum/n)
@@ -125,8 +125,8 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	t.Logf("seed %d", seed)
 	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}
 	e := newSpectrum(t.Context(), newSamples(p))
-	if e.after(rank-1) <= 0 || e.after(rank) != 0 {
-		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.after(rank-1), e.after(rank))
+	if e.eigenvalue(rank-1) <= 0 || e.eigenvalue(rank) != 0 {
+		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.eigenvalue(rank-1), e.eigenvalue(rank))
 	}
 	if its := e.iterations(2*rank, 1e-8); its > 1 {
 		t.Errorf("%d iterations are predicted with all of K in the preconditioner", its)
@@ -143,10 +143,10 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 		x := normal(seed, n, d)
 		clear(x.Data[:equal*d])
 		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
-		if v := e.after((n - equal) / 2); !(v > 1.0/3 && v < 3) {
+		if v := e.eigenvalue((n - equal) / 2); !(v > 1.0/3 && v < 3) {
 			t.Errorf("%d of %d rows are equal: the eigenvalue in the middle of the others is estimated as %g", equal, n, v)
 		}
-		if v := e.after(n - equal/2); v > 1.0/3 {
+		if v := e.eigenvalue(n - equal/2); v > 1.0/3 {
 			t.Errorf("%d of %d rows are equal: an eigenvalue of 0 is estimated as %g", equal, n, v)
 		}
 	}
@@ -162,7 +162,7 @@ func TestSpectrumOfRareRows(t *testing.T) {
 			x.Data[first+i] = 1
 		}
 		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
-		if v := e.after(5); v > n*n*epsilon {
+		if v := e.eigenvalue(5); v > n*n*epsilon {
 			t.Errorf("rows from %d on are rare: eigenvalue 5 is estimated as %g", first, v)
 		}
 	}

@@ -10,29 +10,30 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A series is a kernel as a power series in a product of features,
+// A series writes a kernel as a power series in the dot product of two feature vectors,
 //
 //	k(x, z) = g(u) g(v) Σ_p a_p (uᵀv)^p,  a_p ≥ 0,
 //
-// where u and v are x and z, less a center and scaled: of a Gaussian kernel
-// g(u) = exp(−‖u‖²/2) and a_p = 1/p!; of (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p),
-// and u is x. The terms up to the power q are products of the vectors φ(u) of the
-// C(d+q, q) monomials of u (Cotter, Keshet and Srebro 2011).
+// where u and v are x and z after centering and scaling. For a Gaussian kernel
+// g(u) = exp(−‖u‖²/2) and a_p = 1/p!. For (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and
+// u = x. The sum of the terms of degree at most q is φ(u)ᵀφ(v), φ(u) being the vector of the
+// C(d+q, q) monomials of u of degree at most q, each scaled (Cotter, Keshet and Srebro 2011).
 type series struct {
-	weight   float64   // of the whole
-	scale    []float64 // of each feature; nil: of all 1
+	weight   float64   // factor of the kernel
+	scale    []float64 // factor of each feature; nil: all 1
 	gaussian bool
-	power    int     // D; 0 of a Gaussian kernel
-	constant float64 // c
+	degree   int     // D of a polynomial kernel
+	constant float64 // c of a polynomial kernel
 }
 
 // taylor is the name of the preconditioner.
 const taylor = "taylor"
 
-// largestPower is the maximum power of the monomials.
-const largestPower = 32
+// maxMonomialDegree bounds the degree of the monomials.
+const maxMonomialDegree = 32
 
-// newSeries returns the series of k for points of d features, or why there is none.
+// newSeries returns the series of k for points with d features, or an error that says why
+// there is none.
 func newSeries(k kernels.Kernel, d int) (series, error) {
 	s := series{weight: 1}
 	for {
@@ -53,112 +54,114 @@ func newSeries(k kernels.Kernel, d int) (series, error) {
 			}
 		}
 	case kernels.Polynomial:
-		s.power, s.constant = k.Degree, k.C
-		if k.Degree < 2 || k.Degree > largestPower || k.C <= 0 {
+		s.degree, s.constant = k.Degree, k.C
+		if k.Degree < 2 || k.Degree > maxMonomialDegree || k.C <= 0 {
 			return s, errNoSeries
 		}
 	default:
 		return s, errNoSeries
 	}
-	if first := s.first(); !(first > 0) || math.IsInf(first, 1) || math.IsInf(s.ratio(0), 1) {
-		return s, fmt.Errorf("the first term of its power series is %v", first)
+	if a0 := s.firstCoefficient(); !(a0 > 0) || math.IsInf(a0, 1) || math.IsInf(s.ratio(0), 1) {
+		return s, fmt.Errorf("the first coefficient of its power series is %v", a0)
 	}
 	return s, nil
 }
 
-var errNoSeries = fmt.Errorf("it takes a Gaussian kernel, or a polynomial one of degree 2 to %d with a positive constant term", largestPower)
+var errNoSeries = fmt.Errorf("it takes a Gaussian kernel, or a polynomial one of degree 2 to %d with a positive constant term", maxMonomialDegree)
 
-// first is a_0 with the weight of the whole.
-func (s series) first() float64 {
+// firstCoefficient returns a_0 times the weight of the kernel.
+func (s series) firstCoefficient() float64 {
 	if s.gaussian {
 		return s.weight
 	}
-	return s.weight * math.Pow(s.constant, float64(s.power))
+	return s.weight * math.Pow(s.constant, float64(s.degree))
 }
 
-// ratio is a_{p+1} / a_p.
+// ratio returns a_{p+1} / a_p.
 func (s series) ratio(p int) float64 {
 	if s.gaussian {
 		return 1 / float64(p+1)
 	}
-	return float64(s.power-p) / (float64(p+1) * s.constant)
+	return float64(s.degree-p) / (float64(p+1) * s.constant)
 }
 
-// terms is the number of monomials up to the power q, or largest+1 where they are more
-// than largest.
-func (s series) terms(d, q, largest int) int {
+// monomials returns the number C(d+q, q) of monomials of d features of degree at most q, or
+// limit+1 if there are more than limit.
+func (s series) monomials(d, q, limit int) int {
 	count := 1.0
 	for p := range q {
 		count *= float64(d+p+1) / float64(p+1)
-		if !(count < float64(largest)+0.5) {
-			return largest + 1
+		if !(count < float64(limit)+0.5) {
+			return limit + 1
 		}
 	}
 	return int(math.Round(count))
 }
 
-// most is the maximum power up to which there are no more than rank monomials.
-func (s series) most(d, rank int) int {
+// maxPower returns the largest degree q at which there are at most rank monomials.
+func (s series) maxPower(d, rank int) int {
 	q := 0
-	for q < s.last() && s.terms(d, q+1, rank) <= rank {
+	for q < s.maxDegree() && s.monomials(d, q+1, rank) <= rank {
 		q++
 	}
 	return q
 }
 
-// last is the maximum power of the monomials, whatever the rank.
-func (s series) last() int {
+// maxDegree bounds the degree of the monomials for any rank.
+func (s series) maxDegree() int {
 	if s.gaussian {
-		return largestPower
+		return maxMonomialDegree
 	}
-	return s.power
+	return s.degree
 }
 
-// place sets u from x and returns ‖u‖².
-func (s series) place(u, x, center []float64) (size float64) {
+// transform sets u to x after centering and scaling, and returns ‖u‖².
+func (s series) transform(u, x, center []float64) (norm2 float64) {
 	for j, v := range x {
 		if s.gaussian {
 			v = (v - center[j]) * s.scale[j]
 		}
 		u[j] = v
-		size += v * v
+		norm2 += v * v
 	}
-	return size
+	return norm2
 }
 
-// front is g(u) for ‖u‖² = size.
-func (s series) front(size float64) float64 {
+// envelope returns g(u), given ‖u‖².
+func (s series) envelope(norm2 float64) float64 {
 	if s.gaussian {
-		return math.Exp(-size / 2)
+		return math.Exp(-norm2 / 2)
 	}
 	return 1
 }
 
-// left is what the terms after the power q are at two equal points, ‖u‖² = size.
-func (s series) left(size float64, q int) float64 {
+// tail returns the sum of the terms of degree above q for two equal points, given ‖u‖².
+func (s series) tail(norm2 float64, q int) float64 {
 	if s.gaussian {
-		term := math.Exp(-size)
+		term := math.Exp(-norm2)
 		if term == 0 {
 			return s.weight
 		}
 		head := term
 		for p := range q {
-			term *= size / float64(p+1)
+			term *= norm2 / float64(p+1)
 			head += term
 		}
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
+		// 1 − head would cancel. The terms decrease from about q+1 on, as head ≥ ½ means
+		// that ‖u‖² is at most about q+1.
 		sum := 0.0
-		for p := q + 1; term > epsilon/8*sum; p++ { // they fall, since size < q+1 or nearly
-			term *= size / float64(p)
+		for p := q + 1; term > epsilon/8*sum; p++ {
+			term *= norm2 / float64(p)
 			sum += term
 		}
 		return s.weight * sum
 	}
-	term, sum := s.first(), 0.0
-	for p := range s.power {
-		term *= s.ratio(p) * size
+	term, sum := s.firstCoefficient(), 0.0
+	for p := range s.degree {
+		term *= s.ratio(p) * norm2
 		if p >= q {
 			sum += term
 		}
@@ -166,58 +169,60 @@ func (s series) left(size float64, q int) float64 {
 	return sum
 }
 
-// after sets to[i] to what the terms after the power powers[i] are, for uᵀv = dot and
-// the product of g(u) and g(v) being front; value is k. The powers rise.
-func (s series) after(to []float64, powers []int, dot, front, value float64) {
-	term := s.first() * front
-	rest, p := value, 0
+// tails sets dst[i] to the sum of the terms of degree above powers[i], given uᵀv, g(u)g(v)
+// and k(x, z). The powers ascend.
+func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64) {
+	term := s.firstCoefficient() * envelopes
+	sum, p := value, 0
 	for i, q := range powers {
 		for ; p <= q; p++ {
-			rest -= term
+			sum -= term
 			term *= s.ratio(p) * dot
 		}
-		to[i] = rest
+		dst[i] = sum
 	}
 }
 
-// value is k for uᵀv = dot and ‖u‖² + ‖v‖² = sizes.
-func (s series) value(dot, sizes float64) float64 {
+// value returns k(x, z), given uᵀv and ‖u‖² + ‖v‖².
+func (s series) value(dot, norms2 float64) float64 {
 	if s.gaussian {
-		return s.weight * math.Exp(dot-sizes/2)
+		return s.weight * math.Exp(dot-norms2/2)
 	}
-	return s.weight * math.Pow(s.constant+dot, float64(s.power))
+	return s.weight * math.Pow(s.constant+dot, float64(s.degree))
 }
 
-// features sets phi to the monomials of u up to the power q, such that φ(u)ᵀφ(v) is the
-// sum of the terms up to there. order has for each of them, but those of the last
-// power, the last feature in it and how often that is there.
-func (s series) features(phi, u []float64, q int, front float64, order []monomial) {
-	phi[0] = math.Sqrt(s.first()) * front
+// features sets phi to φ(u), the scaled monomials of u of degree at most q, so that φ(u)ᵀφ(v)
+// is the sum of the terms of degree at most q. Each monomial is made from one of the degree
+// below: order lists those of degree below q, as newMonomialOrder makes it.
+func (s series) features(phi, u []float64, q int, envelope float64, order []monomial) {
+	phi[0] = math.Sqrt(s.firstCoefficient()) * envelope
 	begin, end := 0, 1
 	for p := range q {
 		factor := math.Sqrt(float64(p+1) * s.ratio(p))
 		at := end
 		for m := begin; m < end; m++ {
-			v, from := phi[m]*factor, order[m].last
-			to := phi[at : at+len(u)-from]
-			for j, x := range u[from:] {
-				to[j] = v * x
+			v, last := phi[m]*factor, order[m].last
+			dst := phi[at : at+len(u)-last]
+			for j, x := range u[last:] {
+				dst[j] = v * x
 			}
-			to[0] *= order[m].again
-			at += len(to)
+			dst[0] *= order[m].repeat
+			at += len(dst)
 		}
 		begin, end = end, at
 	}
 }
 
-// monomial is a product of features in the order of their numbers.
+// A monomial is a product of features in the order of their indices. Its successors of the
+// next degree are its products with the last feature and with each one after that.
 type monomial struct {
-	last  int     // the number of the last one
-	again float64 // 1/√(times+1), times being how often that one is there at the end
+	last   int     // index of the last feature
+	repeat float64 // 1/√(t+1), the factor for one more last feature where t are there already
 }
 
-// monomials lists those of d features up to the power q−1, in the order of features.
-func monomials(d, q int) []monomial {
+// newMonomialOrder lists the monomials of d features of degree below q, in the order in which
+// features makes them.
+func newMonomialOrder(d, q int) []monomial {
 	type counted struct{ last, times int }
 	list := []counted{{0, 0}}
 	begin := 0
@@ -241,11 +246,11 @@ func monomials(d, q int) []monomial {
 	return order
 }
 
-// taylorFeatures makes F of the monomials of the power series, up to the largest power
-// of which all are among the columns of f. What it leaves of K is small beside its
-// diagonal where the rows are far from each other, as in many dimensions they are: the
-// diagonal is returned, so that it becomes part of D. The center of a Gaussian kernel is
-// the median of the rows that the plan looks at.
+// taylorFeatures makes F of the monomials of the power series, up to the largest degree at
+// which all of them fit in the columns of f. In many dimensions most rows are far from each
+// other, and the part of K beyond F is then nearly diagonal. That diagonal is returned, and
+// the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
+// that the plan samples.
 //
 // It is a lowRankMaker.
 func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
@@ -255,15 +260,15 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	if err != nil {
 		return approximation{}, fmt.Errorf("taylor: %w", err)
 	}
-	q := s.most(d, k)
-	order, rank := monomials(d, q), s.terms(d, q, k)
-	sample := backend.NewHost[float64](min(n, remainderRows), d)
-	places := map[int]int{}
+	q := s.maxPower(d, k)
+	order, rank := newMonomialOrder(d, q), s.monomials(d, q, k)
+	sample := backend.NewHost[float64](min(n, taylorSampleRows), d)
+	sampled := map[int]int{}
 	for i, row := range chooseRows(n, sample.Rows) {
-		places[row] = i
+		sampled[row] = i
 	}
 	err = eachRow(task.b, task.x, func(i int, x []T) {
-		if to, ok := places[i]; ok {
+		if to, ok := sampled[i]; ok {
 			widen(sample.Row(to), x)
 		}
 	})
@@ -284,32 +289,33 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 			point, u, phi := make([]float64, d), make([]float64, d), make([]float64, rank)
 			for i := first; i < last; i++ {
 				widen(point, x.Row(i))
-				size := s.place(u, point, center)
-				s.features(phi, u, q, s.front(size), order)
+				norm2 := s.transform(u, point, center)
+				s.features(phi, u, q, s.envelope(norm2), order)
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// Where nothing is left, the rounding of F and a digit more.
-				a.diagonal[from+i] = max(s.left(size, q), 16*unitOf[T]()*squared(phi))
+				// A tail below the rounding error of F is raised to 16 times that.
+				a.diagonal[from+i] = max(s.tail(norm2, q), 16*unitOf[T]()*squared(phi))
 			}
 		})
 		for i := range x.Rows {
-			if all := T(a.diagonal[from+i] + squared(out.Row(i))); all-all != 0 {
+			if diagonal := T(a.diagonal[from+i] + squared(out.Row(i))); diagonal-diagonal != 0 {
 				point := make([]float64, d)
 				widen(point, x.Row(i))
-				return PointError(task.kernel, from+i, point, float64(all))
+				return PointError(task.kernel, from+i, point, float64(diagonal))
 			}
 			a.trace += a.diagonal[from+i]
 		}
 		return task.b.Upload(f.View(from, 0, x.Rows, rank), out.View(0, 0, x.Rows, rank))
 	})
-	if !s.gaussian && q == s.power { // F is all of K
+	if !s.gaussian && q == s.degree { // FFᵀ is K
 		a.diagonal = nil
 	}
 	return a, err
 }
 
-// medians are those of each column: no row, however far, moves them much.
+// medians returns the median of each column, on which a few rows far from the others have
+// little influence.
 func medians(x backend.Host[float64]) []float64 {
 	list, column := make([]float64, x.Cols), make([]float64, x.Rows)
 	for j := range list {
@@ -322,9 +328,9 @@ func medians(x backend.Host[float64]) []float64 {
 	return list
 }
 
-// widen copies a row.
-func widen[T backend.Float](to []float64, from []T) {
-	for j, v := range from {
-		to[j] = float64(v)
+// widen converts a row to float64.
+func widen[T backend.Float](dst []float64, src []T) {
+	for j, v := range src {
+		dst[j] = float64(v)
 	}
 }

@@ -1,0 +1,397 @@
+package solvers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// This file predicts how many iterations of conjugate gradients the Taylor preconditioner
+// P = FFᵀ + D takes, with F the monomials of degree at most q and
+// D = λW⁻¹ + diag(K − FFᵀ). The scaled residual
+//
+//	R = D^-½ (K + λW⁻¹ − FFᵀ) D^-½
+//
+// has a diagonal of ones. P − D is positive semidefinite, so that every eigenvalue of
+// P^-½ (K + λW⁻¹) P^-½ lies between the smallest and the largest eigenvalue of R, or is
+// nearer to 1. The spectrum of R is estimated from a sample of the rows.
+
+// A taylorEstimate is the estimate for one degree q.
+type taylorEstimate struct {
+	rank     int       // number of monomials
+	spectrum []cluster // eigenvalues of R
+	lambda   float64   // approximate lower bound of the eigenvalues of K + λW⁻¹
+}
+
+// taylorEstimates returns one estimate for each candidate degree: the largest degree that
+// fits par.Rank or, with Rank 0, up to four degrees, each with at least twice as many
+// monomials as the previous one. Unless the caller asked for taylor, a degree is left out
+// where some of the sampled rows nearly coincide with another row.
+func (z *sizes) taylorEstimates(par Params) ([]taylorEstimate, error) {
+	if z.taylor != nil {
+		return z.taylor, nil
+	}
+	s, err := newSeries(z.kernel, z.d)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: preconditioner: no taylor for the kernel %v: %w: use rpcholesky", z.kernel, err)
+	}
+	asked := par.Preconditioner == taylor
+	var powers []int
+	if par.Rank > 0 {
+		powers = []int{s.maxPower(z.d, min(par.Rank, z.n))}
+	} else {
+		limit := min(z.n/4, 8192)
+		for q, previous := 1, 1; q <= s.maxDegree() && len(powers) < 4; q++ {
+			count := s.monomials(z.d, q, limit)
+			if count > limit {
+				break
+			}
+			if count >= 2*previous {
+				powers, previous = append(powers, q), count
+			}
+		}
+	}
+	if len(powers) == 0 && asked {
+		powers = []int{0}
+	}
+	if len(powers) > 0 {
+		z.taylor = newTaylorEstimates(z.ctx, newSamples(z.p), s, powers, asked)
+	}
+	return z.taylor, nil
+}
+
+const (
+	// taylorSampleRows is the number of sampled rows.
+	taylorSampleRows = 256
+	// comparedRows is how many of the sampled rows are compared with all rows. Where 3 % of
+	// all rows have another row near them, all but one sample in 50 contain such a row.
+	comparedRows = 128
+	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared
+	// rows. Two equal rows have an element near 1 when λ is small.
+	maxCoupling = 0.5
+)
+
+// newTaylorEstimates returns one estimate for each power or, unless all are asked for, for
+// each power at which no element in the compared rows exceeds maxCoupling.
+func newTaylorEstimates(ctx context.Context, p *samples, s series, powers []int, all bool) []taylorEstimate {
+	t := newTaylorSample(p, s, powers)
+	coupling := t.maxCouplings(ctx, all)
+	list := make([]taylorEstimate, len(powers))
+	run.Parallel(len(powers), func(first, last int) {
+		for i := first; i < last; i++ {
+			e := taylorEstimate{rank: s.monomials(p.d, powers[i], math.MaxInt32)}
+			if ctx.Err() == nil && (all || coupling[i] <= maxCoupling) {
+				e.spectrum = t.spectrum(ctx, i)
+				least, smallest := math.Inf(1), max(0, 1-coupling[i])
+				for _, row := range t.rows {
+					least = min(least, row.diagonal[i])
+				}
+				for _, c := range e.spectrum {
+					smallest = min(smallest, c.value)
+				}
+				e.lambda = least * smallest
+			}
+			list[i] = e
+		}
+	})
+	return slices.DeleteFunc(list, func(e taylorEstimate) bool { return e.spectrum == nil && !all })
+}
+
+// A taylorSample is a sample of the rows, with the parts of R that depend on one row.
+type taylorSample struct {
+	*samples
+	series
+	powers []int // candidates for q, ascending
+	center []float64
+	chosen []int                 // indices of the rows
+	u      backend.Host[float64] // the rows after centering and scaling
+	rows   []taylorRow
+}
+
+// A taylorRow describes one row x. The slices have one element for each power.
+type taylorRow struct {
+	norm2, envelope float64   // ‖u‖² and g(u)
+	tail            []float64 // element of the diagonal of K − FFᵀ
+	diagonal        []float64 // element of D
+}
+
+func newTaylorSample(p *samples, s series, powers []int) *taylorSample {
+	m := min(p.n, taylorSampleRows)
+	t := &taylorSample{samples: p, series: s, powers: powers, chosen: chooseRows(p.n, m), u: backend.NewHost[float64](m, p.d), rows: make([]taylorRow, m)}
+	x := backend.NewHost[float64](m, p.d)
+	for i, row := range t.chosen {
+		p.fill(x.View(i, 0, 1, p.d), p.X, p.meanX, row, false)
+	}
+	t.center = medians(x)
+	for i, row := range t.chosen {
+		t.rows[i] = t.row(t.u.Row(i), x.Row(i), row)
+	}
+	return t
+}
+
+// row describes x, row number index of X, and sets u.
+func (t *taylorSample) row(u, x []float64, index int) taylorRow {
+	r := taylorRow{norm2: t.transform(u, x, t.center), tail: make([]float64, len(t.powers)), diagonal: make([]float64, len(t.powers))}
+	r.envelope = t.envelope(r.norm2)
+	for i, q := range t.powers {
+		r.tail[i] = t.tail(r.norm2, q)
+		r.diagonal[i] = r.tail[i] + t.Lambda/t.weightOf(index)
+	}
+	return r
+}
+
+// residuals sets dst to the elements of K − FFᵀ of two rows with the product dot = uᵀv, for
+// each of the ascending powers.
+func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b taylorRow) {
+	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
+}
+
+// maxCouplings returns, for each power, the largest magnitude of the off-diagonal elements of
+// R in the compared rows, or NaN if one of them is NaN. Unless the caller wants all values, it
+// stops once each of them exceeds maxCoupling.
+func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
+	compared := t.chosen[:min(len(t.chosen), comparedRows)]
+	couplings := make([]float64, len(t.powers))
+	var mu sync.Mutex
+	run.Parallel(t.n, func(first, last int) {
+		x, v := backend.NewHost[float64](1, t.d), make([]float64, t.d)
+		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
+		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine has no larger element
+		for i := first; i < last; i++ {
+			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
+				break
+			}
+			t.fill(x, t.X, t.meanX, i, false)
+			row := t.row(v, x.Row(0), i)
+			for j, index := range compared {
+				product := dot(v, t.u.Row(j))
+				if index == i || product*product <= cosine2*row.norm2*t.rows[j].norm2 {
+					continue
+				}
+				t.residuals(residuals, t.powers, product, row, t.rows[j])
+				cosine2 = 1
+				for q, v := range residuals {
+					local[q] = larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
+					// Every term has degree q+1 or more, so that an element is at most the
+					// cosine to the power q+1 (Cauchy and Schwarz).
+					cosine2 = min(cosine2, math.Pow(local[q], 2/float64(t.powers[q]+1)))
+				}
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for q, v := range local {
+			couplings[q] = larger(couplings[q], v)
+		}
+	})
+	return couplings
+}
+
+// spectrum estimates the eigenvalues of R for power number i from the sample's m rows.
+//
+// If the sample is all rows, these are the eigenvalues of R itself. Otherwise the monomials
+// of low degree are projected out of the sample's R, because P is large in their directions.
+// The terms of each degree above q are then modeled as N independent features of equal
+// weight; N is the number for which the off-diagonal elements have the mean square that the
+// sample shows. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur
+// (1967). If N < n, the other n − N eigenvalues are those of the diagonal without that
+// degree. An eigenvalue of the sample that exceeds this law is taken to grow in proportion
+// to the number of rows.
+func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
+	m, n := len(t.rows), float64(t.n)
+	parts, diagonals := t.residualByDegree(i)
+	if m == t.n {
+		for _, v := range descendingEigenvalues(ctx, sumOfSmall(parts)) {
+			list = append(list, cluster{value: max(0, 1+v), r: 1})
+		}
+		return list
+	}
+	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.d, m/4)), i)
+	pairs := float64(m) * float64(m-1) * remaining * remaining
+	var lowRank []features     // degrees with fewer features than rows
+	var fullRank, sum features // all other degrees together, and all degrees
+	base := make([]float64, m) // of each row: its diagonal element without the low-rank and full-rank degrees
+	for j, row := range t.rows {
+		base[j] = 1 - row.tail[i]/row.diagonal[i]
+	}
+	for e, part := range parts {
+		f := features{meanSquare: dot(part.data, part.data) / pairs}
+		for _, v := range diagonals[e] {
+			f.trace += v / float64(m)
+		}
+		switch {
+		case !(f.trace > 0) || !(f.meanSquare > 0):
+			continue
+		case f.count() < n:
+			lowRank = append(lowRank, f)
+		default:
+			fullRank = fullRank.plus(f)
+			for j, v := range diagonals[e] {
+				base[j] += v
+			}
+		}
+		sum = sum.plus(f)
+	}
+	noise := 0.0 // the largest eigenvalue of a sample of independent features
+	if sum.trace > 0 {
+		noise = 2*math.Sqrt(float64(m)*sum.meanSquare*remaining) + float64(m)*sum.meanSquare/sum.trace
+	}
+	for _, v := range descendingEigenvalues(ctx, sumOfSmall(parts)) {
+		if !(v > 1.25*noise) {
+			break
+		}
+		list = append(list, cluster{value: 1 + n*v/float64(m), r: 1})
+	}
+	others := n - float64(len(list))
+	for _, f := range lowRank {
+		list = appendMarchenkoPastur(list, n/f.count(), 1-f.trace, f.trace, f.count())
+		others -= f.count()
+	}
+	ratio := 0.0
+	if fullRank.trace > 0 {
+		ratio = n / fullRank.count()
+	}
+	slices.Sort(base)
+	const levels = 16
+	for l := range levels {
+		level := base[(2*l+1)*m/(2*levels)]
+		trace := min(fullRank.trace, level)
+		list = appendMarchenkoPastur(list, ratio, level-trace, trace, max(1, others)/levels)
+	}
+	return list
+}
+
+// sumOfSmall adds matrices.
+func sumOfSmall(list []small) small {
+	sum := newSmall(list[0].rows, list[0].cols)
+	for _, s := range list {
+		axpy(1, s.data, sum.data)
+	}
+	return sum
+}
+
+// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms
+// of degree q+1, those of degree q+2, and all of higher degree. parts are the matrices with a
+// diagonal of zeros, and diagonals their diagonals.
+func (t *taylorSample) residualByDegree(i int) (parts []small, diagonals [][]float64) {
+	m, q := len(t.rows), t.powers[i]
+	var powers []int
+	for p := q; p < min(q+3, t.maxDegree()+1); p++ {
+		powers = append(powers, p)
+	}
+	for range powers {
+		parts, diagonals = append(parts, newSmall(m, m)), append(diagonals, make([]float64, m))
+	}
+	tails := make([]float64, len(powers)+1) // the last element stays 0
+	for j, row := range t.rows {
+		for l, other := range t.rows[:j] {
+			t.residuals(tails[:len(powers)], powers, dot(t.u.Row(j), t.u.Row(l)), row, other)
+			for e := range powers {
+				v := (tails[e] - tails[e+1]) / math.Sqrt(row.diagonal[i]*other.diagonal[i])
+				parts[e].set(j, l, v)
+				parts[e].set(l, j, v)
+			}
+		}
+		for e, p := range powers {
+			tails[e] = t.tail(row.norm2, p)
+		}
+		for e := range powers {
+			diagonals[e][j] = (tails[e] - tails[e+1]) / row.diagonal[i]
+		}
+	}
+	return parts, diagonals
+}
+
+// features models the terms of one degree as independent features of equal weight.
+type features struct {
+	trace      float64 // mean element of the diagonal
+	meanSquare float64 // mean square of the off-diagonal elements
+}
+
+// count returns the number of features.
+func (f features) count() float64 { return f.trace * f.trace / f.meanSquare }
+
+// plus describes the sum of two independent matrices.
+func (f features) plus(g features) features {
+	return features{f.trace + g.trace, f.meanSquare + g.meanSquare}
+}
+
+// appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the
+// range of Z. Z has independent elements with a mean square of 1 over its number of columns,
+// and ratio times as many rows as columns. The square roots of the eigenvalues of ZZᵀ are
+// taken to follow a semicircle, which is close to the law of Marchenko and Pastur.
+func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []cluster {
+	const steps = 32
+	for k := range steps {
+		angle := (float64(k) + 0.5) * math.Pi / steps
+		root := max(1, math.Sqrt(ratio)) + min(1, math.Sqrt(ratio))*math.Cos(angle)
+		weight := 2 * math.Sin(angle) * math.Sin(angle) / steps // of the semicircle's area
+		list = append(list, cluster{value: base + scale*root*root, r: math.Sqrt(count * weight)})
+	}
+	return list
+}
+
+// projectOut projects the monomials of degree at most power out of the rows and columns of
+// each of parts, and returns the fraction of the m dimensions that remains. The diagonals are
+// set to 0. D is that of power number i.
+func (t *taylorSample) projectOut(parts []small, power, i int) (remaining float64) {
+	m, k := len(t.rows), t.monomials(t.d, power, math.MaxInt32)
+	order, basis, phi := newMonomialOrder(t.d, power), newSmall(k, m), make([]float64, k)
+	for c, row := range t.rows {
+		t.features(phi, t.u.Row(c), power, row.envelope, order)
+		for j, v := range phi {
+			basis.set(j, c, v/math.Sqrt(row.diagonal[i]))
+		}
+	}
+	// Gram–Schmidt, twice against rounding error; dependent vectors are left out.
+	vector := func(j int) []float64 { return basis.data[j*m:][:m] }
+	rank := 0
+	for j := range k {
+		v := vector(j)
+		size := norm(m, func(c int) float64 { return v[c] })
+		for range 2 {
+			for l := range rank {
+				axpy(-dot(vector(l), v), vector(l), v)
+			}
+		}
+		if left := norm(m, func(c int) float64 { return v[c] }); left > 1e-8*size {
+			for c, x := range v {
+				vector(rank)[c] = x / left
+			}
+			rank++
+		}
+	}
+	for _, part := range parts {
+		for range 2 { // (I − QQᵀ) A (I − QQᵀ): the rows, then those of the transpose
+			for r := range m {
+				row := part.data[r*m:][:m]
+				for j := range rank {
+					axpy(-dot(vector(j), row), vector(j), row)
+				}
+			}
+			for r := range m {
+				for c := range r {
+					a, b := part.at(r, c), part.at(c, r)
+					part.set(r, c, b)
+					part.set(c, r, a)
+				}
+			}
+		}
+		for r := range m {
+			part.set(r, r, 0)
+		}
+	}
+	return 1 - float64(rank)/float64(m)
+}
+
+// iterations estimates the number of iterations in which conjugate gradients reduce the
+// residual by the factor tol.
+func (e taylorEstimate) iterations(tol float64) int {
+	its, _ := conjugateSteps(slices.Clone(e.spectrum), tol)
+	return its
+}
