@@ -31,7 +31,9 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 // CrossValidate returns for each row of x the prediction of a model that was fitted to
 // the rows of all other folds, n×t. fold[i] is the fold of row i, from 0, as
 // learners.Folds divides rows; learners.ScoreRegression and learners.ScoreClassification
-// compare the predictions with y. Of o all but Checkpoint is used.
+// compare the predictions with y, of all rows or of a fold's: there the AUC is NaN where a
+// class is in none of the rows or in none that the model was fitted to, and
+// learners.NewSummary takes the mean over the others. Of o all but Checkpoint is used.
 func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
 	if l == nil {
 		return nil, errors.New("mercer: cross-validate: the learner is missing")

@@ -27,7 +27,8 @@ type ClassificationScore struct {
 	// AUC is the area under the curve of ROC for the second of two classes,
 	// ties counted half; for K > 2 the mean of those of each class against the
 	// rest, by the probabilities where there are any and by the decision values
-	// elsewhere. NaN where a class does not occur, or nothing but it does.
+	// elsewhere. NaN where a class does not occur, nothing but it does, or one occurs
+	// that the model does not know.
 	AUC float64
 	N   int // samples
 }
@@ -133,7 +134,7 @@ func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense) float64 {
 	if scores == nil || c.Len() == 2 && decision != nil {
 		scores = decision
 	}
-	if scores == nil {
+	if scores == nil || all.Len() > c.Len() {
 		return math.NaN()
 	}
 	of := func(class, column int) float64 {

@@ -129,6 +129,19 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 	return c, err
 }
 
+// cells are the mean, with the number of folds that it is of where others have none, and
+// the standard deviation.
+func (m measure) cells() []string {
+	some := ""
+	if n := len(m.defined()); n < len(m.Scores) {
+		some = fmt.Sprintf("(%d of %s)", n, count(len(m.Scores), "fold"))
+	}
+	if m.Mean == nil {
+		return []string{some, ""}
+	}
+	return []string{strings.TrimSpace(short(*m.Mean) + " " + some), short(*m.SD)}
+}
+
 // comparedText is a line for each learner, with the measures that one of them has.
 func comparedText(list []compared) string {
 	var columns []string
@@ -151,7 +164,7 @@ func comparedText(list []compared) string {
 			if i < 0 {
 				line = append(line, "", "")
 			} else {
-				line = append(line, short(c.Measures[i].Mean), short(c.Measures[i].SD))
+				line = append(line, c.Measures[i].cells()...)
 			}
 		}
 		size := ""

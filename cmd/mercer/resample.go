@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -239,33 +239,61 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// measure is a figure over many models.
+// measure is a figure over many models. A model for which it is not defined, such as an AUC
+// in a fold without a class, has a null in Scores and no part in the mean.
 type measure struct {
-	Name   string    `json:"name"`
-	Mean   float64   `json:"mean"`
-	SD     float64   `json:"sd"`
-	Scores []float64 `json:"scores"`
+	Name   string     `json:"name"`
+	Mean   *float64   `json:"mean"` // null: it is defined for no model
+	SD     *float64   `json:"sd"`
+	Scores []*float64 `json:"scores"` // of each fold, one repeat after the other, or of each round
 }
 
-// measures collects the figures of scores; one that is not defined for some of
-// them, such as an AUC without a class, counts where it is.
+// defined returns the scores that are.
+func (m measure) defined() (values []float64) {
+	for _, v := range m.Scores {
+		if v != nil {
+			values = append(values, *v)
+		}
+	}
+	return values
+}
+
+// title is the measure's name for eyes, with the number of models that it is the mean of
+// where others have none.
+func (m measure) title(models string) string {
+	if n := len(m.defined()); n < len(m.Scores) {
+		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
+	}
+	return titles[m.Name]
+}
+
+// measures collects the figures of the scores of models, nil for one without rows to score.
+// A measure that the learner's task lacks is left out.
 func measures(scores []*score) []measure {
 	var list []measure
+	classes := slices.ContainsFunc(scores, func(s *score) bool { return s != nil && s.Accuracy != nil })
 	for _, f := range []struct {
 		name string
 		of   func(*score) *float64
+		has  bool
 	}{
-		{"rmse", func(s *score) *float64 { return s.RMSE }}, {"mae", func(s *score) *float64 { return s.MAE }}, {"r2", func(s *score) *float64 { return s.R2 }},
-		{"accuracy", func(s *score) *float64 { return s.Accuracy }}, {"log_loss", func(s *score) *float64 { return s.LogLoss }}, {"auc", func(s *score) *float64 { return s.AUC }},
+		{"rmse", func(s *score) *float64 { return s.RMSE }, !classes}, {"mae", func(s *score) *float64 { return s.MAE }, !classes}, {"r2", func(s *score) *float64 { return s.R2 }, !classes},
+		{"accuracy", func(s *score) *float64 { return s.Accuracy }, classes}, {"log_loss", func(s *score) *float64 { return s.LogLoss }, false}, {"auc", func(s *score) *float64 { return s.AUC }, classes},
 	} {
-		var values []float64
+		m := measure{Name: f.name}
 		for _, s := range scores {
-			if v := f.of(s); v != nil {
-				values = append(values, *v)
+			var v *float64
+			if s != nil {
+				v = f.of(s)
 			}
+			m.Scores = append(m.Scores, v)
 		}
+		values := m.defined()
 		if spread := learners.NewSummary(values); spread.N > 0 {
-			list = append(list, measure{f.name, spread.Mean, spread.SD, values})
+			m.Mean, m.SD = &spread.Mean, &spread.SD
+		}
+		if f.has || len(values) > 0 {
+			list = append(list, m)
 		}
 	}
 	return list
@@ -286,6 +314,7 @@ type resampleReport struct {
 	Measures []measure     `json:"measures"`
 	// Of the bootstrap.
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
+	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // in some round at least: OutOfBag is the mean over them
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
 	// Of numbers: their sum is the square of OutOfBag.
@@ -307,13 +336,17 @@ func (r resampleReport) text() string {
 		rows = append(rows, []string{"models", count(r.Rounds, "round"), ""})
 	}
 	text := texttable.Format("lll", rows) + "\n"
+	models := "round"
+	if r.Folds > 0 {
+		models = "fold"
+	}
 	rows = [][]string{{"measure", "mean", "standard deviation", "lowest", "highest"}}
 	for _, m := range r.Measures {
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, v := range m.Scores {
-			low, high = min(low, v), max(high, v)
+		line := []string{m.title(models), "", "", "", ""}
+		if values := m.defined(); len(values) > 0 {
+			line = []string{line[0], short(*m.Mean), short(*m.SD), short(slices.Min(values)), short(slices.Max(values))}
 		}
-		rows = append(rows, []string{titles[m.Name], short(m.Mean), short(m.SD), short(low), short(high)})
+		rows = append(rows, line)
 	}
 	text += texttable.Format("lrrrr", rows)
 	if r.OutOfBag != nil {
@@ -322,7 +355,7 @@ func (r resampleReport) text() string {
 			name = "part of the rows whose class is wrong"
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
-			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+			{name, ""}, {r.outOfBag(), short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
 		})
 	}
 	if r.Variance != nil {
@@ -331,6 +364,14 @@ func (r resampleReport) text() string {
 		})
 	}
 	return text
+}
+
+// outOfBag says of how many rows the error is, where some were in every bag.
+func (r resampleReport) outOfBag() string {
+	if r.RowsOut < r.N {
+		return fmt.Sprintf("rows out of the bag (%d of %d)", r.RowsOut, r.N)
+	}
+	return "rows out of the bag"
 }
 
 func (a *app) printReport(ctx context.Context, r resampleReport) error {

@@ -159,12 +159,10 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	whole := all[rounds]
 	wrong, seen := make([]float64, n), make([]float64, n)
 	spread := make([]moments, n)
-	var scores []*score
 	for round, s := range all[:rounds] {
 		if s == nil {
 			continue
 		}
-		scores = append(scores, s)
 		_, test := drawn(round)
 		for q, i := range test {
 			wrong[i] += s.loss(q)
@@ -186,8 +184,8 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
 	}
 	report := resampleReport{
-		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Rounds: len(scores), Measures: measures(scores),
-		OutOfBag: &out, Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
+		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Rounds: rounds, Measures: measures(all[:rounds]),
+		OutOfBag: &out, RowsOut: int(counted), Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
 	}
 	if r.task != learners.Classification {
 		bias, variance := meanParts(spread)

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// rareClasses are rows of three classes, the last of them with rare rows.
+func rareClasses(rare int) (x [][]float64, class []int, csv string) {
+	random := rand.New(rand.NewPCG(7, uint64(rare)))
+	var b strings.Builder
+	b.WriteString("a,b,y\n")
+	names := []string{"cow", "fox", "hen"}
+	for k, n := range []int{8, 8, rare} {
+		for range n {
+			row := []float64{random.NormFloat64() + float64(k), random.NormFloat64()}
+			fmt.Fprintf(&b, "%v,%v,%s\n", row[0], row[1], names[k])
+			x, class = append(x, row), append(class, k)
+		}
+	}
+	return x, class, b.String()
+}
+
+// rankAUC is the mean over the classes of the probability that a row of the class is
+// ranked above another by the class's own score, ties counted half (Mann and Whitney
+// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN where a class is
+// in no row, or the model has no score for it.
+func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
+	_, known := proba.Dims()
+	if known < classes {
+		return math.NaN()
+	}
+	sum := 0.0
+	for c := range classes {
+		wins, pairs := 0.0, 0.0
+		for i, ti := range truth {
+			for j, tj := range truth {
+				if ti == c && tj != c {
+					pairs++
+					switch p, q := proba.At(i, c), proba.At(j, c); {
+					case p > q:
+						wins++
+					case p == q:
+						wins += 0.5
+					}
+				}
+			}
+		}
+		sum += wins / pairs / float64(classes) // NaN without pairs
+	}
+	return sum
+}
+
+// TestMeansAreOverModelsWithAValue has classes so rare that folds and rounds of the
+// bootstrap lack them, in training or in testing (scikit-learn #11777 and #28178): the
+// scores are in the order of the folds with null where the AUC is not defined, the mean is
+// over the others, and the text says of how many.
+func TestMeansAreOverModelsWithAValue(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, rare := range []int{1, 2, 3} {
+		x, class, csv := rareClasses(rare)
+		if err := os.WriteFile("rare.csv", []byte(csv), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		// want is the AUC of a model of some rows on others.
+		want := func(train, test []int) float64 {
+			part := func(rows []int) (*mat.Dense, *mat.Dense, []int) {
+				px, py, list := mat.NewDense(len(rows), 2, nil), mat.NewDense(len(rows), 1, nil), []int{}
+				for r, i := range rows {
+					px.SetRow(r, x[i])
+					py.Set(r, 0, float64(class[i]))
+					list = append(list, class[i])
+				}
+				return px, py, list
+			}
+			if len(test) == 0 {
+				return math.NaN()
+			}
+			px, py, _ := part(train)
+			m, err := learners.Logistic{Lambda: 1}.Fit(context.Background(), dev, px, py, learners.Options{Classes: []string{"cow", "fox", "hen"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx, _, truth := part(test)
+			proba, err := m.Proba(context.Background(), dev, tx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rankAUC(proba, truth, 3)
+		}
+		check := func(args []string, models string, wanted []float64) {
+			t.Helper()
+			args = append(args, "--device", "ref", "--lambda", "1", "--no-standardize", "--target", "y", "--quiet", "rare.csv")
+			var out, errs bytes.Buffer
+			if code := run(append(args, "--json"), nil, &out, &errs); code != 0 {
+				t.Fatalf("mercer %q: %s", args, errs.String())
+			}
+			type figures struct{ Measures []measure }
+			var report struct {
+				figures
+				Learners []figures
+			}
+			if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+				t.Fatal(err)
+			}
+			list := append(report.Learners, report.figures)[0].Measures
+			at := slices.IndexFunc(list, func(m measure) bool { return m.Name == "auc" })
+			if at < 0 {
+				t.Fatalf("%d rare rows, mercer %q: no AUC in %s", rare, args, out.String())
+			}
+			auc := list[at]
+			var defined []float64
+			for i, w := range wanted {
+				got := math.NaN()
+				if i < len(auc.Scores) && auc.Scores[i] != nil {
+					got = *auc.Scores[i]
+				}
+				// The fits are the same, and 1e-12 allows for the order of a sum of 3 numbers.
+				if math.Abs(got-w) > 1e-12 || math.IsNaN(got) != math.IsNaN(w) {
+					t.Errorf("%d rare rows, mercer %q: model %d: AUC %v, want %v", rare, args, i+1, got, w)
+				}
+				if !math.IsNaN(w) {
+					defined = append(defined, w)
+				}
+			}
+			if len(auc.Scores) != len(wanted) {
+				t.Errorf("%d rare rows, mercer %q: %d scores, want %d", rare, args, len(auc.Scores), len(wanted))
+			}
+			switch {
+			case (auc.Mean == nil) != (len(defined) == 0):
+				t.Errorf("%d rare rows, mercer %q: mean %v of %d scores", rare, args, auc.Mean, len(defined))
+			case auc.Mean != nil && math.Abs(*auc.Mean-stat.Mean(defined, nil)) > 1e-12:
+				t.Errorf("%d rare rows, mercer %q: mean %v, want %v", rare, args, *auc.Mean, stat.Mean(defined, nil))
+			}
+			out.Reset()
+			if code := run(args, nil, &out, &errs); code != 0 {
+				t.Fatalf("mercer %q: %s", args, errs.String())
+			}
+			says := fmt.Sprintf("(%d of %d %ss)", len(defined), len(wanted), models)
+			if strings.Contains(out.String(), says) != (len(defined) < len(wanted)) {
+				t.Errorf("%d rare rows, mercer %q: want %q in\n%s", rare, args, says, out.String())
+			}
+		}
+		some := false
+		for _, folds := range []int{2, 3, 5} {
+			fold, err := learners.Folds(len(class), folds, class, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wanted []float64
+			for k := range folds {
+				var train, test []int
+				for i, f := range fold {
+					if f == k {
+						test = append(test, i)
+					} else {
+						train = append(train, i)
+					}
+				}
+				wanted = append(wanted, want(train, test))
+			}
+			some = some || slices.ContainsFunc(wanted, func(v float64) bool { return !math.IsNaN(v) })
+			check([]string{"cv", "--learner", "logistic", "--folds", fmt.Sprint(folds)}, "fold", wanted)
+			check([]string{"compare", "--learner", "logistic,ridge", "--task", "classification", "--folds", fmt.Sprint(folds)}, "fold", wanted)
+		}
+		if some != (rare > 1) {
+			t.Errorf("%d rare rows: an AUC is defined: %v", rare, some)
+		}
+		var wanted []float64
+		for round := range 12 {
+			var train, test []int
+			for i, times := range learners.Resample(len(class), 1, round) {
+				for range times {
+					train = append(train, i)
+				}
+				if times == 0 {
+					test = append(test, i)
+				}
+			}
+			wanted = append(wanted, want(train, test))
+		}
+		check([]string{"bootstrap", "--learner", "logistic", "--rounds", "12"}, "round", wanted)
+	}
+}
