@@ -94,15 +94,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if r.Rows = r.N; f.rows > 0 {
 		r.Rows = min(r.N, f.rows)
 	}
-	if f.plot != "" {
-		image, err := picture()
-		if err != nil {
+	var image []byte
+	if f.plot != "" { // what cannot be drawn shall not cost a fit
+		if image, err = picture(); err != nil {
 			return err
 		}
-		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
-			return err
-		}
-		r.Plot = f.plot
 	}
 	var refused error // the scores are not lost for it
 	if f.model != "" || test != nil {
@@ -127,6 +123,13 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			}
 			r.Learner, r.Model, a.stdout.besides = b.Model.Learner(), f.model, true
 		}
+	}
+	// The picture comes after the model: there is none without the model that belongs to it.
+	if f.plot != "" && (f.model == "" || refused == nil) {
+		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
+			return err
+		}
+		r.Plot = f.plot
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Planned, r.Used = memory.total(), process.Read()

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startTune starts a search with a model and a picture of some rows, and returns in the fit
+// that follows the search.
+func startTune(t *testing.T, rows int) *command {
+	t.Helper()
+	c := start(t, "tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-")
+	go func() {
+		_, _ = io.Copy(c.stdin, bytes.NewReader(table3(rows)))
+		_ = c.stdin.Close()
+	}()
+	for {
+		line, err := c.stderr.ReadString('\n')
+		if err != nil {
+			t.Fatalf("no progress of the fit: %q, %v", line, err)
+		}
+		if !strings.HasPrefix(line, "tune: ") {
+			return c
+		}
+	}
+}
+
+// TestNoPictureWithoutItsModel: a search that is interrupted or killed in the fit that follows
+// it, or cannot write its model, leaves no picture; a picture that cannot be written leaves
+// the model.
+func TestNoPictureWithoutItsModel(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })
+	}
+	exists := func(c *command, name string) bool {
+		info, err := os.Stat(filepath.Join(c.folder, name))
+		return err == nil && info.Mode().IsRegular()
+	}
+	t.Run("killed", func(t *testing.T) {
+		c := startTune(t, 5000)
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		if exists(c, "m.st") || exists(c, "p.png") {
+			t.Error("a model or a picture is there")
+		}
+	})
+	for _, test := range []struct {
+		blocked, flag string
+		model         bool
+	}{
+		{"m.st", "m.st", false},
+		{"p.png", "--plot", true},
+	} {
+		t.Run("blocked "+test.blocked, func(t *testing.T) {
+			c := startTune(t, 1200)
+			if err := os.Mkdir(filepath.Join(c.folder, test.blocked), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(c.stderr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait()
+			if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(text), test.flag) || !strings.Contains(string(text), "is a directory") {
+				t.Errorf("exit code %d, stderr %q", code, text)
+			}
+			if exists(c, "m.st") != test.model || exists(c, "p.png") {
+				t.Errorf("model %v, picture %v", exists(c, "m.st"), exists(c, "p.png"))
+			}
+		})
+	}
+}
