@@ -140,7 +140,6 @@ func dimension(n int) string {
 type Uncertain interface {
 	Model
 	// Variance returns the variances of new targets at the rows of x, noise
-	// included: n×outputs, ≥ 0. What Predict promises holds here too. That of a Preparer
-	// takes as long as a fit the first time.
+	// included: n×outputs, ≥ 0. What Predict promises holds here too.
 	Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }

@@ -47,10 +47,7 @@ func affine(learner string, w backend.Host[float64], b []float64) predictor {
 	}
 }
 
-var (
-	errNotFitted = errors.New("the model is not fitted")
-	errNoDevice  = errors.New("no device was given")
-)
+var errNotFitted = errors.New("the model is not fitted")
 
 // predict runs p over x in blocks of rows, so that the memory on the device
 // does not grow with them.
@@ -138,7 +135,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 		return h, errNotFitted
 	}
 	if dev == nil {
-		return h, errNoDevice
+		return h, errors.New("no device was given")
 	}
 	h, err = gonum.Host("x", x)
 	if err != nil {

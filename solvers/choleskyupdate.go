@@ -23,9 +23,6 @@ import (
 func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check("append"); err != nil {
-		return err
-	}
 	if f.kernel != nil {
 		return fmt.Errorf("solvers: append: the factor is of a kernel: AppendPoint takes a sample")
 	}
@@ -37,9 +34,6 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check("append"); err != nil {
-		return err
-	}
 	if f.kernel == nil {
 		return fmt.Errorf("solvers: append: the factor is of a matrix that was given: Append takes its row")
 	}
@@ -174,9 +168,6 @@ func (f *Cholesky) reserve(n int) error {
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check("remove"); err != nil {
-		return err
-	}
 	n := f.n
 	if i < 0 || i >= n {
 		return fmt.Errorf("solvers: remove: no sample has index %d: the factor has order %d", i, n)
@@ -225,10 +216,9 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	return nil
 }
 
-// Close waits for the methods under way and gives the memory on the device back.
+// Close gives the memory on the device back. No other method may be under way,
+// and none may follow.
 func (f *Cholesky) Close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.l != nil {
 		f.l.Free()
 		f.l = nil

@@ -71,13 +71,14 @@ func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par St
 	if err := e.factor(b, h, l, res); err != nil {
 		return nil, failEquations(err)
 	}
-	if err := e.refine(b, mem, h, factored{b, l}, res); err != nil {
+	tol, _ := par.limits()
+	if err := e.refine(b, mem, h, factored{b, l}, tol, res); err != nil {
 		return nil, failEquations(err)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, failEquations(err)
 	}
-	if tol, _ := par.limits(); !(res.Residual <= tol) {
+	if !(res.Residual <= tol) {
 		return res, &ConvergenceError{Method: Normal, Residual: res.Residual, Tol: tol, Iters: res.Iters, Reason: "rounding keeps it there",
 			Result: &Result{Method: Normal, Coef: res.Beta, Residual: res.Residual, Jitter: res.Jitter, Iters: res.Iters}}
 	}
@@ -169,7 +170,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
 // residual falls by half.
-func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l factored, res *EquationsResult) error {
+func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l factored, tol float64, res *EquationsResult) error {
 	m, t := e.Right.Rows, e.Right.Cols
 	var beta, r, step backend.Matrix[float64]
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {
@@ -180,7 +181,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 	}
 	size := make([]float64, t)
 	for j := range size {
-		size[j] = norm(m, func(i int) float64 { return e.Right.Row(i)[j] })
+		size[j] = scaleOf(norm(m, func(i int) float64 { return e.Right.Row(i)[j] }), 0, 0, tol) // z is exact
 	}
 	left := backend.NewHost[float64](m, t)
 	if err := b.Upload(r, e.Right); err != nil {

@@ -336,7 +336,8 @@ func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) 
 		if s.Intercept {
 			r = math.Hypot(r, sums[j])
 		}
-		worst = larger(worst, ratio(r, norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })))
+		size := norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })
+		worst = larger(worst, ratio(r, scaleOf(size, 0, 0, Params{}.tol())))
 	}
 	return worst
 }

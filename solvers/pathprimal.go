@@ -25,7 +25,7 @@ type pathPrimal struct {
 	q       *bandQuotient
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
-	normY   []float64               // ‖X̃ᵀỹ‖ for each output
+	size    []float64               // what the residual of each output is relative to
 	coef    backend.Matrix[float64] // d × groupSize·t, as is left
 	left    backend.Matrix[float64]
 	fit     backend.Matrix[float64] // rows of a block × groupSize·t
@@ -67,10 +67,11 @@ func (p *pathPrimal) begin() error {
 	if err := b.Download(rhs, xy); err != nil {
 		return err
 	}
-	p.normY = make([]float64, s.t)
-	for j := range p.normY {
-		p.normY[j] = norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
+	diag, err := diagonal(b, a)
+	if err != nil {
+		return err
 	}
+	p.size = s.primalScales(rhs, traceOf(diag), Params{}.tol())
 	if p.q, err = newBandQuotient(&p.pathBase, b, a, s.t, rows); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		at.Intercept = make([]float64, s.t)
 		for j := range s.t {
 			r := norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - at.Lambda*at.Coef.Row(k)[j] })
-			at.Residual = larger(at.Residual, ratio(r, p.normY[j]))
+			at.Residual = larger(at.Residual, ratio(r, p.size[j]))
 		}
 		var h []float64
 		if p.loo {

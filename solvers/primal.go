@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"math"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
 )
@@ -60,6 +62,7 @@ func (w *work) primal() error {
 		return w.fail(err)
 	}
 	rhs := backend.NewHost[float64](s.d, s.t) // XᵀWy
+	var squares float64                       // ‖W^½X‖², Frobenius
 
 	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
 		err := blocks.each(func(x, y backend.Matrix[float64]) {
@@ -69,6 +72,11 @@ func (w *work) primal() error {
 		if err != nil {
 			return err
 		}
+		diag, err := diagonal(w.B, a)
+		if err != nil {
+			return err
+		}
+		squares = traceOf(diag)
 		w.B.AddDiag([]float64{s.Lambda}, a)
 		return w.B.Download(rhs, coef)
 	})
@@ -110,11 +118,10 @@ func (w *work) primal() error {
 	if err := w.B.Download(w.res.Coef, coef); err != nil {
 		return w.fail(err)
 	}
+	size := s.primalScales(rhs, squares, w.par.tol())
 	for j := range s.t {
-		at := func(h backend.Host[float64]) func(int) float64 {
-			return func(i int) float64 { return h.Data[i*h.Stride+j] }
-		}
-		w.res.Residual = larger(w.res.Residual, ratio(norm(s.d, at(left)), norm(s.d, at(rhs))))
+		r := norm(s.d, func(i int) float64 { return left.Row(i)[j] })
+		w.res.Residual = larger(w.res.Residual, ratio(r, size[j]))
 	}
 	if err := w.finishIntercept(); err != nil {
 		return err
@@ -123,6 +130,23 @@ func (w *work) primal() error {
 		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "iterative refinement does not reduce it", Result: w.res}
 	}
 	return nil
+}
+
+// primalScales are what the residuals of the primal equations are divided by: ‖XᵀWy‖ of
+// each column of rhs = XᵀWy, where that is more than the rounding of the sums, of n products
+// in XᵀWy and of d more in Xw. squares is ‖W^½X‖².
+func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
+	size := make([]float64, s.t)
+	y := backend.NewHost[float64](1, s.t)
+	for j := range size {
+		length := norm(s.n, func(i int) float64 {
+			s.fill(y, s.Y, s.meanY, i, true)
+			return y.Data[j]
+		})
+		right := norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
+		size[j] = scaleOf(right, math.Sqrt(squares)*length, sumRounding(s.n+s.d), tol)
+	}
+	return size
 }
 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef.

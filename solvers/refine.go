@@ -223,7 +223,7 @@ func (f *refinement) begin(columns int) {
 	f.size, f.residual = make([]float64, s.t), 0
 	for j := range s.t {
 		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
-		f.size[j] = f.left[j]
+		f.size[j] = scaleOf(f.left[j], 0, 0, f.w.par.tol())
 		f.residual = larger(f.residual, ratio(f.left[j], f.size[j]))
 	}
 	f.best.residual = math.Inf(1)

@@ -91,6 +91,11 @@ type Result struct {
 	//
 	// With an intercept the latter includes the equation 1ᵀα = 0, and y, in the
 	// primal one also X, is centered by its weighted mean in the norms. 0/0 is 0.
+	//
+	// Where y is orthogonal to every column of X, XᵀWy is rounding alone, and no residual
+	// can be small beside it. So where ‖XᵀWy‖ < S/1000, S = ‖W^½X‖‖W^½y‖, it counts as at
+	// least cS/Params.Tol, c = 10√(n+d)·2⁻⁵³ being a bound of its rounding (Higham and Mary
+	// 2019).
 	Residual float64
 	Plan     Plan
 	Bytes    int64 // peak of this Solve on the device, measured

@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/floats"
 )
 
 // streamed is one solution in progress of
@@ -37,6 +38,7 @@ type streamed struct {
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
 	ybar               []float64               // the weighted mean of y less feed.offset
 	squares            []float64               // at least Σ w y², y less feed.offset, of each output
+	functions          float64                 // Σ w ‖φ‖², not centered
 	passes             int
 }
 
@@ -118,8 +120,8 @@ func (w *streamed) each(f func(p piece) error) error {
 // adds ΦᵀWΦ, its lower triangle, to a when that is not nil.
 func (w *streamed) first(a backend.Matrix[float64]) error {
 	beta := 0.0
-	w.squares = make([]float64, w.t)
-	dots := make([]float64, w.t)
+	w.squares, w.functions = make([]float64, w.t), 0
+	dots, columns := make([]float64, w.t), make([]float64, w.m)
 	err := w.each(func(p piece) error {
 		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
 			return err
@@ -142,13 +144,17 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 		}
 		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, beta, w.z)
 		beta = 1
-		if a == nil {
-			return nil
-		}
 		if p.weights != nil {
 			if err := scaleRows(w.b, p.phi, p.phi, roots(p.weights)); err != nil {
 				return err
 			}
+		}
+		if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
+			return err
+		}
+		w.functions += floats.Sum(columns)
+		if a == nil {
+			return nil
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, 1, p.phi, 1, a)
 		return nil
@@ -233,6 +239,15 @@ func (w *streamed) bias(beta backend.Matrix[float64]) ([]float64, error) {
 		b[j] = w.feed.offset[j] + w.ybar[j] - v/w.feed.total
 	}
 	return b, nil
+}
+
+// scales are what the residual of each output is divided by to be relative.
+func (w *streamed) scales(tol float64) ([]float64, error) {
+	size, err := w.norms(w.z)
+	for j := range size {
+		size[j] = scaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), sumRounding(w.feed.n+w.m), tol)
+	}
+	return size, err
 }
 
 // norms returns the 2-norms of the columns of a.

@@ -37,7 +37,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		}
 		defer w.mem.Free(*to)
 	}
-	size, err := w.norms(w.z)
+	size, err := w.scales(tol)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +154,11 @@ type keptSums struct {
 // pass. The residual that it gives is that of H and z as they were summed and a bound
 // of what their rounding makes of it; it returns nil where that is above tol.
 //
-// With weights w and r rows, an element of ΦᵀWΦ is Σ w_i φ_a φ_b, of which rounding
-// makes 10√n·u Σ w_i |φ_a φ_b| at most, with a probability that leaves no room for
-// chance (Higham and Mary 2019), and by the inequality of Cauchy that is 10√n·u s_a s_b,
-// s_a² = Σ w_i φ_a². So with z, and as many terms again in the product,
+// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, of which rounding makes at most
+// c s_a s_b, c = sumRounding(n), s_a² = Σ w_i φ_a². So with z, and as many terms again in the
+// product, c = sumRounding(n+M),
 //
-//	|r̂ − r|_a ≤ 10√(n+M)·u s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
+//	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*solution, error) {
 	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
 	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
@@ -175,7 +174,7 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 		roots[i] = math.Sqrt(square)
 		total += square
 	}
-	unit := 10 * math.Sqrt(float64(w.feed.n+w.m)) * 0x1p-53 * math.Sqrt(total)
+	unit := sumRounding(w.feed.n+w.m) * math.Sqrt(total)
 	ones, minus := repeated(1.0, w.t), repeated(-1.0, w.t)
 	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
 	for s.iters < 2 {

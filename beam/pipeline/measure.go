@@ -67,7 +67,7 @@ func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solve
 		return err
 	}
 	problem := f.Params.problem(&plan, solved.Candidate, solved.Lambda)
-	left, err := problem.Measure(ctx, dev, total.Sums, measured.Sums, &solved.Solution)
+	left, err := problem.Measure(ctx, dev, total.Sums, measured.Sums, &solved.Solution, f.Params.Tol)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}

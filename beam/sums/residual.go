@@ -134,14 +134,14 @@ func (g *Measurer) Take() (*Sums, error) {
 
 // Measured is what the samples say of a solution.
 type Measured struct {
-	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept
+	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see solvers.RelativeResidual
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // the numerator, M×t
 }
 
-// Measure turns the sums of a Measurer for sol into a residual; s are those of the
-// Gatherer, over the same rows.
-func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution) (*Measured, error) {
+// Measure turns the sums of a Measurer for sol into a residual, which is to be at most tol; s
+// are those of the Gatherer, over the same rows.
+func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution, tol float64) (*Measured, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
 		return nil, fmt.Errorf("sums: the samples have changed between two passes: %d rows, then %d", s.Rows, measured.Rows)
@@ -149,6 +149,10 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
+	}
+	functions := 0.0 // Σ ‖φ‖²
+	for i := range m {
+		functions += s.Value(at(i, i))
 	}
 	out := &Measured{Squares: make([]float64, t), left: backend.NewHost[float64](m, t)}
 	for j := range t {
@@ -170,9 +174,9 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 			above = math.Hypot(above, v)
 			below = math.Hypot(below, e.Right.Row(i)[j])
 		}
-		if above > 0 {
-			out.Residual = max(out.Residual, above/below)
-		}
+		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
+		const rounding = PlainRows * 0x1p-53 // of an entry of Φᵀy: see the package's comment
+		out.Residual = max(out.Residual, solvers.RelativeResidual(above, below, terms, rounding, tol))
 	}
 	return out, nil
 }

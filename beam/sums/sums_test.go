@@ -421,7 +421,7 @@ func TestMeasure(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := want.p.Measure(t.Context(), dev, s, all, sol)
+			m, err := want.p.Measure(t.Context(), dev, s, all, sol, 1e-8)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -451,6 +451,45 @@ func TestMeasure(t *testing.T) {
 		apart(t, name+" corrected", better, want.beta, want.intercept, 1e-10)
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%s: %d bytes are left on the device", name, now)
+		}
+	}
+}
+
+// TestMeasureOrthogonalTarget: the residual of x² on points on both sides of 0, of whose
+// Φᵀy nothing but rounding remains, is small.
+func TestMeasureOrthogonalTarget(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	for _, n := range []int{3, 20, 1000, 5000} {
+		x, y := backend.NewHost[float64](2*n+1, 1), backend.NewHost[float64](2*n+1, 1)
+		for i := -n; i <= n; i++ {
+			x.Data[n+i], y.Data[n+i] = float64(i)/7, float64(i*i)/49
+		}
+		p := Problem{Basis: LinearBasis(1, nil), Targets: 1, TargetShift: []float64{y.Data[0]}, Lambda: 0.1, Intercept: true}
+		parts := shards(nil, x.Rows, 1, false)
+		s := merged(t, gather(t, dev, p, x, y, parts))
+		sol, err := p.Solve(t.Context(), dev, s, solvers.StreamParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := NewMeasurer(dev, p, sol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := &Sums{}
+		for _, part := range taken(t, g, x, y, parts) {
+			if err := all.Merge(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Free()
+		for _, tol := range []float64{1e-6, 1e-12} {
+			m, err := p.Measure(t.Context(), dev, s, all, sol, tol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !(m.Residual <= tol) {
+				t.Errorf("%d rows: residual %.3g, tolerance %g", x.Rows, m.Residual, tol)
+			}
 		}
 	}
 }

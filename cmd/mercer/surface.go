@@ -83,7 +83,9 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 		}
 		p.Legend.Add(name, swatch{shade(s.depth(level))})
 	}
-	return drawPage([][]*panel{{p}})
+	_, _, low, high := s.DataRange()
+	p.Y.Max = high + 0.36*(high-low) // room for the legend
+	return drawPage([][]*plot.Plot{{p}})
 }
 
 // height is the place of a trial on the axis upwards: the logarithm of the parameter that
@@ -133,7 +135,7 @@ func drawScales(res *tuning.Result) ([]byte, error) {
 	p.X.Tick.Marker, p.Y.Tick.Marker = names, decades{}
 	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 	namesOnly(&p.X)
-	return drawPage([][]*panel{{p}})
+	return drawPage([][]*plot.Plot{{p}})
 }
 
 // level is the score that is so much above the best.

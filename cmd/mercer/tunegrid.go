@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -617,9 +618,11 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	if positive {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	}
+	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	addGrid(p)
 	if err := drawSpreads(p, curves); err != nil {
 		return nil, err
 	}
-	return drawPage([][]*panel{{p}})
+	p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
+	return drawPage([][]*plot.Plot{{p}})
 }

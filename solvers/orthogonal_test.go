@@ -1,0 +1,57 @@
+package solvers_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestResidualOfOrthogonalTarget: x² at points x on both sides of 0 leaves XᵀWy nothing but
+// rounding, and the residual is small beside the rounding, not beside XᵀWy: of Solve, of
+// SolveEach and of every way to follow a path. The solution of a target that is far from
+// orthogonal has the residual of before, ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
+func TestResidualOfOrthogonalTarget(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const seed = 20261125
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for try := range 50 {
+		n, step := 2+r.IntN(300), r.ExpFloat64()
+		x, y := backend.NewHost[float64](2*n+1, 1), backend.NewHost[float64](2*n+1, 2)
+		for i := -n; i <= n; i++ {
+			v := float64(i) * step
+			x.Data[n+i] = v
+			y.Row(n + i)[0], y.Row(n + i)[1] = v*v, v+0.1*r.NormFloat64()*step
+		}
+		p := solvers.Problem{Kernel: kernels.Linear{}, X: x, Y: y, Lambda: math.Pow(10, 20*r.Float64()-10), Intercept: try%2 == 0}
+		for _, tol := range []float64{1e-8, 1e-12} {
+			if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Primal, Tol: tol}); err != nil {
+				t.Errorf("lambda %g, %d rows, tolerance %g: %v", p.Lambda, x.Rows, tol, err)
+			}
+		}
+		if _, err := solvers.SolveEach(t.Context(), dev, p, []float64{p.Lambda, 1}, solvers.Params{}); err != nil {
+			t.Errorf("lambda %g, %d rows, each target with its own: %v", p.Lambda, x.Rows, err)
+		}
+		for _, method := range []solvers.PathMethod{solvers.PathPrimal, solvers.PathBand, solvers.PathCholesky} {
+			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition of K + λI is below 4 for the largest λ.
+			lambdas := []float64{math.Pow(float64(n), 3) * step * step}
+			if method == solvers.PathPrimal {
+				lambdas = append(lambdas, step*step, 1e-6*step*step)
+			}
+			points, err := solvers.SolvePath(t.Context(), dev, p, lambdas, solvers.PathParams{Method: method})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range points {
+				if at.Err != nil || !(at.Residual <= 1e-8) {
+					t.Errorf("%s, lambda %g, %d rows: residual %g, %v", method, at.Lambda, x.Rows, at.Residual, at.Err)
+				}
+			}
+		}
+	}
+}
