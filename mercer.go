@@ -105,8 +105,9 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted})
 }
 
-// FitTable fits a learner to a table: r names the target, or targets, and says how the
-// other columns become features, r.Labels for a classifier. The rules are kept with the
+// FitTable fits a learner to a table: r names the target, or targets, the column of the
+// weights and the columns to leave out, and says how the other columns become features,
+// r.Labels for a classifier. The rules are kept with the
 // model, which takes rows of such tables by Encode and is saved with them.
 //
 // Where the rules name a column of texts or trees as the whole input, Options.Objects is the
@@ -124,12 +125,21 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 		return nil, fmt.Errorf("mercer: fit: the kernel %v of Options.Objects is over %ss, the column of the rules is not", o.Objects, o.Objects.Input())
 	case len(r.Targets) == 0:
 		return nil, errors.New("mercer: fit: rules.Targets names no column")
+	case r.Weight != "" && o.Weights != nil:
+		return nil, errors.New("mercer: fit: Options.Weights is not used where rules.Weight names the column of the weights: leave one out")
 	case o.Classes != nil:
 		return nil, errors.New("mercer: fit: Options.Classes is not used here: the table names the classes")
 	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
+	}
+	t, weights, err := r.Weighted(t)
+	if err != nil {
+		return nil, err
+	}
+	if weights != nil {
+		o.Weights = weights
 	}
 	e, err := dataset.Learn(t, r)
 	if err != nil {

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -18,6 +17,7 @@ type columnLearner struct {
 	index    map[string]int
 	entries  []entry
 	counts   []int
+	weights  []float64 // how often each occurs, by the weights of the rows
 	texts    bool
 	declared bool                      // to be categorical
 	first    [text + 1]firstOccurrence // the first row with a cell of each kind
@@ -80,7 +80,8 @@ func earlier(a, b firstOccurrence) firstOccurrence {
 }
 
 // add adds the cells of a part. m is their moments where c is plain.
-func (f *columnLearner) add(t *Table, c *column, m Moments, before int) error {
+func (f *columnLearner) add(s *summary, c *column, m Moments, before int) error {
+	t := s.t
 	if c.plain && !f.plain {
 		if f.texts {
 			return f.tooMany(t, before+t.rows)
@@ -95,9 +96,9 @@ func (f *columnLearner) add(t *Table, c *column, m Moments, before int) error {
 		if err != nil {
 			return err
 		}
-		f.moments.add(momentsOf(values))
+		f.moments.add(momentsOf(values, s.weights))
 	default:
-		f.addEntries(t, c, before)
+		f.addEntries(t, c, s.weights, before)
 		if len(f.entries) > MaxCategories {
 			if f.texts {
 				return f.tooMany(t, before+t.rows)
@@ -112,11 +113,13 @@ func (f *columnLearner) add(t *Table, c *column, m Moments, before int) error {
 }
 
 // addEntries adds a coded column to a coded one.
-func (f *columnLearner) addEntries(t *Table, c *column, before int) {
+func (f *columnLearner) addEntries(t *Table, c *column, weights []float64, before int) {
 	if f.index == nil {
 		f.index = map[string]int{}
 	}
-	for code, n := range c.valueCounts() {
+	counts := c.valueCounts()
+	valueWeights := c.valueWeights(counts, weights)
+	for code, n := range counts {
 		if n == 0 {
 			continue
 		}
@@ -126,10 +129,11 @@ func (f *columnLearner) addEntries(t *Table, c *column, before int) {
 			at = len(f.entries)
 			f.index[e.text] = at
 			f.entries = append(f.entries, e)
-			f.counts = append(f.counts, 0)
+			f.counts, f.weights = append(f.counts, 0), append(f.weights, 0)
 			f.texts = f.texts || e.kind == text
 		}
 		f.counts[at] += n
+		f.weights[at] += valueWeights[code]
 	}
 	f.record(t, c, before)
 }
@@ -139,10 +143,10 @@ func (f *columnLearner) makePlain() {
 	f.plain = true
 	for i, e := range f.entries {
 		if e.kind == number {
-			f.moments.add(repeated(f.counts[i], e.value))
+			f.moments.add(repeated(f.weights[i], e.value))
 		}
 	}
-	f.index, f.entries, f.counts = nil, nil, nil
+	f.index, f.entries, f.counts, f.weights = nil, nil, nil, nil
 }
 
 // tooMany is the error for a column of texts with too many different ones.
@@ -189,7 +193,7 @@ func (f *columnLearner) input(l *learner, j int) (*Input, error) {
 		return nil, l.p.t.fault(f.name, notCategorical)
 	}
 	if f.texts || f.declared {
-		x, present := learnCategories(f.entries, f.counts)
+		x, present := learnCategories(f.entries, f.counts, f.weights)
 		if len(x.Categories) == 0 {
 			return nil, l.p.t.fault(f.name, noValues)
 		}
@@ -218,13 +222,13 @@ func (f *columnLearner) input(l *learner, j int) (*Input, error) {
 // whole file, otherwise from the counts of its cells or from its moments.
 func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	if l.rows <= l.keep {
-		return numberOf(l.values(j), l.rules.Standardize)
+		return numberOf(l.values(j), l.weights, l.rules.Standardize)
 	}
 	var fill float64
 	var ok bool
 	if f.plain {
 		values := l.values(j)
-		fill, ok = median(values, momentsOf(values).N)
+		fill, ok = momentsOf(values, l.weights).median(values, l.weights)
 	} else {
 		fill, ok = f.countedMedian()
 		f.makePlain()
@@ -232,39 +236,24 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	if !ok && f.moments.N > 0 { // none of few values is in the sample
 		fill = f.moments.Mean
 	}
-	return f.moments.Number(fill, l.rows-f.moments.N, l.rules.Standardize)
+	return f.moments.Number(fill, l.weight-f.moments.N, l.rules.Standardize)
 }
 
 // countedMedian is the median of cells that were counted.
 func (f *columnLearner) countedMedian() (m float64, ok bool) {
-	var order []int
-	n := 0
+	var values, weights []float64
 	for i, e := range f.entries {
 		if e.kind == number {
-			order = append(order, i)
-			n += f.counts[i]
+			values, weights = append(values, e.value), append(weights, f.weights[i])
 		}
 	}
-	if n == 0 {
-		return 0, false
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(f.entries[a].value, f.entries[b].value) })
-	at := func(k int) float64 {
-		for _, i := range order {
-			if k -= f.counts[i]; k < 0 {
-				return f.entries[i].value
-			}
-		}
-		return 0 // not reached: k < n
-	}
-	m, _ = median([]float64{at((n - 1) / 2), at(n / 2)}, 2)
-	return m, true
+	return weightedMedian(values, weights)
 }
 
 // addLabels adds the cells of a part of a target that names classes.
 func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 	if !c.plain {
-		f.addEntries(t, c, before)
+		f.addEntries(t, c, nil, before)
 	} else {
 		for i := range t.rows {
 			if err := t.checkLabel(c, i, false); err != nil {

@@ -20,6 +20,8 @@ const MaxFeatures = 1 << 20
 // feature, replaces missing cells and does not standardize.
 type Rules struct {
 	Targets       []string // columns to predict: numbers, no cell missing
+	Drop          []string // columns that are left out
+	Weight        string   // the column of the weights of the rows, which makes no feature: see Weighted
 	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
 	AnyLabels     bool     // with Labels: any numbers, up to MaxCategories of them, in however few rows
 	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
@@ -33,8 +35,10 @@ type Rules struct {
 // An Encoder is what Learn learned from a training table. It marshals to JSON
 // and back without loss; Check validates one that came out of a file.
 type Encoder struct {
-	Inputs        []Input  `json:"inputs"`           // the columns that become features, in the training table's order
-	Outputs       []string `json:"outputs"`          // the target columns, as Rules named them
+	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
+	Outputs       []string `json:"outputs"` // the target columns, as Rules named them
+	Dropped       []string `json:"dropped,omitempty"`
+	Weight        string   `json:"weight,omitempty"` // the column of the weights: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
@@ -78,7 +82,8 @@ type Text struct {
 //     the median of the others. With r.Standardize the feature is
 //     (x − mean) / sd, where mean and sd, with the divisor n, are those of the
 //     column after the replacement; a constant column is divided by 1, and one that
-//     is constant up to rounding (see Moments.Rounding) becomes 0.
+//     is constant up to rounding (see Moments.Rounding) becomes 0. A row counts by its
+//     weight in the median, the mean and the sd.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text, the
 //     first in sorted order among equals. r.Categorical names such columns whose
@@ -103,6 +108,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
 	}
+	if err := t.checkRoles(r, t.Names()); err != nil {
+		return nil, err
+	}
 	if r.Gram {
 		if err := t.checkGram(r); err != nil {
 			return nil, err
@@ -110,13 +118,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		r.RefuseMissing = true
 	}
 	e := t.newEncoder(r)
-	if err := t.checkCategorical(r); err != nil {
+	t, weights, err := r.Weighted(t)
+	if err != nil {
 		return nil, err
-	}
-	for i, name := range r.Targets {
-		if slices.Contains(r.Targets[:i], name) {
-			return nil, t.fault(name, "is named twice as a target")
-		}
 	}
 	if r.Labels {
 		if err := e.learnLabels(t, r.AnyLabels); err != nil {
@@ -133,14 +137,14 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		}
 		return e, nil
 	}
-	features := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return slices.Contains(r.Targets, c.name) })
+	features := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return !r.isFeature(c.name) })
 	e.Inputs = make([]Input, len(features))
-	err := parallel(len(features), 1, func(first, last int) error {
+	err = parallel(len(features), 1, func(first, last int) error {
 		for j, c := range features[first:last] {
 			if row := c.firstText(); r.Gram && row >= 0 {
 				return t.cellFault(c, row, c.cell(row), "is not a number: every column besides the target is one of the Gram matrix")
 			}
-			in, err := t.learnInput(c, r)
+			in, err := t.learnInput(c, weights, r)
 			if err != nil {
 				return err
 			}
@@ -161,13 +165,13 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 }
 
 // learnInput decides what c is, and learns it.
-func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
+func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error) {
 	declared := slices.Contains(r.Categorical, c.name)
 	if c.plain && declared {
 		return nil, t.fault(c.name, notCategorical)
 	}
 	if c.plain {
-		return t.learnNumber(c, r)
+		return t.learnNumber(c, weights, r)
 	}
 	counts := c.valueCounts()
 	var seen [text + 1]int // different cells of each kind
@@ -177,9 +181,9 @@ func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
 		}
 	}
 	if seen[text] == 0 && !declared {
-		return t.learnNumber(c, r)
+		return t.learnNumber(c, weights, r)
 	}
-	return t.learnText(c, counts, declared, r)
+	return t.learnText(c, counts, weights, declared, r)
 }
 
 // newEncoder is an encoder without inputs.
@@ -188,27 +192,11 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 	if na == nil {
 		na = newNAValues(nil)
 	}
-	return &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: na.list}
+	return &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: na.list}
 }
 
 // notCategorical is the rule that a column named as categorical breaks.
 const notCategorical = "cannot be categorical: it holds numbers and not texts, or more than 1000 different ones"
-
-// checkCategorical returns an error for a name that no feature column has.
-func (t *Table) checkCategorical(r Rules) error {
-	for _, name := range r.Categorical {
-		if r.Text != "" || r.Tree != "" {
-			return t.fault(name, "is named as categorical, but the whole input is the column "+quote(r.Text+r.Tree))
-		}
-		if slices.Contains(r.Targets, name) {
-			return t.fault(name, "is named both as a target and as categorical")
-		}
-		if t.find(name) == nil {
-			return t.noColumn("column", name, t.Names())
-		}
-	}
-	return nil
-}
 
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
@@ -246,7 +234,7 @@ func (e *Encoder) Check() error {
 	if len(e.Inputs) == 0 {
 		return errors.New("dataset: encoder: has no inputs")
 	}
-	names := make(map[string]bool, len(e.Inputs)+len(e.Outputs))
+	names := make(map[string]bool, len(e.Inputs)+len(e.Outputs)+len(e.Dropped))
 	use := func(name string) error {
 		if rule := nameRule(name); rule != "" {
 			return fmt.Errorf("dataset: encoder: the name %s %s", quote(name), rule)
@@ -278,7 +266,7 @@ func (e *Encoder) Check() error {
 	if err := e.checkGram(); err != nil {
 		return err
 	}
-	for _, name := range e.Outputs {
+	for _, name := range slices.Concat(e.Outputs, e.Dropped, named(e.Weight)) {
 		if err := use(name); err != nil {
 			return err
 		}
@@ -443,7 +431,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 // among them.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
-		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name })
+		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name }) || slices.Contains(e.Dropped, name) || name == e.Weight
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/mercer-go/mercer/dataset"
 )
 
@@ -116,8 +114,9 @@ func TestKeysOfFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var streamed []uint64
-		err = s.KeyedBlocks(t.Context(), e, 77, func(x, y *mat.Dense, keys []uint64) error {
-			if r, _ := x.Dims(); r != len(keys) || y == nil {
+		err = s.EachBlock(t.Context(), e, 77, true, func(b dataset.Block) error {
+			keys := b.Keys
+			if r, _ := b.X.Dims(); r != len(keys) || b.Y == nil {
 				t.Errorf("%d keys for %d rows", len(keys), r)
 			}
 			streamed = append(streamed, keys...)

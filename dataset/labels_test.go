@@ -283,7 +283,7 @@ func TestTexts(t *testing.T) {
 	}{
 		{dataset.Rules{Text: "txt"}, `standard input: has no text column "txt"; it has "id", "text", "y"; did you mean "text"?`},
 		{dataset.Rules{Text: "text", Tree: "id"}, `standard input: the whole input is one column: "text" of texts or "id" of trees`},
-		{dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "y"}, `standard input: column "y": is named both as the target and as the text`},
+		{dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "y"}, `standard input: column "y": is named both as a target and as the text`},
 		{dataset.Rules{Text: "text", RefuseMissing: true}, `standard input:3: column "text": the cell is empty; missing cells are refused: give it a value or drop the row`},
 		{dataset.Rules{Tree: "text"}, `standard input:3: column "text": the cell is empty; a tree is needed, such as (S (NP she) (VP ran))`},
 	} {

@@ -9,7 +9,7 @@ import (
 )
 
 // learnNumber learns from a column that must be numbers.
-func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
+func (t *Table) learnNumber(c *column, weights []float64, r Rules) (*Input, error) {
 	values, err := t.numbers(c)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
 			return nil, t.missingFault(c, row, refused)
 		}
 	}
-	n, rule := numberOf(values, r.Standardize)
+	n, rule := numberOf(values, weights, r.Standardize)
 	if rule != "" {
 		return nil, t.fault(c.name, rule)
 	}
@@ -81,29 +81,32 @@ func (n *Number) feature(v float64) float64 {
 }
 
 // numberOf learns from numbers, NaN where they are missing, or returns what is
-// wrong with them.
-func numberOf(values []float64, standardize bool) (n *Number, rule string) {
-	m := momentsOf(values)
-	fill, _ := median(values, m.N)
-	return m.Number(fill, len(values)-m.N, standardize)
+// wrong with them. weights may be nil.
+func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
+	m := momentsOf(values, weights)
+	fill, _ := m.median(values, weights)
+	return m.Number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
 // Moments are what Learn takes from the numbers of a column to standardize it; missing
 // cells are left out.
 type Moments struct {
-	N         int
+	N         float64 // how many there are: the sum of their weights
 	Mean, SD  float64 // SD² is Σ (v − Mean)² / N
 	Low, High float64 // the smallest number and the largest
 }
 
-// momentsOf passes over NaN.
+// momentsOf passes over NaN. weights may be nil.
 //
 // The deviations are taken from the mean, and their squares summed, in a second pass,
 // which also finds what rounding left in the mean: the sum of x² − n·mean² of one pass
 // cancels when the mean is large (Chan, Golub and LeVeque 1983, equation 1.7). They are
 // divided by a power of two above the largest, so that no square leaves the range of
 // float64.
-func momentsOf(values []float64) (m Moments) {
+func momentsOf(values, weights []float64) (m Moments) {
+	if weights != nil {
+		return weightedMoments(values, weights)
+	}
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v == v {
@@ -117,7 +120,7 @@ func momentsOf(values []float64) (m Moments) {
 			}
 		}
 	}
-	n := float64(m.N)
+	n := m.N
 	switch {
 	case m.Low >= m.High: // or there is none
 		m.Mean = m.Low
@@ -150,19 +153,19 @@ func momentsOf(values []float64) (m Moments) {
 }
 
 // repeated are those of n times v.
-func repeated(n int, v float64) Moments { return Moments{N: n, Mean: v, Low: v, High: v} }
+func repeated(n, v float64) Moments { return Moments{N: n, Mean: v, Low: v, High: v} }
 
 // add is the union (Chan, Golub and LeVeque 1983, equation 2.1).
 func (m *Moments) add(o Moments) {
-	if o.N == 0 {
+	if o.N <= 0 {
 		return
 	}
 	if m.N == 0 {
 		*m = o
 		return
 	}
-	all := float64(m.N + o.N)
-	p, q := float64(m.N)/all, float64(o.N)/all
+	all := m.N + o.N
+	p, q := m.N/all, o.N/all
 	d := o.Mean - m.Mean
 	m.Mean += d * q
 	m.SD = math.Hypot(math.Hypot(math.Sqrt(p)*m.SD, math.Sqrt(q)*o.SD), math.Sqrt(p*q)*d)
@@ -174,7 +177,7 @@ func (m *Moments) add(o Moments) {
 const maxRoundings = 1000
 
 // Rounding is the largest standard deviation that is attributed to rounding: N·ε·|Mean|,
-// where N counts as 1000 at most. A column whose SD is not above it is constant.
+// where N counts as 1 at least and as 1000 at most. A column whose SD is not above it is constant.
 //
 // Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
 // SD² ≤ N·ε·SD² + (N·ε·Mean)², without its first term, which adds less than one part in
@@ -184,12 +187,12 @@ const maxRoundings = 1000
 // the numbers themselves, which do not grow with the number of rows, and 1e8 + k stays a
 // column of different numbers in a table of any length.
 func (m Moments) Rounding() float64 {
-	return float64(min(m.N, maxRoundings)) * 0x1p-52 * math.Abs(m.Mean)
+	return min(max(m.N, 1), maxRoundings) * 0x1p-52 * math.Abs(m.Mean)
 }
 
 // Number is what Learn learns from the numbers of a column with that many missing cells,
 // which fill, the median, replaces. The text rule is what is wrong with the column, or "".
-func (m Moments) Number(fill float64, missing int, standardize bool) (n *Number, rule string) {
+func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
 	}

@@ -58,6 +58,10 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 }
 
 func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
+	if err != nil {
+		return encoded{}, err
+	}
+	t, weights, err := Rules{Weight: e.Weight}.weighted(t)
 	if err != nil || t.rows == 0 {
 		return encoded{}, err
 	}
@@ -65,7 +69,7 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	if err != nil {
 		return encoded{}, err
 	}
-	r := encoded{rows: t.rows, x: x.RawMatrix().Data, unknown: e.Unknown(t), base: e.indexBase(t)}
+	r := encoded{rows: t.rows, weights: weights, x: x.RawMatrix().Data, unknown: e.Unknown(t), base: e.indexBase(t)}
 	if len(e.Outputs) > 0 {
 		y, err := e.targets(t)
 		if err != nil {
@@ -81,6 +85,6 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 
 // isNumber reports whether the column of that name is a number to e.
 func (e *Encoder) isNumber(name string) bool {
-	return e.Labels == nil && slices.Contains(e.Outputs, name) ||
+	return name == e.Weight || e.Labels == nil && slices.Contains(e.Outputs, name) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name && in.Number != nil })
 }

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Raw says what the cells of a column are that is a whole input by itself.
@@ -79,11 +78,8 @@ func (e *Encoder) learnRaw(t *Table, r Rules) error {
 	if r.Tree != "" {
 		name, kind = r.Tree, RawTree
 	}
-	switch {
-	case r.Text != "" && r.Tree != "":
+	if r.Text != "" && r.Tree != "" {
 		return t.fault("", fmt.Sprintf("the whole input is one column: %s of texts or %s of trees", quote(r.Text), quote(r.Tree)))
-	case slices.Contains(e.Outputs, name):
-		return t.fault(name, fmt.Sprintf("is named both as the target and as the %s", kind))
 	}
 	e.Inputs = []Input{{Name: name, Raw: kind}}
 	if _, err := e.texts(t); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -32,6 +33,7 @@ type Stream struct {
 	names []string // of the columns; nil: found in the first pass
 	index bool     // see Table.LeftOutIndex
 	rows  int      // counted in the first pass; −1 before
+	left  int      // rows of weight 0, which are not among them
 
 	mu      sync.Mutex
 	unknown []Unknown
@@ -56,11 +58,18 @@ func (f File) Open() (*Stream, error) {
 	return s, nil
 }
 
+// Names returns the names of the columns; nil of a LIBSVM file, whose rows have them.
+func (s *Stream) Names() []string { return slices.Clone(s.names) }
+
 // LeftOutIndex is Table.LeftOutIndex.
 func (s *Stream) LeftOutIndex() bool { return s.index }
 
-// Rows returns the number of rows, which Learn counts; it is −1 before.
+// Rows returns the number of rows, of weight > 0 where they have weights, which Learn
+// counts; it is −1 before.
 func (s *Stream) Rows() int { return s.rows }
+
+// LeftOutRows returns how many rows of weight 0 Learn passed over.
+func (s *Stream) LeftOutRows() int { return s.left }
 
 // Unknown is what Encoder.Unknown is for a table, of the pass of Blocks that ended
 // last.
@@ -103,7 +112,8 @@ func (s *Stream) Head() (*Table, error) {
 
 // Blocks reads the file once and calls use with its rows in order, as the
 // features and targets that e makes of them: blocks of rows rows, the last one
-// with what is left. y is nil when e has no targets. While use works the next
+// with the rest. y is nil when e has no targets. Rows of weight 0 are not among them,
+// where e has a column of weights; EachBlock gives the weights. While use works the next
 // block is being read, on all processors. A block belongs to use until it
 // returns; then it is used again.
 //
@@ -114,16 +124,19 @@ func (s *Stream) Head() (*Table, error) {
 //
 // It takes memory for three blocks and for a few pieces of the file of 1 MiB.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
-	return s.blocks(ctx, e, rows, false, func(b *block, x, y *mat.Dense) error { return use(x, y) })
+	return s.EachBlock(ctx, e, rows, false, func(b Block) error { return use(b.X, b.Y) })
 }
 
-// KeyedBlocks is Blocks that gives use the keys of the rows besides, as Encoder.Keys
-// does of a table. It takes longer.
-func (s *Stream) KeyedBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, keys []uint64) error) error {
-	return s.blocks(ctx, e, rows, true, func(b *block, x, y *mat.Dense) error { return use(x, y, b.keys) })
+// Block is some rows of a file as an encoder makes them.
+type Block struct {
+	X, Y    *mat.Dense // Y is nil without targets
+	Weights []float64  // of the rows; nil: all 1
+	Keys    []uint64   // of the rows, as Encoder.Keys makes them of a table, where they are asked for
 }
 
-func (s *Stream) blocks(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b *block, x, y *mat.Dense) error) error {
+// EachBlock is Blocks with the weights of the rows, and with their keys where keyed says
+// so, which takes longer.
+func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b Block) error) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
@@ -167,7 +180,7 @@ func (s *Stream) blocks(ctx context.Context, e *Encoder, rows int, keyed bool, u
 		if outs > 0 {
 			y = mat.NewDense(b.rows, outs, b.y[:b.rows*outs])
 		}
-		if err := use(b, x, y); err != nil {
+		if err := use(Block{x, y, b.weights, b.keys}); err != nil {
 			return err
 		}
 		empty <- b
@@ -182,7 +195,8 @@ func partLines(width int) int { return max(1, 1<<21/width) }
 // encoded is a part of a file as features and targets, row after row.
 type encoded struct {
 	x, y    []float64
-	keys    []uint64 // of the rows, in a keyed pass
+	weights []float64 // of the rows; nil: all 1
+	keys    []uint64  // of the rows, in a keyed pass
 	rows    int
 	unknown []Unknown
 	base    indexBase
@@ -219,9 +233,9 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 
 // A block is what use gets.
 type block struct {
-	x, y []float64
-	keys []uint64
-	rows int
+	x, y, weights []float64
+	keys          []uint64
+	rows          int
 }
 
 // A filler cuts encoded parts into blocks.
@@ -239,11 +253,14 @@ func (f *filler) add(ctx context.Context, r encoded) error {
 			case <-ctx.Done():
 				return stopped(ctx)
 			}
-			f.b.x, f.b.y, f.b.keys, f.b.rows = f.b.x[:0], f.b.y[:0], f.b.keys[:0], 0
+			f.b.x, f.b.y, f.b.weights, f.b.keys, f.b.rows = f.b.x[:0], f.b.y[:0], f.b.weights[:0], f.b.keys[:0], 0
 		}
 		n := min(r.rows-at, f.rows-f.b.rows)
 		f.b.x = append(f.b.x, r.x[at*f.width:(at+n)*f.width]...)
 		f.b.y = append(f.b.y, r.y[at*f.outs:(at+n)*f.outs]...)
+		if r.weights != nil {
+			f.b.weights = append(f.b.weights, r.weights[at:at+n]...)
+		}
 		if r.keys != nil {
 			f.b.keys = append(f.b.keys, r.keys[at:at+n]...)
 		}

@@ -34,11 +34,6 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if r.Text != "" || r.Tree != "" {
 		return nil, t.fault(r.Text+r.Tree, "is a column of texts or trees, which is not read in blocks; read the whole file")
 	}
-	for i, name := range r.Targets {
-		if slices.Contains(r.Targets[:i], name) {
-			return nil, t.fault(name, "is named twice as a target")
-		}
-	}
 	if r.Labels && len(r.Targets) != 1 {
 		return nil, t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(r.Targets)))
 	}
@@ -47,10 +42,10 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	defer p.close()
-	if err := p.t.checkCategorical(r); err != nil {
+	if err := p.t.checkRoles(r, p.names); err != nil {
 		return nil, err
 	}
-	l := &learner{p: p, rules: r, byName: map[string]*columnLearner{}, random: rand.New(rand.NewPCG(1, learnStream))}
+	l := &learner{p: p, rules: r, byName: map[string]*columnLearner{}, others: map[string]bool{}, random: rand.New(rand.NewPCG(1, learnStream))}
 	if !r.Labels {
 		l.targets = r.Targets
 	}
@@ -68,7 +63,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.rows = l.rows
+	s.rows, s.left = l.rows, l.left
 	return e, nil
 }
 
@@ -78,6 +73,8 @@ const learnStream = 0x6c6561726e // "learn"
 // A summary is a part of the file, with what could be worked out about it alone.
 type summary struct {
 	t       *Table
+	weights []float64 // of its rows; nil: all 1
+	left    int       // rows of weight 0, which t does not have
 	moments []Moments // of each column that is plain
 }
 
@@ -90,33 +87,41 @@ type learner struct {
 	columns []*columnLearner // features, in the order of the file
 	label   *columnLearner
 	byName  map[string]*columnLearner
+	others  map[string]bool // columns that became no features
 	sparse  bool
 	rows    int
+	left    int     // rows of weight 0, which are not counted
+	weight  float64 // of the rows
 
-	keep   int         // rows in the sample at most
-	sample [][]float64 // the features of some rows; a sparse row may be shorter
-	random *rand.Rand
+	keep    int         // rows in the sample at most
+	sample  [][]float64 // the features of some rows; a sparse row may be shorter
+	weights []float64   // of these rows; nil: all 1
+	random  *rand.Rand
 }
 
 // summarize does the part of the work that can be done on any goroutine.
-func (l *learner) summarize(t *Table) (*summary, error) {
+func (l *learner) summarize(all *Table) (*summary, error) {
+	t, weights, err := l.rules.weighted(all)
+	if err != nil {
+		return nil, err
+	}
 	if len(l.targets) > 0 && t.rows > 0 {
 		if _, err := (&Encoder{Outputs: l.targets}).targets(t); err != nil {
 			return nil, err
 		}
 	}
-	s := &summary{t: t, moments: make([]Moments, len(t.columns))}
+	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.columns))}
 	for j, c := range t.columns {
-		if !c.plain || slices.Contains(l.rules.Targets, c.name) {
+		if !c.plain || !l.rules.isFeature(c.name) {
 			continue
 		}
 		values, err := t.numbers(c)
 		if err != nil {
 			return nil, err
 		}
-		s.moments[j] = momentsOf(values)
-		if missing := t.rows - s.moments[j].N; missing > 0 && l.rules.RefuseMissing {
-			return nil, t.missingFault(c, slices.IndexFunc(values, math.IsNaN), refused)
+		s.moments[j] = momentsOf(values, weights)
+		if row := slices.IndexFunc(values, math.IsNaN); row >= 0 && l.rules.RefuseMissing {
+			return nil, t.missingFault(c, row, refused)
 		}
 	}
 	return s, nil
@@ -124,7 +129,7 @@ func (l *learner) summarize(t *Table) (*summary, error) {
 
 // merge adds the next part of the file.
 func (l *learner) merge(s *summary) error {
-	if s.t.rows == 0 {
+	if l.left += s.left; s.t.rows == 0 {
 		return nil
 	}
 	if l.rows > math.MaxInt32-s.t.rows {
@@ -133,9 +138,6 @@ func (l *learner) merge(s *summary) error {
 	l.sparse = s.t.sparse
 	features := make([]*column, len(l.columns), len(s.t.columns)) // as l.columns; nil: zeros
 	for j, c := range s.t.columns {
-		if slices.Contains(l.targets, c.name) {
-			continue
-		}
 		if l.rules.Labels && c.name == l.rules.Targets[0] {
 			if l.label == nil {
 				l.label = &columnLearner{name: c.name}
@@ -145,15 +147,19 @@ func (l *learner) merge(s *summary) error {
 			}
 			continue
 		}
+		if !l.rules.isFeature(c.name) {
+			l.others[c.name] = true
+			continue
+		}
 		f := l.byName[c.name]
 		if f == nil {
 			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns), declared: slices.Contains(l.rules.Categorical, c.name)}
-			f.moments.add(repeated(l.rows, 0)) // none but in a sparse file
+			f.moments.add(repeated(l.weight, 0)) // none but in a sparse file
 			l.byName[c.name] = f
 			l.columns = append(l.columns, f)
 			features = append(features, nil)
 		}
-		if err := f.add(s.t, c, s.moments[j], l.rows); err != nil {
+		if err := f.add(s, c, s.moments[j], l.rows); err != nil {
 			return err
 		}
 		if f.plain && l.p.plain != nil {
@@ -162,24 +168,25 @@ func (l *learner) merge(s *summary) error {
 		f.seen = l.rows + s.t.rows
 		features[f.place] = c
 	}
+	weight := totalWeight(s.weights, s.t.rows)
 	for _, f := range l.columns {
 		if f.seen == l.rows {
-			f.moments.add(repeated(s.t.rows, 0))
+			f.moments.add(repeated(weight, 0))
 			f.seen += s.t.rows
 		}
 	}
-	l.addSample(features, s.t.rows)
-	l.rows += s.t.rows
+	l.addSample(features, s)
+	l.rows, l.weight = l.rows+s.t.rows, l.weight+weight
 	return nil
 }
 
 // addSample lets each row into the sample with the probability that the rows
 // before it have.
-func (l *learner) addSample(features []*column, rows int) {
+func (l *learner) addSample(features []*column, s *summary) {
 	if l.keep == 0 {
 		l.keep = min(max(SampleNumbers/max(len(features), 1), 256), 1<<16)
 	}
-	for i := range rows {
+	for i := range s.t.rows {
 		place := l.rows + i
 		if place >= l.keep {
 			if place = l.random.IntN(place + 1); place >= l.keep {
@@ -187,6 +194,12 @@ func (l *learner) addSample(features []*column, rows int) {
 			}
 		} else {
 			l.sample = append(l.sample, nil)
+			if s.weights != nil {
+				l.weights = append(l.weights, 0)
+			}
+		}
+		if s.weights != nil {
+			l.weights[place] = s.weights[i]
 		}
 		row := l.sample[place]
 		if cap(row) < len(features) {
@@ -241,8 +254,16 @@ func (l *learner) values(j int) []float64 {
 // encoder is what was learned from the whole file.
 func (l *learner) encoder() (*Encoder, error) {
 	t := l.p.t
+	if l.rows == 0 && l.left > 0 {
+		return nil, t.fault(l.rules.Weight, noWeight)
+	}
 	if l.rows == 0 {
 		return nil, t.noRows()
+	}
+	for _, name := range slices.Concat(l.rules.Drop, named(l.rules.Weight)) {
+		if !l.others[name] {
+			return nil, t.noColumnAmong("column", name, l.names())
+		}
 	}
 	e := t.newEncoder(l.rules)
 	if l.rules.Labels {
@@ -283,12 +304,17 @@ func (l *learner) encoder() (*Encoder, error) {
 
 // noTarget is the error for a target that no part of the file has.
 func (l *learner) noTarget() error {
-	t := l.p.t
-	names := l.p.names
-	if names == nil {
-		for _, f := range l.columns {
-			names = append(names, f.name)
-		}
+	return l.p.t.noColumnAmong("target column", l.rules.Targets[0], l.names())
+}
+
+// names are those of the columns that were seen.
+func (l *learner) names() []string {
+	if l.p.names != nil {
+		return l.p.names
 	}
-	return t.fault("", fmt.Sprintf("has no target column %s; it has %s%s", quote(l.rules.Targets[0]), list(names), nearest(l.rules.Targets[0], names))+t.note)
+	var names []string
+	for _, f := range l.columns {
+		names = append(names, f.name)
+	}
+	return names
 }

@@ -225,6 +225,11 @@ func (t *Table) noColumn(what, name string, candidates []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
 }
 
+// noColumnAmong is noColumn for a table whose columns are not made yet.
+func (t *Table) noColumnAmong(what, name string, names []string) *Error {
+	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
+}
+
 // place is the row of the first table, or of the file, that is row i.
 func (t *Table) place(i int) int {
 	if t.origin != nil {

@@ -14,8 +14,8 @@ const few = 20
 
 // learnText learns from a coded column of texts, or one that is declared to be of
 // them. counts is how often each entry occurs.
-func (t *Table) learnText(c *column, counts []int, declared bool, r Rules) (*Input, error) {
-	x, present := learnCategories(c.entries, counts)
+func (t *Table) learnText(c *column, counts []int, weights []float64, declared bool, r Rules) (*Input, error) {
+	x, present := learnCategories(c.entries, counts, c.valueWeights(counts, weights))
 	if len(x.Categories) == 0 {
 		return nil, t.fault(c.name, noValues)
 	}
@@ -36,10 +36,11 @@ func (t *Table) learnText(c *column, counts []int, declared bool, r Rules) (*Inp
 	return &Input{Name: c.name, Text: x}, nil
 }
 
-// learnCategories makes categories of the entries that occur, in present cells.
-func learnCategories(entries []entry, counts []int) (x *Text, present int) {
+// learnCategories makes categories of the entries that occur, in present cells. The one
+// of the largest weight replaces missing cells.
+func learnCategories(entries []entry, counts []int, weights []float64) (x *Text, present int) {
 	x = &Text{}
-	most := 0
+	most := 0.0
 	for code, e := range entries {
 		n := counts[code]
 		if n == 0 || e.kind == marker {
@@ -47,8 +48,8 @@ func learnCategories(entries []entry, counts []int) (x *Text, present int) {
 		}
 		x.Categories = append(x.Categories, e.text)
 		present += n
-		if n > most || n == most && e.text < x.Fill {
-			most, x.Fill = n, e.text
+		if w := weights[code]; w > most || w == most && e.text < x.Fill {
+			most, x.Fill = w, e.text
 		}
 	}
 	slices.Sort(x.Categories)

@@ -37,13 +37,14 @@ type ClassificationScore struct {
 // n×1 labels y, with decision values (n×1 for two classes, else n×K) and n×K
 // probabilities in the order of c; both may be nil. names are those of
 // Options.Classes, for labels that c does not know; nil: labels are their own
-// names. All are only read.
-func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix) (s ClassificationScore, err error) {
+// names. A sample counts by its weight but in Confusion; nil weights are all 1. All are
+// only read.
+func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix, weights []float64) (s ClassificationScore, err error) {
 	defer named("score", nil, &s, &err)
-	return scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba))
+	return scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba), weights)
 }
 
-func scoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense) (s ClassificationScore, err error) {
+func scoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense, weights []float64) (s ClassificationScore, err error) {
 	if y == nil || y.IsEmpty() {
 		return s, errors.New("y is missing")
 	}
@@ -72,13 +73,17 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 	if s.Classes, err = c.with(y, names); err != nil {
 		return s, err
 	}
+	weight, total, err := scoreWeights(weights, n)
+	if err != nil {
+		return s, err
+	}
 	s.N = n
 	s.Confusion = make([][]int, s.Classes.Len())
 	for i := range s.Confusion {
 		s.Confusion[i] = make([]int, s.Classes.Len())
 	}
 	truth := make([]int, n)
-	right, loss := 0, 0.0
+	right, loss := 0.0, 0.0
 	for i := range n {
 		truth[i] = s.Classes.Index(y.At(i, 0))
 		guess := s.Classes.Index(pred.At(i, 0))
@@ -87,22 +92,22 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 		}
 		s.Confusion[truth[i]][guess]++
 		if guess == truth[i] {
-			right++
+			right += weight(i)
 		}
 		if proba != nil {
 			p := 0.0
 			if at := c.Index(y.At(i, 0)); at >= 0 {
 				p = proba.At(i, at)
 			}
-			loss -= math.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / float64(n)
+			loss -= weight(i) * math.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
 		}
 	}
-	s.Accuracy = float64(right) / float64(n)
+	s.Accuracy = right / total
 	s.LogLoss = math.NaN()
 	if proba != nil {
 		s.LogLoss = loss
 	}
-	s.AUC = meanAUC(c, s.Classes, truth, decision, proba)
+	s.AUC = meanAUC(c, s.Classes, truth, decision, proba, weights)
 	return s, nil
 }
 
@@ -129,7 +134,7 @@ func (c Classes) with(y *mat.Dense, names []string) (Classes, error) {
 }
 
 // meanAUC: truth are places in all, the columns of scores those of c.
-func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense) float64 {
+func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense, weights []float64) float64 {
 	scores := proba
 	if scores == nil || c.Len() == 2 && decision != nil {
 		scores = decision
@@ -142,7 +147,7 @@ func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense) float64 {
 		for i, t := range truth {
 			positive[i] = t == class
 		}
-		return NewROC(mat.Col(nil, column, scores), positive).AUC()
+		return NewROC(mat.Col(nil, column, scores), positive, weights).AUC()
 	}
 	if c.Len() == 2 {
 		_, cols := scores.Dims()
@@ -156,39 +161,38 @@ func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense) float64 {
 }
 
 // ROC is the receiver operating characteristic: for falling thresholds of a
-// score, the part of the negative samples and the part of the positive ones
-// whose score is at least the threshold. It begins at (0, 0) and ends at (1, 1).
+// score, the part of the negative samples and the part of the positive ones, by their
+// weights, whose score is at least the threshold. It begins at (0, 0) and ends at (1, 1).
 type ROC struct {
 	False, True []float64
 }
 
 // NewROC returns the curve of scores, which must be finite, for samples that are
-// positive or not. Without samples of both kinds it is empty.
-func NewROC(scores []float64, positive []bool) ROC {
-	order := make([]int, len(scores))
-	all := 0
-	for i := range order {
-		order[i] = i
-		if positive[i] {
-			all++
+// positive or not. weights may be nil: all 1. Without samples of both kinds it is empty.
+func NewROC(scores []float64, positive []bool, weights []float64) ROC {
+	var order []int
+	all := map[bool]float64{}
+	weight := func(i int) float64 { return weightOf(Options{Weights: weights}, i) }
+	for i := range scores {
+		if weight(i) > 0 {
+			order = append(order, i)
+			all[positive[i]] += weight(i)
 		}
 	}
-	if all == 0 || all == len(order) {
+	if all[true] == 0 || all[false] == 0 {
 		return ROC{}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	r := ROC{False: []float64{0}, True: []float64{0}}
-	hits := 0
+	passed := map[bool]float64{}
 	for seen, i := range order {
-		if positive[i] {
-			hits++
-		}
+		passed[positive[i]] += weight(i)
 		// Equal scores pass a threshold together.
 		if seen+1 < len(order) && scores[order[seen+1]] == scores[i] {
 			continue
 		}
-		r.True = append(r.True, float64(hits)/float64(all))
-		r.False = append(r.False, float64(seen+1-hits)/float64(len(order)-all))
+		r.True = append(r.True, passed[true]/all[true])
+		r.False = append(r.False, passed[false]/all[false])
 	}
 	return r
 }

@@ -29,7 +29,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	score, err := learners.ScoreRegression(y, f)
+	score, err := learners.ScoreRegression(y, f, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func TestBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil)
+		s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

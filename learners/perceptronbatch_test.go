@@ -285,7 +285,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	if n := fact(t, m, "support").(int); n > 30 {
 		t.Errorf("%d samples in f", n)
 	}
-	s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil)
+	s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Rows are the samples of a file, for learners with FitRows: features and
-// targets as e encodes them, read again in each pass. s must have learned, so
+// targets as e encodes them, and weights where it has a column of them, read again in each pass. s must have learned, so
 // that the number of rows is known; e is usually what it learned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
@@ -44,15 +44,17 @@ type fileRows struct {
 func (r fileRows) Dims() (n, d, t int) { return r.n, r.d, r.t }
 
 func (r fileRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
-	return r.stream.Blocks(ctx, r.encoder, r.blockRows(), func(x, y *mat.Dense) error {
-		return use(solvers.Block{X: dense(x), Y: dense(y)})
-	})
+	return r.pass(ctx, false, use)
 }
 
 // PassKeys implements solvers.KeyedRows: the keys are those of the cells of the file.
 func (r fileRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
-	return r.stream.KeyedBlocks(ctx, r.encoder, r.blockRows(), func(x, y *mat.Dense, keys []uint64) error {
-		return use(solvers.Block{X: dense(x), Y: dense(y), Keys: keys})
+	return r.pass(ctx, true, use)
+}
+
+func (r fileRows) pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
+	return r.stream.EachBlock(ctx, r.encoder, r.blockRows(), keyed, func(b dataset.Block) error {
+		return use(solvers.Block{X: dense(b.X), Y: dense(b.Y), Weights: b.Weights, Keys: b.Keys})
 	})
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -22,8 +24,9 @@ type RegressionScore struct {
 }
 
 // ScoreRegression returns the score of the predictions pred for the n×t
-// targets y. Both are only read.
-func ScoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
+// targets y. A sample counts by its weight in every mean and sum; nil weights are all 1.
+// All are only read.
+func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, err error) {
 	defer named("score", nil, &s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
@@ -39,22 +42,33 @@ func ScoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
 	if err := cmp.Or(checkFinite("y", hy), checkFinite("prediction", hf)); err != nil {
 		return s, err
 	}
-	n, t := float64(hy.Rows), float64(hy.Cols)
+	weight, n, err := scoreWeights(weights, hy.Rows)
+	if err != nil {
+		return s, err
+	}
+	t := float64(hy.Cols)
 	for j := range hy.Cols {
 		truth := func(i int) float64 { return hy.Row(i)[j] }
-		var mean float64
-		constant := true
+		var mean, first float64
+		constant, some := true, false
 		for i := range hy.Rows {
-			mean += truth(i) / n
-			constant = constant && truth(i) == truth(0)
+			w := weight(i)
+			if w == 0 {
+				continue
+			}
+			if !some {
+				first, some = truth(i), true
+			}
+			mean += w * truth(i) / n
+			constant = constant && truth(i) == first
 		}
-		e := sums(hy.Rows, func(i int) float64 { return truth(i) - hf.Row(i)[j] })
+		e := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - hf.Row(i)[j] })
 		s.RMSE += e.scaled(math.Sqrt(e.squares/n)) / t
 		s.MAE += e.scaled(e.absolute/n) / t
 		switch {
 		case !constant:
 			// Some value differs from any mean, so that c.squares > 0.
-			c := sums(hy.Rows, func(i int) float64 { return truth(i) - mean })
+			c := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - mean })
 			s.R2 += (1 - math.Ldexp(e.squares/c.squares, 2*(e.exponent-c.exponent))) / t
 		case e.squares == 0:
 			s.R2 += 1 / t
@@ -75,24 +89,46 @@ type sum struct {
 	exponent          int
 }
 
-// sums returns the sum over v(0), …, v(n−1). It is 0 for zeros only, and NaN
-// when one of them is not finite.
-func sums(n int, v func(i int) float64) (s sum) {
+// sums returns the sum over v(0), …, v(n−1), each as often as its weight says. It is 0
+// for zeros only, and NaN when one of them is not finite.
+func sums(n int, weight, v func(i int) float64) (s sum) {
 	most := 0.0
 	for i := range n {
-		most = max(most, math.Abs(v(i)))
+		if weight(i) > 0 {
+			most = max(most, math.Abs(v(i)))
+		}
 	}
 	if math.IsInf(most, 0) || math.IsNaN(most) {
 		return sum{absolute: math.NaN(), squares: math.NaN()}
 	}
 	_, s.exponent = math.Frexp(most)
 	for i := range n {
+		w := weight(i)
+		if w == 0 {
+			continue
+		}
 		q := math.Abs(math.Ldexp(v(i), -s.exponent))
-		s.absolute += q
-		s.squares += q * q
+		s.absolute += w * q
+		s.squares += w * q * q
 	}
 	return s
 }
 
 // scaled undoes the division for a mean of the numbers' size.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
+
+// scoreWeights returns the weight of each of n samples, at most 1 and as nil weights are
+// where they are equal, and their sum.
+func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum float64, err error) {
+	if weights == nil {
+		return func(int) float64 { return 1 }, float64(n), nil
+	}
+	if err := solvers.CheckWeights(weights, n); err != nil {
+		return nil, 0, err
+	}
+	most := slices.Max(weights)
+	for _, w := range weights {
+		sum += w / most
+	}
+	return func(i int) float64 { return weights[i] / most }, sum, nil
+}

@@ -28,7 +28,7 @@ func TestScoreRegression(t *testing.T) {
 		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), learners.RegressionScore{RMSE: 2, MAE: 2, N: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := learners.ScoreRegression(test.y, test.pred)
+			got, err := learners.ScoreRegression(test.y, test.pred, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestScoreRegression(t *testing.T) {
 		{mat.NewVecDense(1, []float64{math.MaxFloat64}), mat.NewVecDense(1, []float64{-math.MaxFloat64}), "too large for float64"},
 		{mat.NewVecDense(2, []float64{0, 1e-200}), mat.NewVecDense(2, []float64{1e200, 0}), "for the spread of the targets"},
 	} {
-		if _, err := learners.ScoreRegression(test.y, test.pred); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := learners.ScoreRegression(test.y, test.pred, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestScoreScale(t *testing.T) {
 			var a, b mat.VecDense
 			a.ScaleVec(scale, test.y)
 			b.ScaleVec(scale, test.pred)
-			got, err := learners.ScoreRegression(&a, &b)
+			got, err := learners.ScoreRegression(&a, &b, nil)
 			if err != nil {
 				t.Errorf("%s × %g: %v", test.name, scale, err)
 				continue
@@ -92,7 +92,7 @@ func TestScoreScale(t *testing.T) {
 		}
 	}
 	// An error that vanishes beside the targets is one all the same.
-	got, err := learners.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}))
+	got, err := learners.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
 	if err != nil || got.R2 != 0 || got.RMSE != 1e-170 {
 		t.Errorf("got %+v, %v", got, err)
 	}

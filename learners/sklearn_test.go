@@ -135,7 +135,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			score, err := learners.ScoreRegression(y, f)
+			score, err := learners.ScoreRegression(y, f, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +218,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 				worst = max(worst, near(t, test.kernel, f.At(i, 0), test.values[i], bound)/test.values[i])
 				near(t, test.kernel+": alpha", m.Alpha().At(i, 0), test.alpha[i], 3*bound/lambda)
 			}
-			score, err := learners.ScoreRegression(y, f)
+			score, err := learners.ScoreRegression(y, f, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -171,7 +171,7 @@ func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Inp
 	if column.Texts {
 		return column.categories(ctx, name)
 	}
-	n, rule := column.moments().Number(c.median(name), int(column.Missing), !p.NoStandardize)
+	n, rule := column.moments().Number(c.median(name), float64(column.Missing), !p.NoStandardize)
 	if rule != "" {
 		return nil, fmt.Errorf("pipeline: column %q %s", name, rule)
 	}
@@ -256,7 +256,7 @@ func repeat(list []string, times int) []string {
 // moments are those of the numbers: Σv²/n − mean² from sums of 106 bits, so that an offset
 // of 10⁷ deviations costs no digit that float64 has.
 func (c *Column) moments() dataset.Moments {
-	m := dataset.Moments{N: int(c.Present), Low: c.Low, High: c.High}
+	m := dataset.Moments{N: float64(c.Present), Low: c.Low, High: c.High}
 	if m.N == 0 {
 		return m
 	}

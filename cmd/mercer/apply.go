@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -29,7 +30,9 @@ type applied struct {
 	outcome
 	variance *mat.Dense // of new targets
 	cover
-	truth *mat.Dense
+	truth   *mat.Dense
+	weights []float64 // of the rows of truth; nil: all 1
+	weight  string    // the column of the weights
 }
 
 // matrices are all that an applied has, a row for each row.
@@ -78,8 +81,12 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
 		return all, err
 	}
+	var weights []float64
+	weight := ""
 	if !w.truth {
 		b.Encoder = withoutTargets(b.Encoder)
+	} else if t, weights, weight, err = a.scoreWeights(b.Encoder, t); err != nil {
+		return all, err
 	}
 	x, truth, err := a.encodeWith(ctx, b, t)
 	if err != nil {
@@ -89,14 +96,14 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 		a.reportOutside(t.Source, b.Encoder.Outside(nil, x))
 	}
 	all, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
-	all.truth = truth
+	all.truth, all.weights, all.weight = truth, weights, weight
 	return all, err
 }
 
 // withoutTargets is an encoder for rows whose targets are not looked at.
 func withoutTargets(e *dataset.Encoder) *dataset.Encoder {
 	enc := *e
-	enc.Outputs, enc.Labels = nil, nil
+	enc.Outputs, enc.Labels, enc.Weight = nil, nil, ""
 	return &enc
 }
 
@@ -105,27 +112,32 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	if err != nil {
 		return all, err
 	}
-	enc := b.Encoder
+	enc := *b.Encoder
 	if !w.truth {
-		enc = withoutTargets(enc)
+		enc = *withoutTargets(&enc)
+	} else if names := s.Names(); names != nil && !slices.Contains(names, enc.Weight) {
+		a.noWeights(&enc, file)
+		enc.Weight = ""
 	}
+	all.weight = enc.Weight
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
 	var outside []dataset.Outside
-	err = s.Blocks(ctx, enc, rows, func(x, truth *mat.Dense) error {
-		outside = enc.Outside(outside, x)
-		x, err := b.Points(file, x)
+	err = s.EachBlock(ctx, &enc, rows, false, func(block dataset.Block) error {
+		outside = enc.Outside(outside, block.X)
+		x, err := b.Points(file, block.X)
 		if err != nil {
 			return err
 		}
 		part, err := quiet.applyTo(ctx, dev, b, x, w)
-		if truth != nil { // the next block takes its place
-			part.truth = mat.DenseCopyOf(truth)
+		if block.Y != nil { // the next block takes its place
+			part.truth = mat.DenseCopyOf(block.Y)
 		}
 		all.add(part)
+		all.weights = append(all.weights, block.Weights...)
 		return err
 	})
 	if err == nil {

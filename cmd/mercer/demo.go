@@ -193,7 +193,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 		})
 	}
 	for i := range list {
-		s, err := learners.ScoreRegression(t.yTest, list[i].predicted)
+		s, err := learners.ScoreRegression(t.yTest, list[i].predicted, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -76,10 +76,11 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if err != nil {
 		return err
 	}
-	s, err := newScore(b.Model, b.Encoder.Classes(), rows.truth, rows.outcome)
+	s, err := newScore(b.Model, b.Encoder.Classes(), rows.truth, rows.outcome, rows.weights)
 	if err != nil {
 		return err
 	}
+	s.Weight = rows.weight
 	s.setCoverage(rows.cover, interval)
 	if plot != "" {
 		picture, err := drawScore(s, b.Model.Learner(), b.Encoder.TargetNames())

@@ -162,6 +162,10 @@ type fitReport struct {
 	D           int               `json:"d"`
 	Outputs     int               `json:"outputs"`
 	Classes     []string          `json:"classes,omitempty"`
+	Dropped     []string          `json:"dropped,omitempty"`
+	Weight      string            `json:"weight,omitempty"`           // the column of the weights
+	Left        int               `json:"rows_of_weight_0,omitempty"` // which n does not count
+	ClassWeight []string          `json:"class_weight,omitempty"`     // as the flag has it
 	Device      string            `json:"device"`
 	Solver      string            `json:"solver,omitempty"`
 	Residual    *float64          `json:"residual,omitempty"`
@@ -226,6 +230,10 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	rules := f.objects.rules(f.rules(task))
+	read := all.Rows()
+	if all, _, err = rules.Weighted(all); err != nil {
+		return err
+	}
 	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
@@ -262,11 +270,17 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 			return f.heldOut(err, all, task, "--calibrate")
 		}
 	}
-	read := time.Since(start)
+	reading := time.Since(start)
 
 	p := a.newProgress()
 	options := f.options(enc, p)
 	options.Checkpoint = f.checkpoint
+	if _, options.Weights, err = rules.Weighted(train); err != nil {
+		return err
+	}
+	if options.Weights, err = f.times(options.Weights, enc.Classes(), y); err != nil {
+		return err
+	}
 	if options.Keys, err = f.keys(enc, train); err != nil {
 		return err
 	}
@@ -289,7 +303,11 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	r.Assumed = f.assumed(all, task)
 	r.Planned = memory.total()
 	if test != nil {
-		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest); err != nil {
+		_, weights, err := rules.Weighted(test)
+		if err != nil {
+			return err
+		}
+		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest, weights); err != nil {
 			return err
 		}
 	}
@@ -299,11 +317,11 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 		r.Calibrated = calibration.Rows()
 	}
-	r.N, r.D = train.Rows(), len(enc.FeatureNames())
+	r.N, r.D, r.Left = train.Rows(), len(enc.FeatureNames()), read-all.Rows()
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
-	r.Seconds.Read = read.Seconds()
+	r.Seconds.Read = reading.Seconds()
 	b.Model = m
 	return a.conclude(ctx, &f, r, b, start)
 }
@@ -339,6 +357,9 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if err != nil {
 		return err
 	}
+	if rows, err = f.timesRows(ctx, rows, enc.Classes()); err != nil {
+		return err
+	}
 	read := time.Since(start)
 
 	p := a.newProgress()
@@ -353,12 +374,14 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.setParameters(&f.learnerFlags, task)
 	r.Assumed = f.assumed(head, task)
 	r.N, r.D, _ = rows.Dims()
+	r.Left = s.LeftOutRows()
 	r.Seconds.Read = read.Seconds()
 	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
 }
 
 // conclude saves the model and prints the report.
 func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
+	r.Dropped, r.Weight, r.ClassWeight = f.drop, f.weight, f.classes
 	b.Fit = r.saved()
 	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
 	if err != nil {
@@ -492,6 +515,19 @@ func (r fitReport) text() string {
 		add("data", "%s, %s", count(r.N, "row"), count(r.D, "feature"))
 	} else {
 		add("data", "%s, %s, %s", count(r.N, "row"), count(r.D, "feature"), targets)
+	}
+	if len(r.Dropped) > 0 {
+		add("dropped", "%s", strings.Join(r.Dropped, ", "))
+	}
+	if r.Weight != "" {
+		zero := ""
+		if r.Left > 0 {
+			zero = fmt.Sprintf("; %s of weight 0 left out", count(r.Left, "row"))
+		}
+		add("weights", "column %s%s", r.Weight, zero)
+	}
+	if len(r.ClassWeight) > 0 {
+		add("class weights", "%s", strings.Join(r.ClassWeight, ", "))
 	}
 	add("device", "%s", r.Device)
 	if r.Residual != nil {

@@ -38,12 +38,8 @@ func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed ui
 	if len(some) == 0 || len(others) == 0 {
 		return nil, nil, usagef("%s: %v of %s leaves %d to learn from and %d to %s on", flag, fraction, count(all.Rows(), "row"), len(some), len(others), purpose)
 	}
-	test = all.Select(others)
-	if r.Gram {
-		train, err = all.SelectGram(some, r.Targets)
-		return train, test, err
-	}
-	return all.Select(some), test, nil
+	train, err = r.Select(all, some)
+	return train, all.Select(others), err
 }
 
 // gramHelp is what mercer fit and mercer kernels say about the kernel precomputed().

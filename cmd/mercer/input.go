@@ -86,7 +86,7 @@ func (a *app) reportOutside(source string, outside []dataset.Outside) {
 	if columns > 1 {
 		others = fmt.Sprintf("; the same in %s", count(columns-1, "other column"))
 	}
-	fmt.Fprintf(a.stderr, "%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s\n",
+	a.notice("%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s",
 		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), others)
 }
 

@@ -98,23 +98,24 @@ func (s *score) setCoverage(c cover, level float64) {
 	}
 	s.Interval = &coverage{Level: level, Classes: c.sets != nil}
 	n, outputs := s.truth.Dims()
-	inside, total := 0, 0.0
+	inside, total, cells := 0.0, 0.0, 0.0
 	for i := range n {
+		w := weightAt(s.weights, i)
+		cells += w * float64(outputs)
 		if c.sets != nil {
 			if at := s.known.Index(s.truth.At(i, 0)); at >= 0 && c.sets.At(i, at) == 1 {
-				inside++
+				inside += w
 			}
-			total += mat.Sum(c.sets.RowView(i))
+			total += w * mat.Sum(c.sets.RowView(i))
 			continue
 		}
 		for j := range outputs {
 			low, high, y := c.lower.At(i, j), c.upper.At(i, j), s.truth.At(i, j)
 			if low <= y && y <= high {
-				inside++
+				inside += w
 			}
-			total += high - low
+			total += w * (high - low)
 		}
 	}
-	cells := float64(n * outputs)
-	s.Interval.Coverage, s.Interval.Mean = float64(inside)/cells, total/cells
+	s.Interval.Coverage, s.Interval.Mean = inside/cells, total/cells
 }

@@ -33,10 +33,12 @@ type learnerFlags struct {
 // tableFlags say what the columns of a table are for.
 type tableFlags struct {
 	targets, categorical []string
-	task, missing        string
-	noStandardize        bool
-	seed                 uint64
-	gram                 bool // the table is a Gram matrix: --kernel 'precomputed()'
+	drop                 []string
+	weightFlags
+	task, missing string
+	noStandardize bool
+	seed          uint64
+	gram          bool // the table is a Gram matrix: --kernel 'precomputed()'
 }
 
 func (f *tableFlags) add(flags *pflag.FlagSet) {
@@ -44,6 +46,7 @@ func (f *tableFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
 	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
+	flags.StringSliceVar(&f.drop, "drop", nil, "`COLUMNS` to leave out, such as identifiers and dates")
 	flags.StringSliceVar(&f.categorical, "categorical", nil, "`COLUMNS` of CSV whose cells are categories, numbers or not")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 }
@@ -57,13 +60,16 @@ func (f *tableFlags) check() error {
 	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	}
-	return nil
+	if slices.Contains(f.drop, "") {
+		return usagef("--drop: the name of a column is empty")
+	}
+	return f.weightFlags.check()
 }
 
 func (f *tableFlags) rules(task learners.Task) dataset.Rules {
 	return dataset.Rules{
-		Categorical: f.categorical,
-		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Drop: f.drop, Weight: f.weight, Categorical: f.categorical,
+		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
 	}
 }
@@ -126,6 +132,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.Var(learnerName{f}, "learner", "`NAME` of the learner; --learner NAME --help shows its flags")
 	f.tableFlags.add(flags)
+	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
 	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, the rows in their order; --no-standardize and --no-shuffle in one")
 	for _, d := range append([]learners.Description{f.description()}, learners.Catalogue()...) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -51,6 +52,9 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 		return b, err
 	}
 	o.Classes = s.enc.Classes()
+	if o.Weights, err = s.f.times(s.weights, o.Classes, s.y); err != nil {
+		return b, err
+	}
 	if o.Keys, err = s.f.keys(s.enc, s.all); err != nil {
 		return b, err
 	}
@@ -68,7 +72,7 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command, help string) {
 	refusing(c, func() []refusal {
-		return []refusal{{len(f.models) > 0, "learner target values task textbook seed no-standardize missing categorical", "the model of --model is fitted already; leave one of them out", ""}}
+		return []refusal{{len(f.models) > 0, "learner target values task textbook seed no-standardize missing categorical drop weight class-weight", "the model of --model is fitted already; leave one of them out", ""}}
 	})
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVar(&f.models, "model", nil, help)
@@ -254,7 +258,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	if err != nil {
 		return pic, err
 	}
-	loss := squaredError(s.x, s.y)
+	loss := squaredError(s.x, s.y, s.weights)
 	r := raster{}
 	low, high := min(-theta, least.X, least.Y)-0.3*theta, max(theta, least.X, least.Y)+0.3*theta
 	width := high - low
@@ -324,19 +328,19 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*plot.Plot{{p}}}, nil
 }
 
-// squaredError is Σ (y_i − wᵀx_i − b)² over the two weights w, with the best b.
-func squaredError(x, y *mat.Dense) func(u, v float64) float64 {
-	n, _ := x.Dims()
+// squaredError is Σ s_i (y_i − wᵀx_i − b)² over the two weights w, with the best b; the
+// weights s of the rows may be nil.
+func squaredError(x, y *mat.Dense, weights []float64) func(u, v float64) float64 {
 	center := func(m *mat.Dense, j int) []float64 {
 		c := mat.Col(nil, j, m)
-		floats.AddConst(-floats.Sum(c)/float64(n), c)
+		floats.AddConst(-stat.Mean(c, weights), c)
 		return c
 	}
 	p, q, t := center(x, 0), center(x, 1), center(y, 0)
 	return func(u, v float64) (sum float64) {
 		for i := range t {
 			e := t[i] - u*p[i] - v*q[i]
-			sum += e * e
+			sum += weightAt(weights, i) * e * e
 		}
 		return sum
 	}

@@ -31,7 +31,7 @@ func drawScore(s *score, learner string, targets []string) ([]byte, error) {
 	}
 	var rows [][]*plot.Plot
 	for j, target := range targets {
-		of, err := learners.ScoreRegression(s.truth.ColView(j), s.predicted.ColView(j))
+		of, err := learners.ScoreRegression(s.truth.ColView(j), s.predicted.ColView(j), s.weights)
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +211,7 @@ func drawROC(s *score) (*plot.Plot, error) {
 		for i := range values {
 			values[i], positive[i] = scores.At(i, j), s.truth.At(i, 0) == s.known.Labels[class]
 		}
-		curve := learners.NewROC(values, positive)
+		curve := learners.NewROC(values, positive, s.weights)
 		if len(curve.True) == 0 {
 			continue
 		}

@@ -102,6 +102,8 @@ type resampling struct {
 	x, y *mat.Dense       // of all rows, where the input is texts, trees or a Gram matrix; otherwise nil
 	p    *progress
 
+	weights []float64 // of all rows; nil: all 1
+
 	fitted func(m learners.Model, took time.Duration) // looks at each model; may be nil
 
 	mu      sync.Mutex
@@ -151,7 +153,15 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if r.fit, err = f.fitter(r.task); err != nil {
 		return nil, err
 	}
-	if r.full, err = dataset.Learn(all, f.objects.rules(f.rules(r.task))); err != nil {
+	rules := f.objects.rules(f.rules(r.task))
+	if all, r.weights, err = rules.Weighted(all); err != nil {
+		return nil, err
+	}
+	if r.all = all; len(f.classes) > 0 && r.task != learners.Classification {
+		_, err := f.ofClasses(nil, nil)
+		return nil, err
+	}
+	if r.full, err = dataset.Learn(all, rules); err != nil {
 		return nil, err
 	}
 	if err := r.memory.encoding(all, r.full, ""); err != nil {
@@ -173,14 +183,14 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 
 // score fits to the rows train on a device and scores on the rows test.
 func (r *resampling) score(ctx context.Context, dev backend.Device, train, test []int) (*score, error) {
-	x, y, keys, xTest, truth, err := r.encode(train, test)
+	d, err := r.encode(train, test)
 	if err != nil {
 		return nil, err
 	}
 	names := r.full.Classes()
-	options := learners.Options{Classes: names, Keys: keys}
+	options := learners.Options{Classes: names, Keys: d.keys, Weights: d.weights}
 	within, start := r.memory.fitting(ctx, &options), time.Now()
-	m, err := r.fit(within, dev, x, y, options)
+	m, err := r.fit(within, dev, d.x, d.y, options)
 	if err != nil {
 		return nil, err
 	}
@@ -190,22 +200,37 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 		r.mu.Unlock()
 	}
 	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
-	return quiet.scoreOf(ctx, dev, m, names, xTest, truth)
+	return quiet.scoreOf(ctx, dev, m, names, d.xTest, d.truth, d.testWeights)
 }
 
-// encode returns the samples, targets and keys of the rows. Means, spreads and categories
-// of columns are those of train; the classes, and which columns are texts, are those
-// of the whole table.
-func (r *resampling) encode(train, test []int) (x, y *mat.Dense, keys []uint64, xTest, truth *mat.Dense, err error) {
+// division is a table as rows to fit to and rows to score on. The weights of the former
+// are those of the rows and of their classes.
+type division struct {
+	x, y, xTest, truth   *mat.Dense
+	keys                 []uint64
+	weights, testWeights []float64
+}
+
+// encode returns the samples, targets, keys and weights of the rows. Means, spreads and
+// categories of columns are those of train; the classes, and which columns are texts, are
+// those of the whole table.
+func (r *resampling) encode(train, test []int) (d *division, err error) {
 	if r.x != nil {
-		return rowsAt(r.x, train), rowsAt(r.y, train), nil, rowsAt(r.x, test), rowsAt(r.y, test), nil
+		d = &division{x: rowsAt(r.x, train), y: rowsAt(r.y, train), xTest: rowsAt(r.x, test), truth: rowsAt(r.y, test)}
+	} else if d, err = r.encodeTables(r.all.Select(train), r.all.Select(test)); err != nil {
+		return nil, err
 	}
-	t := r.all.Select(train)
+	d.testWeights = weightsAt(r.weights, test)
+	d.weights, err = r.f.times(weightsAt(r.weights, train), r.full.Classes(), d.y)
+	return d, err
+}
+
+func (r *resampling) encodeTables(t, held *dataset.Table) (*division, error) {
 	rules := r.f.rules(r.task)
 	rules.AnyLabels = true // of the whole table they were not too many
 	enc, err := dataset.Learn(t, rules)
 	if err != nil {
-		return nil, nil, nil, nil, nil, err
+		return nil, err
 	}
 	enc.Labels = r.full.Labels
 	for i, in := range r.full.Inputs {
@@ -214,19 +239,19 @@ func (r *resampling) encode(train, test []int) (x, y *mat.Dense, keys []uint64, 
 		}
 	}
 	enc = r.a.input.apply(enc)
-	held := r.all.Select(test)
-	if x, y, err = encode(enc, t); err == nil {
-		keys, err = r.f.keys(enc, t)
+	d := &division{}
+	if d.x, d.y, err = encode(enc, t); err == nil {
+		d.keys, err = r.f.keys(enc, t)
 	}
 	if err == nil {
-		xTest, truth, err = encode(enc, held)
+		d.xTest, d.truth, err = encode(enc, held)
 	}
 	if err == nil {
 		r.mu.Lock()
 		r.unknown = dataset.MergeUnknown(r.unknown, enc.Unknown(held))
 		r.mu.Unlock()
 	}
-	return x, y, keys, xTest, truth, err
+	return d, err
 }
 
 // rowsAt returns a copy of some rows.

@@ -170,15 +170,16 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 			spread[i].add(s.predicted.RawRowView(q), s.truth.RawRowView(q))
 		}
 	}
-	out, apparent, counted := 0.0, 0.0, 0.0
+	out, apparent, counted, total := 0.0, 0.0, 0.0, 0.0
 	for i := range n {
-		apparent += whole.loss(i) / float64(n)
+		w := weightAt(r.weights, i)
+		apparent, total = apparent+w*whole.loss(i), total+w
 		if seen[i] > 0 {
-			out += wrong[i] / seen[i]
-			counted++
+			out += w * wrong[i] / seen[i]
+			counted += w
 		}
 	}
-	out /= counted
+	out, apparent = out/counted, apparent/total
 	e632 := 0.368*apparent + 0.632*out
 	if r.task != learners.Classification {
 		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
@@ -188,7 +189,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		OutOfBag: &out, RowsOut: int(counted), Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
 	}
 	if r.task != learners.Classification {
-		bias, variance := meanParts(spread)
+		bias, variance := meanParts(spread, r.weights)
 		report.Bias, report.Variance = &bias, &variance
 	}
 	return a.printReport(ctx, report)
@@ -223,17 +224,18 @@ func (r *resampling) biasVariance(ctx context.Context, rounds int) (bias, varian
 			spread[i].add(s.predicted.RawRowView(q), s.truth.RawRowView(q))
 		}
 	}
-	bias, variance = meanParts(spread)
+	bias, variance = meanParts(spread, r.weights)
 	return bias, variance, nil
 }
 
 // meanParts are the means over the rows that have a prediction.
-func meanParts(spread []moments) (bias, variance float64) {
+func meanParts(spread []moments, weights []float64) (bias, variance float64) {
 	counted := 0.0
-	for _, m := range spread {
+	for i, m := range spread {
 		if m.n > 0 {
 			b, v := m.parts()
-			bias, variance, counted = bias+b, variance+v, counted+1
+			w := weightAt(weights, i)
+			bias, variance, counted = bias+w*b, variance+w*v, counted+w
 		}
 	}
 	return bias / counted, variance / counted

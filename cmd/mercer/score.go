@@ -16,7 +16,8 @@ import (
 
 // score is what `mercer evaluate` prints: of regression or of classification.
 type score struct {
-	N int `json:"n"`
+	N      int    `json:"n"`
+	Weight string `json:"weight,omitempty"` // the column of the weights that the figures, the confusion but, have
 
 	RMSE *float64 `json:"rmse,omitempty"`
 	MAE  *float64 `json:"mae,omitempty"`
@@ -31,6 +32,7 @@ type score struct {
 	Interval *coverage `json:"interval,omitempty"`
 
 	truth, predicted *mat.Dense
+	weights          []float64 // of the rows; nil: all 1
 	outcome          outcome
 	known            learners.Classes // of the model
 }
@@ -90,17 +92,17 @@ func finite(what string, m *mat.Dense) error {
 }
 
 // scoreOf applies a model to encoded rows and compares with their targets. names
-// are those of the classes.
-func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense) (*score, error) {
+// are those of the classes; weights may be nil.
+func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense, weights []float64) (*score, error) {
 	m = asClassifier(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err
 	}
-	return newScore(m, names, truth, o)
+	return newScore(m, names, truth, o, weights)
 }
 
-func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome) (*score, error) {
+func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome, weights []float64) (*score, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -111,20 +113,20 @@ func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome) (*s
 	}
 	k, ok := m.(learners.Classifier)
 	if !ok {
-		s, err := learners.ScoreRegression(truth, o.values)
+		s, err := learners.ScoreRegression(truth, o.values, weights)
 		if err != nil {
 			return nil, err
 		}
-		return &score{N: s.N, RMSE: &s.RMSE, MAE: &s.MAE, R2: &s.R2, truth: truth, predicted: o.values, outcome: o}, nil
+		return &score{N: s.N, RMSE: &s.RMSE, MAE: &s.MAE, R2: &s.R2, truth: truth, predicted: o.values, weights: weights, outcome: o}, nil
 	}
-	s, err := learners.ScoreClassification(k.Classes(), names, truth, o.values, o.decision, o.proba)
+	s, err := learners.ScoreClassification(k.Classes(), names, truth, o.values, o.decision, o.proba, weights)
 	if err != nil {
 		return nil, err
 	}
 	return &score{
 		N: s.N, Accuracy: &s.Accuracy, LogLoss: defined(s.LogLoss), AUC: defined(s.AUC),
 		Classes: s.Classes.Names, Confusion: s.Confusion,
-		truth: truth, predicted: o.values, outcome: o, known: k.Classes(),
+		truth: truth, predicted: o.values, weights: weights, outcome: o, known: k.Classes(),
 	}, nil
 }
 
@@ -139,6 +141,9 @@ func defined(v float64) *float64 {
 // figures are the measures with their names, the number of rows first.
 func (s *score) figures() [][]string {
 	rows := [][]string{{"rows", strconv.Itoa(s.N)}}
+	if s.Weight != "" {
+		rows = append(rows, []string{"weights", "column " + s.Weight})
+	}
 	for _, f := range []struct {
 		name  string
 		value *float64

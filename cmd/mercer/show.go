@@ -274,13 +274,17 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	if len(b.Encoder.Outputs) == 0 {
 		return nil, usagef("--importance: the model was fitted without a --target, so that there is no truth to compare with")
 	}
+	t, weights, _, err := a.scoreWeights(b.Encoder, t)
+	if err != nil {
+		return nil, err
+	}
 	x, truth, err := a.encodeWith(ctx, b, t)
 	if err != nil {
 		return nil, err
 	}
 	quiet := &app{stderr: a.stderr, quiet: true}
 	figure := func(x *mat.Dense) (float64, error) {
-		s, err := quiet.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
+		s, err := quiet.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth, weights)
 		if err != nil {
 			return 0, err
 		}

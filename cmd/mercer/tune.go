@@ -105,6 +105,7 @@ by --by evidence too; mercer tune --learner NAME --help describes it:
 	refusing(c, f.refusals)
 	f.given = flags.Changed
 	f.tableFlags.add(flags)
+	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
 	flags.StringArrayVar(&f.kernels, "kernel", nil, "`TEXT` of the kernel that the search begins at; repeat it for several (default: gaussian, sigma the median distance)")
 	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, where no kernel is given")

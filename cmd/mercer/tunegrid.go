@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 
@@ -51,7 +52,7 @@ type gridPoint struct {
 
 	scores  []float64 // of the folds: mean squared errors, or parts of the rows whose class is wrong
 	sum     float64   // of them, each times its rows
-	rows    int
+	rows    float64   // of the folds, by their weights
 	seconds float64
 	err     error
 }
@@ -59,7 +60,7 @@ type gridPoint struct {
 // score is what the points are compared by, the smaller the better: the root of the mean
 // squared error, the part of wrong rows, or −log p a row.
 func (p gridPoint) score(task learners.Task, by string) float64 {
-	switch v := p.sum / float64(p.rows); {
+	switch v := p.sum / p.rows; {
 	case p.err != nil || math.IsNaN(v):
 		return math.Inf(1)
 	case task == learners.Classification || by == string(tuning.Evidence):
@@ -181,21 +182,25 @@ func (f *tuneFlags) checkGrid() error {
 
 // gridScale is what the numbers before × are multiplied by: of lasso the λ from which on
 // all weights are 0, of ridge-constrained the variance of the target.
-func gridScale(learner string, x, y *mat.Dense) float64 {
+func gridScale(learner string, x, y *mat.Dense, weights []float64) float64 {
 	n, t := y.Dims()
 	scale := 0.0
 	for j := range t {
 		c := mat.NewVecDense(n, mat.Col(nil, j, y))
-		mean := mat.Sum(c) / float64(n)
+		mean, total := stat.Mean(c.RawVector().Data, weights), 0.0
+		scaled := mat.NewVecDense(n, nil)
 		for i := range n {
+			w := weightAt(weights, i)
 			c.SetVec(i, c.AtVec(i)-mean)
+			scaled.SetVec(i, w*c.AtVec(i))
+			total += w
 		}
 		if learner == "lasso" {
 			var g mat.VecDense
-			g.MulVec(x.T(), c)
+			g.MulVec(x.T(), scaled)
 			scale = max(scale, 2*mat.Norm(&g, math.Inf(1)))
 		} else {
-			scale = max(scale, mat.Dot(c, c)/float64(n))
+			scale = max(scale, mat.Dot(c, scaled)/total)
 		}
 	}
 	return cmp.Or(scale, 1)
@@ -270,17 +275,12 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	rows := f.sample(d.y)
 	some := train
 	if len(rows) < train.Rows() {
-		if f.gram {
-			some, err = train.SelectGram(rows, f.targets)
-		} else {
-			some = train.Select(rows)
-		}
-		if err != nil {
+		if some, err = f.rules(task).Select(train, rows); err != nil {
 			return nil, err
 		}
 	}
 	r := &resampling{
-		a: a, all: some, full: d.enc, task: task, memory: memory, devices: devices,
+		a: a, all: some, full: d.enc, task: task, memory: memory, devices: devices, weights: weightsAt(d.weights, rows),
 		f: &resampleFlags{learnerFlags: learnerFlags{tableFlags: f.tableFlags, learner: f.learner}, objects: f.objects},
 	}
 	signs := rowsAt(d.signs, rows)
@@ -304,7 +304,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		if c.object != nil {
 			r.x, r.y = x, rowsAt(d.y, rows)
 		} else {
-			scale = gridScale(f.learner, x, signs)
+			scale = gridScale(f.learner, x, signs, weightsAt(d.product, rows))
 		}
 		points, err := f.gridPoints(c, axes, task, scale)
 		if err != nil {
@@ -388,7 +388,7 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 		at := fit.point
 		at.seconds += fit.seconds
 		at.err = cmp.Or(at.err, fit.err)
-		at.scores, at.sum, at.rows = append(at.scores, fit.sum/float64(fit.rows)), at.sum+fit.sum, at.rows+fit.rows
+		at.scores, at.sum, at.rows = append(at.scores, fit.sum/fit.rows), at.sum+fit.sum, at.rows+fit.rows
 	}
 	return nil
 }
@@ -398,7 +398,7 @@ type gridFit struct {
 	point   *gridPoint
 	fold    int
 	sum     float64 // of evaluate
-	rows    int     // of the fold
+	rows    float64 // of the fold, by their weights
 	seconds float64
 	err     error
 }
@@ -415,8 +415,8 @@ func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backen
 	common := learners.Options{Classes: r.full.Classes()}
 	within := r.memory.fittingSeveral(ctx, &common, min(len(devices), len(fits)), 8*int64(r.all.Rows())*int64(width))
 	type part struct { // of the rows
-		x, y, xTest, truth *mat.Dense
-		options            learners.Options
+		*division
+		options learners.Options
 	}
 	parts := map[int]func() (*part, error){}
 	users := map[int]int{}
@@ -428,9 +428,10 @@ func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backen
 				return nil, err
 			}
 			d := &part{options: common}
-			if d.x, d.y, d.options.Keys, d.xTest, d.truth, err = r.encode(train, test); err != nil {
+			if d.division, err = r.encode(train, test); err != nil {
 				return nil, fmt.Errorf("%w; without part %d of %d", err, fit.fold+1, f.folds)
 			}
+			d.options.Keys, d.options.Weights = d.keys, d.weights
 			return d, nil
 		})
 	}
@@ -445,11 +446,11 @@ func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backen
 			return err
 		}
 		start := time.Now()
-		fit.sum, fit.err = fit.point.evaluate(within, dev, f.by, d.options, d.x, d.y, d.xTest, d.truth)
+		fit.sum, fit.err = fit.point.evaluate(within, dev, f.by, d.options, d.division)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		fit.rows, fit.seconds = d.truth.RawMatrix().Rows, fit.seconds+time.Since(start).Seconds()
+		fit.rows, fit.seconds = totalWeight(d.testWeights, d.truth.RawMatrix().Rows), fit.seconds+time.Since(start).Seconds()
 		mu.Lock()
 		defer mu.Unlock()
 		if users[fit.fold]--; users[fit.fold] == 0 {
@@ -460,10 +461,10 @@ func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backen
 	})
 }
 
-// evaluate fits to x and y and returns the sum over the test rows of their squared
-// errors, of 1 where the class is wrong, or of −log p.
-func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string, o learners.Options, x, y, xTest, truth *mat.Dense) (sum float64, err error) {
-	m, err := p.fit(ctx, dev, x, y, o)
+// evaluate fits to the training rows and returns the sum over the test rows, by their
+// weights, of their squared errors, of 1 where the class is wrong, or of −log p.
+func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string, o learners.Options, d *division) (sum float64, err error) {
+	m, err := p.fit(ctx, dev, d.x, d.y, o)
 	if err != nil {
 		return 0, err
 	}
@@ -473,22 +474,22 @@ func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string,
 		}
 		return 0, fmt.Errorf("%s has no evidence", m.Learner())
 	}
-	values, err := m.Predict(ctx, dev, xTest)
+	values, err := m.Predict(ctx, dev, d.xTest)
 	if err != nil {
 		return 0, err
 	}
 	if err := finite("the prediction", values); err != nil {
 		return 0, err
 	}
-	n, t := truth.Dims()
+	n, t := d.truth.Dims()
 	_, classes := m.(learners.Classifier)
 	for i := range n {
 		for j := range t {
-			e := values.At(i, j) - truth.At(i, j)
+			e := values.At(i, j) - d.truth.At(i, j)
 			if classes && e != 0 {
 				e = 1
 			}
-			sum += e * e / float64(t)
+			sum += weightAt(d.testWeights, i) * e * e / float64(t)
 		}
 	}
 	return sum, nil

@@ -118,8 +118,8 @@ func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 }
 
 // startKernel is the Gaussian of the median distance.
-func (f *tuneFlags) startKernel(ctx context.Context, x *mat.Dense) (kernels.Kernel, error) {
-	sigma, err := learners.MedianDistance(ctx, x, nil, f.seed)
+func (f *tuneFlags) startKernel(ctx context.Context, x *mat.Dense, weights []float64) (kernels.Kernel, error) {
+	sigma, err := learners.MedianDistance(ctx, x, weights, f.seed)
 	if err != nil {
 		return nil, err
 	}

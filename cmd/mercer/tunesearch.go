@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -30,6 +31,9 @@ type tuneData struct {
 	texts  []string   // the objects
 	y      *mat.Dense // as the encoder gives it
 	signs  *mat.Dense // what the search is judged by: y, or ±1 for classes
+
+	weights []float64 // of the rows; nil: all 1
+	product []float64 // of them with those of the classes, by which models are fitted
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
@@ -64,6 +68,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		return err
 	}
 	rules := f.objects.rules(f.rules(task))
+	if all, _, err = rules.Weighted(all); err != nil {
+		return err
+	}
 	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
@@ -113,7 +120,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			if err != nil {
 				return fmt.Errorf("%w; the row was held out by --test-fraction", err)
 			}
-			if r.Test, err = a.scoreOf(ctx, dev, b.Model, d.enc.Classes(), x, y); err != nil {
+			_, weights, err := rules.Weighted(test)
+			if err != nil {
+				return err
+			}
+			if r.Test, err = a.scoreOf(ctx, dev, b.Model, d.enc.Classes(), x, y, weights); err != nil {
 				return err
 			}
 		}
@@ -186,6 +197,12 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	if err != nil {
 		return nil, err
 	}
+	if _, d.weights, err = rules.Weighted(train); err != nil {
+		return nil, err
+	}
+	if d.product, err = f.times(d.weights, enc.Classes(), d.y); err != nil {
+		return nil, err
+	}
 	d.signs = d.y
 	if task == learners.Classification {
 		d.signs, err = learners.Signs(d.y, enc.Classes())
@@ -200,7 +217,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 		return nil, err
 	}
 	rows := f.sample(d.y)
-	y := rowsAt(d.signs, rows)
+	y, weights := rowsAt(d.signs, rows), weightsAt(d.product, rows)
 	var found []tuned
 	for i, c := range list {
 		x, err := a.begin(ctx, &f, d, rows, &c)
@@ -212,7 +229,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 			q.Fraction = (float64(i) + q.Fraction) / float64(len(list))
 			p.report(q)
 		})
-		problem, limits := f.problem(c.kernel, x, y), learners.Options{}
+		problem, limits := f.problem(c.kernel, x, y, weights), learners.Options{}
 		within := memory.fitting(ctx, &limits)
 		par.Memory = limits.Memory
 		res, err := tuning.Search(within, dev, problem, par)
@@ -242,7 +259,7 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 		}
 	}
 	if c.kernel == nil {
-		if c.kernel, err = f.startKernel(ctx, x); err != nil {
+		if c.kernel, err = f.startKernel(ctx, x, weightsAt(d.product, rows)); err != nil {
 			return nil, err
 		}
 	}
@@ -282,19 +299,19 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 }
 
 // problem is what is searched for; for evidence the targets are centered.
-func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense) solvers.Problem {
+func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense, weights []float64) solvers.Problem {
 	evidence := f.by == string(tuning.Evidence)
 	if evidence && !f.noIntercept {
 		y = mat.DenseCopyOf(y)
 		n, t := y.Dims()
 		for j := range t {
-			mean := mat.Sum(y.ColView(j)) / float64(n)
+			mean := stat.Mean(mat.Col(nil, j, y), weights)
 			for i := range n {
 				y.Set(i, j, y.At(i, j)-mean)
 			}
 		}
 	}
-	return solvers.Problem{Kernel: k, X: hostOf(x), Y: hostOf(y), Intercept: !evidence && !f.noIntercept}
+	return solvers.Problem{Kernel: k, X: hostOf(x), Y: hostOf(y), Weights: weights, Intercept: !evidence && !f.noIntercept}
 }
 
 func hostOf(m *mat.Dense) backend.Host[float64] {
@@ -365,7 +382,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 	}
 	p := a.newProgress()
 	defer p.close()
-	options := learners.Options{Classes: data.enc.Classes(), Progress: p.report}
+	options := learners.Options{Classes: data.enc.Classes(), Weights: data.product, Progress: p.report}
 	if b.Model, err = fit(memory.fitting(ctx, &options), dev, x, data.y, options); err != nil {
 		return b, err
 	}

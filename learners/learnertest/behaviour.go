@@ -33,7 +33,7 @@ func testModel(c *cell) {
 	f := c.predict(m, x)
 	switch c.Task {
 	case learners.Regression:
-		score, err := learners.ScoreRegression(y.ColView(0), f.ColView(0))
+		score, err := learners.ScoreRegression(y.ColView(0), f.ColView(0), nil)
 		if err != nil {
 			c.Fatal(err)
 		}

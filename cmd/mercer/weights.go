@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// weightFlags say how often each row counts: by a column, and by its class.
+type weightFlags struct {
+	weight  string
+	classes []string // balanced, or CLASS=W for some classes
+}
+
+const balanced = "balanced"
+
+func (f *weightFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.weight, "weight", "", "`COLUMN` of the weights of the rows, finite numbers ≥ 0: a row counts as if it stood there so many times")
+	flags.StringSliceVar(&f.classes, "class-weight", nil, "weights of the classes, which multiply those of the rows: balanced, n/(k n_c) of n rows, n_c of them in each of k classes, or `CLASS=W,…`, 1 for the others")
+}
+
+// given reports whether rows have weights.
+func (f *weightFlags) given() bool { return f.weight != "" || len(f.classes) > 0 }
+
+func (f *weightFlags) check() error {
+	if slices.Equal(f.classes, []string{balanced}) {
+		return nil
+	}
+	var seen []string
+	for _, text := range f.classes {
+		at := strings.LastIndex(text, "=")
+		if at < 0 {
+			return usagef("--class-weight: want %s, or CLASS=W for each of some classes, got %q", balanced, text)
+		}
+		name, number := strings.TrimSpace(text[:at]), text[at+1:]
+		w, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		switch {
+		case err != nil || !(w > 0) || math.IsInf(w, 1):
+			return usagef("--class-weight: the weight of a class must be a finite number > 0, got %q", text)
+		case slices.Contains(seen, name):
+			return usagef("--class-weight: class %q is given twice", name)
+		}
+		seen = append(seen, name)
+	}
+	return nil
+}
+
+// ofClasses are the weights of the classes of those names, of whose rows the weights sum
+// to totals; nil where no flag names some.
+func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, error) {
+	if len(f.classes) == 0 {
+		return nil, nil
+	}
+	if len(names) == 0 {
+		return nil, usagef("--class-weight: needs a target of classes: texts, or numbers with --task classification")
+	}
+	factors := slices.Repeat([]float64{1}, len(names))
+	if f.classes[0] == balanced {
+		sum, present := 0.0, 0.0
+		for _, w := range totals {
+			if sum += w; w > 0 {
+				present++
+			}
+		}
+		for k, w := range totals {
+			if w > 0 {
+				factors[k] = sum / (present * w)
+			}
+		}
+		return factors, nil
+	}
+	for _, text := range f.classes {
+		at := strings.LastIndex(text, "=")
+		name := strings.TrimSpace(text[:at])
+		k := slices.IndexFunc(names, func(class string) bool { return sameLabel(class, name) })
+		if k < 0 {
+			return nil, usagef("--class-weight: there is no class %q%s; there are: %s", name, didYouMean("", name, names), strings.Join(names[:min(len(names), mostShown)], ", "))
+		}
+		factors[k], _ = strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
+	}
+	return factors, nil
+}
+
+// sameLabel compares the label of a class with a text, as numbers where both are.
+func sameLabel(class, text string) bool {
+	v, err := strconv.ParseFloat(class, 64)
+	w, err2 := strconv.ParseFloat(text, 64)
+	return class == text || err == nil && err2 == nil && v == w
+}
+
+// times multiplies the weights of rows, nil: all 1, by those of their classes, places in
+// names. The weights are not changed.
+func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
+	if len(f.classes) == 0 {
+		return weights, nil
+	}
+	var class []float64
+	if len(names) > 0 {
+		class = mat.Col(nil, 0, y)
+	}
+	totals := make([]float64, len(names))
+	for i, k := range class {
+		totals[int(k)] += weightAt(weights, i)
+	}
+	factors, err := f.ofClasses(names, totals)
+	if err != nil {
+		return nil, err
+	}
+	product := make([]float64, len(class))
+	for i, k := range class {
+		product[i] = weightAt(weights, i) * factors[int(k)]
+	}
+	return product, nil
+}
+
+// weighted are samples that are read in passes, by the weights of their classes.
+type weighted struct {
+	solvers.Rows
+	factors []float64
+}
+
+// timesRows is times for samples that are read in passes; balanced takes a pass more.
+func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
+	if len(f.classes) == 0 {
+		return data, nil
+	}
+	totals := make([]float64, len(names))
+	if f.classes[0] == balanced && len(names) > 0 {
+		err := data.Pass(ctx, func(b solvers.Block) error {
+			for i := range b.Y.Rows {
+				totals[int(b.Y.Row(i)[0])] += weightAt(b.Weights, i)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	factors, err := f.ofClasses(names, totals)
+	return weighted{data, factors}, err
+}
+
+func (w weighted) Pass(ctx context.Context, use func(b solvers.Block) error) error {
+	return w.Rows.Pass(ctx, w.times(use))
+}
+
+// PassKeys implements solvers.KeyedRows.
+func (w weighted) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
+	return solvers.PassKeys(ctx, w.Rows, w.times(use))
+}
+
+// times is use for blocks whose weights are multiplied.
+func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) error {
+	return func(b solvers.Block) error {
+		weights := make([]float64, b.Y.Rows)
+		for i := range weights {
+			weights[i] = weightAt(b.Weights, i) * w.factors[int(b.Y.Row(i)[0])]
+		}
+		b.Weights = weights
+		return use(b)
+	}
+}
+
+// weightAt is the weight of a row; nil weights are all 1.
+func weightAt(weights []float64, row int) float64 {
+	if weights == nil {
+		return 1
+	}
+	return weights[row]
+}
+
+// totalWeight is the sum of the weights of n rows.
+func totalWeight(weights []float64, n int) float64 {
+	if weights == nil {
+		return float64(n)
+	}
+	return floats.Sum(weights)
+}
+
+// weightsAt are those of some rows.
+func weightsAt(weights []float64, rows []int) []float64 {
+	if weights == nil {
+		return nil
+	}
+	some := make([]float64, len(rows))
+	for i, row := range rows {
+		some[i] = weights[row]
+	}
+	return some
+}
+
+// scoreWeights are the rows of a table that is to be scored, of weight > 0, and their
+// weights, where the model was fitted with some; used is the column. A table without the
+// column is scored with each row once, which a line says.
+func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
+	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
+		a.noWeights(enc, t.Source)
+		return t, nil, "", nil
+	}
+	rows, weights, err = dataset.Rules{Weight: enc.Weight}.Weighted(t)
+	return rows, weights, enc.Weight, err
+}
+
+// noWeights says that rows are scored without the weights that the model was fitted with.
+func (a *app) noWeights(enc *dataset.Encoder, source string) {
+	if enc.Weight != "" {
+		a.notice("%s: has no column %.60q of weights: each row counts once", source, enc.Weight)
+	}
+}

@@ -1,0 +1,135 @@
+package dataset
+
+import (
+	"slices"
+)
+
+// isFeature reports whether the column of that name becomes features: it is no target,
+// holds no weights, and is not dropped.
+func (r Rules) isFeature(name string) bool { return !slices.Contains(r.others(), name) }
+
+// others are the columns that become no features.
+func (r Rules) others() []string {
+	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
+}
+
+// checkRoles returns an error for a column that the rules name and the table lacks, and
+// for one with two roles. names are those of the columns; nil: not known yet.
+func (t *Table) checkRoles(r Rules, names []string) error {
+	roles := map[string]string{}
+	take := func(name, role string) error {
+		switch old := roles[name]; {
+		case old == role:
+			return t.fault(name, "is named twice as "+role)
+		case old != "":
+			return t.fault(name, "is named both as "+old+" and as "+role)
+		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // which have messages of their own
+			return t.noColumnAmong("column", name, names)
+		}
+		roles[name] = role
+		return nil
+	}
+	for _, of := range []struct {
+		role  string
+		names []string
+	}{{"a target", r.Targets}, {"the weight", named(r.Weight)}, {"dropped", r.Drop}, {"the text", named(r.Text)}, {"the tree", named(r.Tree)}, {"categorical", r.Categorical}} {
+		for _, name := range of.names {
+			if r.Text+r.Tree != "" && of.role == "categorical" {
+				return t.fault(name, "is named as categorical, but the whole input is the column "+quote(r.Text+r.Tree))
+			}
+			if err := take(name, of.role); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// named is a list of one name, or of none.
+func named(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// Select is Table.Select for a table that the rules are for: of a Gram matrix only the
+// columns of the rows stay, in the same order, besides those that are no kernel values.
+// It fails where a Gram matrix does not have as many columns as rows.
+func (r Rules) Select(t *Table, rows []int) (*Table, error) {
+	s := t.selectRows(rows)
+	if !r.Gram {
+		return s, nil
+	}
+	if err := t.checkGram(Rules{Targets: r.Targets, Drop: r.Drop, Weight: r.Weight}); err != nil {
+		return nil, err
+	}
+	columns := t.gramColumns(r)
+	all := s.columns
+	s.columns = nil
+	for _, row := range rows {
+		s.columns = append(s.columns, all[columns[row]])
+	}
+	for _, c := range all {
+		if !r.isFeature(c.name) {
+			s.columns = append(s.columns, c)
+		}
+	}
+	return s, nil
+}
+
+// Weighted returns the rows of t whose weight, the number in the column r.Weight, is > 0,
+// and their weights: a row of weight 0 is as if it were not there. Without r.Weight it
+// returns t and nil. A weight that is missing, negative or not finite, and weights that
+// are all 0, are each an *Error.
+func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
+	some, weights, err := r.weighted(t)
+	if err == nil && some.rows == 0 && t.rows > 0 {
+		return nil, nil, t.fault(r.Weight, noWeight)
+	}
+	return some, weights, err
+}
+
+const noWeight = "has no weight above 0: a row counts by its weight"
+
+// weighted is Weighted for a part of a table, whose weights may all be 0.
+func (r Rules) weighted(t *Table) (*Table, []float64, error) {
+	weights, err := t.weights(r.Weight)
+	if err != nil || !slices.Contains(weights, 0) {
+		return t, weights, err
+	}
+	var rows []int
+	for i, w := range weights {
+		if w > 0 {
+			weights[len(rows)] = w
+			rows = append(rows, i)
+		}
+	}
+	some, err := r.Select(t, rows)
+	return some, weights[:len(rows)], err
+}
+
+// weights returns a copy of the weights of the rows; nil where no column is named.
+func (t *Table) weights(name string) ([]float64, error) {
+	if name == "" {
+		return nil, nil
+	}
+	c := t.find(name)
+	if c == nil {
+		return nil, t.noColumn("weight column", name, t.Names())
+	}
+	weights := make([]float64, t.rows)
+	for i := range weights {
+		v, k := c.number(i)
+		switch {
+		case k < number:
+			return nil, t.missingFault(c, i, "a weight must be a finite number ≥ 0")
+		case k > number:
+			return nil, t.cellFault(c, i, c.cell(i), k.rule()+"; a weight must be a finite number ≥ 0")
+		case v < 0:
+			return nil, t.cellFault(c, i, c.cell(i), "is negative; a weight must be a finite number ≥ 0")
+		}
+		weights[i] = v
+	}
+	return weights, nil
+}
