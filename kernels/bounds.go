@@ -33,7 +33,7 @@ func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	}
 	r := stack[0]
 	switch k.(type) {
-	case Normalised, CosineSimilarity:
+	case Normalized, CosineSimilarity:
 		if k.IsPSD() {
 			r = interval{max(r.low, -1), min(r.high, 1)}
 		}

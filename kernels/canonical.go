@@ -24,8 +24,8 @@ func Canonical(k Kernel) Kernel {
 		return f.kernel()
 	case ExpOf:
 		return ExpOf{Canonical(k.Kernel)}
-	case Normalised:
-		return Normalised{Canonical(k.Kernel)}
+	case Normalized:
+		return Normalized{Canonical(k.Kernel)}
 	}
 	return k
 }

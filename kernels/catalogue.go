@@ -193,11 +193,11 @@ var catalogue = []Description{
 		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
 	},
 	{
-		Name: "normalise", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
+		Name: "normalize", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
 		Parameters: []Parameter{{Name: "k", Type: InnerKernel, Rule: "any kernel"}},
-		Example:    "normalise(polynomial(degree=2,c=1))",
+		Example:    "normalize(polynomial(degree=2,c=1))",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",
-		wrap:       func(k Kernel) Kernel { return Normalised{k} },
+		wrap:       func(k Kernel) Kernel { return Normalized{k} },
 	},
 }
 

@@ -17,7 +17,7 @@ import (
 //	                       C(d+p, p), or C(d+p−1, p) where c = 0
 //	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d, 2d(L+1)
 //	constant               √value: 1
-//	normalised             φ/‖φ‖, or 0
+//	normalized             φ/‖φ‖, or 0
 //	sum, product, scaled   one behind the other; all products of two; √weight φ
 type FeatureMap struct {
 	features int
@@ -86,8 +86,8 @@ func mapOf(k Kernel, d int) (mapping, error) {
 	case Constant:
 		m = constant(math.Sqrt(k.Value))
 	case CosineSimilarity:
-		return mapOf(Normalised{Linear{}}, d)
-	case Normalised:
+		return mapOf(Normalized{Linear{}}, d)
+	case Normalized:
 		inner, err := mapOf(k.Kernel, d)
 		if err != nil {
 			return nil, err

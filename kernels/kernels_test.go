@@ -42,9 +42,9 @@ func TestConformance(t *testing.T) {
 		kernels.ChiSquared{Gamma: 1},
 		kernels.ChiSquared{Gamma: 0.2},
 		kernels.CosineSimilarity{},
-		kernels.Normalised{Kernel: kernels.Polynomial{Degree: 3, C: 0.5}},
-		kernels.Normalised{Kernel: kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}}},
-		kernels.Normalised{Kernel: kernels.Product{kernels.Cosine{Theta: 0.5}, kernels.Normalised{Kernel: kernels.Polynomial{Degree: 2, C: 1}}}},
+		kernels.Normalized{Kernel: kernels.Polynomial{Degree: 3, C: 0.5}},
+		kernels.Normalized{Kernel: kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}}},
+		kernels.Normalized{Kernel: kernels.Product{kernels.Cosine{Theta: 0.5}, kernels.Normalized{Kernel: kernels.Polynomial{Degree: 2, C: 1}}}},
 		kernels.Product{kernels.ChiSquared{Gamma: 1}, kernels.Linear{}},
 		kernels.Constant{Value: 2},
 		kernels.Scaled{Weight: 0.25, Kernel: kernels.Gaussian{Sigma: 1}},
@@ -161,7 +161,7 @@ func TestClosedForms(t *testing.T) {
 			return sum
 		}},
 		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
-		{kernels.Normalised{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
+		{kernels.Normalized{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
 			return math.Exp(-l2(x, z) * l2(x, z) / 2) // a Gaussian
 		}},
 		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
@@ -350,8 +350,8 @@ func TestCheck(t *testing.T) {
 		{kernels.Cosine{}, -1, "kernels: cosine: theta must be a finite number > 0, got 0"},
 		{kernels.CosineSeries{}, -1, "kernels: cosineseries: l must be an integer from 1 to 65536, got 0"},
 		{kernels.ChiSquared{Gamma: -1}, -1, "kernels: chi2: gamma must be a finite number > 0, got -1"},
-		{kernels.Normalised{}, -1, "kernels: normalise: no kernel inside"},
-		{kernels.Normalised{Kernel: kernels.Gaussian{}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.Normalized{}, -1, "kernels: normalize: no kernel inside"},
+		{kernels.Normalized{Kernel: kernels.Gaussian{}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
 		{kernels.Precomputed{}, 2, "kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got 2"},
 		{kernels.ExpOf{}, -1, "kernels: exp: no kernel inside"},
 		{kernels.ExpOf{Kernel: kernels.Laplacian{}}, -1, "kernels: laplacian: sigma must be a finite number > 0, got 0"},

@@ -24,7 +24,7 @@ const (
 //	factor     number                a weight ≥ 0, or a constant kernel
 //	           ( sum )
 //	           exp( sum )
-//	           normalise( sum )
+//	           normalize( sum )
 //	           name                  without parameters that must be given
 //	           name( parameter = value, … )
 //	value      number, or [ number, … ] with one for each feature

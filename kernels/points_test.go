@@ -20,7 +20,7 @@ func TestPointRule(t *testing.T) {
 	if kernels.PointRule(kernels.Linear{}) != nil {
 		t.Error("a linear kernel has a rule for points")
 	}
-	rule := kernels.PointRule(kernels.Sum{kernels.Linear{}, kernels.Normalised{Kernel: kernels.ChiSquared{Gamma: 1}}})
+	rule := kernels.PointRule(kernels.Sum{kernels.Linear{}, kernels.Normalized{Kernel: kernels.ChiSquared{Gamma: 1}}})
 	says(t, "good", rule([]float64{0, 1, 2}), "")
 	says(t, "negative", rule([]float64{0, 1, -2}), "kernels: chi2: feature 3 is -2: features must be finite numbers ≥ 0")
 	says(t, "NaN", rule([]float64{math.NaN()}), "kernels: chi2: feature 1 is NaN: features must be finite numbers ≥ 0")
@@ -68,7 +68,7 @@ func TestPrecomputed(t *testing.T) {
 	}
 	for text, want := range map[string]bool{
 		"precomputed()": true, "2*precomputed()": true, "precomputed()*precomputed()": true, "exp(precomputed())": true,
-		"gaussian(sigma=1)": false, "normalise(linear())": false,
+		"gaussian(sigma=1)": false, "normalize(linear())": false,
 	} {
 		k, err := kernels.Parse(text)
 		if err != nil {
@@ -78,10 +78,10 @@ func TestPrecomputed(t *testing.T) {
 			t.Errorf("IsPrecomputed of %s: %v, %v", text, got, err)
 		}
 	}
-	// Within a composed kernel, and normalised.
-	k := kernels.Normalised{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
+	// Within a composed kernel, and normalized.
+	k := kernels.Normalized{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
 	if v, want := kernels.Eval(k, point(train, 0), point(other, 0)), 12.0/15; math.Abs(v-want) > 4*u {
-		t.Errorf("normalised: %v, want %v", v, want)
+		t.Errorf("normalized: %v, want %v", v, want)
 	}
 	const number = "kernels: precomputed: feature 1 is 3: it must be -1 or the number of one of 3 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints"
 	says(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)

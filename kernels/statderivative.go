@@ -102,7 +102,7 @@ func parts(k Kernel) []Kernel {
 		return []Kernel{k.Kernel}
 	case CosOf:
 		return []Kernel{k.Kernel}
-	case Normalised:
+	case Normalized:
 		return []Kernel{k.Kernel}
 	}
 	return nil

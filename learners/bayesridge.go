@@ -103,7 +103,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", "noise",
-// "prior" and "evidence", 1×t, "centre", 1×d, "vectors", r×d, and "spread", t×r.
+// "prior" and "evidence", 1×t, "center", 1×d, "vectors", r×d, and "spread", t×r.
 func (m *BayesRidgeModel) State() State { return stateOf(m) }
 
 func (m *BayesRidgeModel) fields() []field {
@@ -111,5 +111,5 @@ func (m *BayesRidgeModel) fields() []field {
 	p := &m.posterior
 	return append(m.coefFields(nil), boolField("intercept", &m.fitted),
 		rowField("noise", &p.Noise, t, nonNegative), rowField("prior", &p.Prior, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
-		rowField("centre", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)))
+		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)))
 }

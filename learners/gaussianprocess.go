@@ -27,16 +27,16 @@ func init() {
 
 func (l *GaussianProcess) parameters() []Parameter {
 	return []Parameter{
-		medianKernel(&l.Kernel).withHelp("kernel function; the start of the search with optimise"),
-		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise").neededInGo(),
-		inverted("optimise", &l.Fixed, "search the kernel's parameters and lambda by the marginal likelihood"),
+		medianKernel(&l.Kernel).withHelp("kernel function; the start of the search with optimize"),
+		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimize").neededInGo(),
+		inverted("optimize", &l.Fixed, "search the kernel's parameters and lambda by the marginal likelihood"),
 		boolParam("ard", &l.ARD, "false", "one length scale for each feature, where no kernel is given").refusedIf(func() string {
 			if l.ARD && l.Kernel != nil {
 				return "is for the kernel that is chosen where none is given; write gaussian(sigma=[1,1,…]) instead"
 			}
 			return ""
 		}),
-		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
+		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
 		inverted("intercept", &l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
 		seedNumber(&l.Seed).withHelp("seed of the restarts and of the rows for the median distance"),

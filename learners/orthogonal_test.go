@@ -141,7 +141,7 @@ var linearLearners = []struct {
 	{"nystrom-ridge", map[string]string{"kernel": "linear()", "lambda": "1e-6", "tol": "1e-12"}, 0},
 	{"nystrom-ridge", map[string]string{"kernel": "linear()", "lambda": "1e6", "solver": "normal"}, 0},
 	{"nystrom-ridge", map[string]string{"kernel": "linear()", "solver": "falkon"}, 0},
-	{"gaussian-process", map[string]string{"kernel": "linear()", "optimise": "false"}, 1e-8},
+	{"gaussian-process", map[string]string{"kernel": "linear()", "optimize": "false"}, 1e-8},
 }
 
 // TestOrthogonalTarget: a target orthogonal to every column up to rounding is fitted by

@@ -68,14 +68,14 @@ func everyKernel(d int) []kernels.Kernel {
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
-		kernels.Normalised{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
+		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
 	// Derivatives by a statistic, of which gradients by the points are made.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
-		kernels.Normalised{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
+		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
 	} {
 		distances = append(distances, kernels.StatDerivatives(k)[0])
 	}
@@ -102,8 +102,8 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.CosineSeries{L: 3},
 		kernels.SincLimit{},
 		kernels.CosineSimilarity{},
-		kernels.Normalised{Kernel: kernels.Sum{gaussian, kernels.Polynomial{Degree: 3, C: 1}}},
-		kernels.Product{kernels.Cosine{Theta: 0.2}, kernels.Normalised{Kernel: kernels.Cosine{Theta: 0.1}}, gaussian},
+		kernels.Normalized{Kernel: kernels.Sum{gaussian, kernels.Polynomial{Degree: 3, C: 1}}},
+		kernels.Product{kernels.Cosine{Theta: 0.2}, kernels.Normalized{Kernel: kernels.Cosine{Theta: 0.1}}, gaussian},
 		small,
 		kernels.ExpOf{Kernel: small},
 		kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 3}},
@@ -262,7 +262,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		for _, k := range []kernels.Kernel{
 			chi2,
 			kernels.Gradient(chi2)[0],
-			kernels.Sum{chi2, kernels.Normalised{Kernel: kernels.Product{chi2, kernels.Polynomial{Degree: 2, C: 1}}}},
+			kernels.Sum{chi2, kernels.Normalized{Kernel: kernels.Product{chi2, kernels.Polynomial{Degree: 2, C: 1}}}},
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}

@@ -42,7 +42,7 @@ func TestTwoFloat(t *testing.T) {
 			t.Fatalf("%s: off by %v of %v", what, apart, want)
 		}
 		if h+l != h {
-			t.Fatalf("%s: (%v, %v) is not normalised", what, h, l)
+			t.Fatalf("%s: (%v, %v) is not normalized", what, h, l)
 		}
 	}
 	for range 20000 {

@@ -174,7 +174,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 		given["kernel"] = found[at].Kernel().String()
 	}
 	if f.learner == "gaussian-process" {
-		given["optimise"] = "false"
+		given["optimize"] = "false"
 	}
 	return r, given, found[at].object, func() ([]byte, error) { return drawSurface(found[at].Result) }, nil
 }

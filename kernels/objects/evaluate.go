@@ -31,7 +31,7 @@ func (e Evaluator) Gram(ctx context.Context, n int, o Options, pairs Worker) (ho
 		return host.Matrix[float64]{}, err
 	}
 	if !e.Raw {
-		Normalise(gram, diag, diag)
+		Normalize(gram, diag, diag)
 	}
 	return gram, nil
 }
@@ -50,7 +50,7 @@ func (e Evaluator) Cross(ctx context.Context, n, m int, o Options, pairs Worker,
 		}
 	}
 	if !e.Raw {
-		Normalise(cross, diag[0], diag[1])
+		Normalize(cross, diag[0], diag[1])
 	}
 	return cross, nil
 }
@@ -64,7 +64,7 @@ func (e Evaluator) Diag(ctx context.Context, n int, o Options, pairs Worker) ([]
 	return diag, err
 }
 
-// self is Diag, not normalised, without progress.
+// self is Diag, not normalized, without progress.
 func (e Evaluator) self(ctx context.Context, n int, o Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)

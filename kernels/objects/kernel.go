@@ -113,10 +113,10 @@ func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Opt
 	return host.Matrix[float64]{Rows: len(others), Cols: n + 2, Stride: n + 2, Data: data}, err
 }
 
-// Normalise divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and gives 0 where
+// Normalize divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and gives 0 where
 // one of these is 0. With a and b the same objects the diagonal is exactly 1 or
 // 0.
-func Normalise(k host.Matrix[float64], a, b []float64) {
+func Normalize(k host.Matrix[float64], a, b []float64) {
 	rows, cols := roots(a), roots(b)
 	same := len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 	for i, r := range rows {
@@ -141,7 +141,7 @@ func roots(values []float64) []float64 {
 	return r
 }
 
-// Ones is the diagonal of a normalised kernel: 1, or 0 where the kernel's own
+// Ones is the diagonal of a normalized kernel: 1, or 0 where the kernel's own
 // is 0.
 func Ones(diag []float64) []float64 {
 	ones := make([]float64, len(diag))

@@ -125,10 +125,10 @@ func TestFunction(t *testing.T) {
 	}
 }
 
-func TestNormalise(t *testing.T) {
+func TestNormalize(t *testing.T) {
 	k := backend.Host[float64]{Rows: 3, Cols: 3, Stride: 3, Data: []float64{4, 6, 0, 6, 16, 0, 0, 0, 0}}
 	d := []float64{4, 16, 0}
-	objects.Normalise(k, d, d)
+	objects.Normalize(k, d, d)
 	for i, want := range []float64{1, 0.75, 0, 0.75, 1, 0, 0, 0, 0} {
 		if k.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, k.Data[i], want)
@@ -227,7 +227,7 @@ func FuzzParse(f *testing.F) {
 	for _, d := range objects.Catalogue() {
 		f.Add(d.Example)
 	}
-	f.Add("spectrum(length=3,normalised=0)")
+	f.Add("spectrum(length=3,normalized=0)")
 	f.Fuzz(func(t *testing.T, text string) {
 		k, err := objects.Parse(text)
 		if err != nil {

@@ -11,17 +11,17 @@ import (
 // Build makes a kernel from the values of its parameters, or fails.
 type Build func(values map[string]float64) (Kernel, error)
 
-// Normalised is the parameter by which a kernel is divided by √(k(a,a) k(b,b)),
+// Normalized is the parameter by which a kernel is divided by √(k(a,a) k(b,b)),
 // as it is where nothing is said, or is not.
-var Normalised = kernels.Parameter{Name: "normalised", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
+var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
 
-// Raw reports whether the parameter Normalised is 0.
+// Raw reports whether the parameter Normalized is 0.
 func Raw(values map[string]float64) (bool, error) {
-	switch v := values[Normalised.Name]; v {
+	switch v := values[Normalized.Name]; v {
 	case 0, 1:
 		return v == 0, nil
 	default:
-		return false, fmt.Errorf("objects: normalised must be 1 or 0, got %v", v)
+		return false, fmt.Errorf("objects: normalized must be 1 or 0, got %v", v)
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // A sum is the sum of its terms, in every matrix, and its text is read back.
 func TestSum(t *testing.T) {
 	ctx := context.Background()
-	k, err := objects.Parse(" spectrum(length=1) +2.5e+0* subsequence(length=2, decay=5e-1)+0*spectrum(length=3,normalised=0)")
+	k, err := objects.Parse(" spectrum(length=1) +2.5e+0* subsequence(length=2, decay=5e-1)+0*spectrum(length=3,normalized=0)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := k.String(), "spectrum(length=1) + 2.5*subsequence(length=2,decay=0.5) + 0*spectrum(length=3,normalised=0)"; got != want {
+	if got, want := k.String(), "spectrum(length=1) + 2.5*subsequence(length=2,decay=0.5) + 0*spectrum(length=3,normalized=0)"; got != want {
 		t.Errorf("the text is %s, want %s", got, want)
 	}
 	again, err := objects.Parse(k.String())

@@ -82,7 +82,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value is k(s, t), not normalised. It calls stop with the rows that are done.
+// value is k(s, t), not normalized. It calls stop with the rows that are done.
 func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {

@@ -20,16 +20,16 @@ import (
 // the string has substrings in common with the others.
 type Spectrum struct {
 	Length int  // ≥ 1
-	Raw    bool // not normalised
+	Raw    bool // not normalized
 }
 
 func init() {
 	objects.Register(kernels.Description{
 		Name:    "spectrum",
-		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalised",
+		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
-			objects.Normalised,
+			objects.Normalized,
 		},
 		Example: "spectrum(length=3)",
 		Source:  "Leslie, Eskin and Noble (2002), The spectrum kernel: a string kernel for SVM protein classification",
@@ -58,7 +58,7 @@ func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (
 	gram, err := products(ctx, counts, counts, true, o)
 	if err == nil && !k.Raw {
 		diag := squares(counts)
-		objects.Normalise(gram, diag, diag)
+		objects.Normalize(gram, diag, diag)
 	}
 	return gram, err
 }
@@ -72,7 +72,7 @@ func (k Spectrum) Cross(ctx context.Context, a, b []string, o objects.Options) (
 	ca := k.counts(numbers, a)
 	cross, err := products(ctx, ca, cb, false, o)
 	if err == nil && !k.Raw {
-		objects.Normalise(cross, squares(ca), squares(cb))
+		objects.Normalize(cross, squares(ca), squares(cb))
 	}
 	return cross, err
 }

@@ -84,7 +84,7 @@ func near(a, b float64, roundings int) bool {
 }
 
 // Lodhi et al. (2002), section 3: cat and car have "ca" in common, λ⁴, and
-// λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) when normalised.
+// λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) when normalized.
 func TestWorkedCatCar(t *testing.T) {
 	for _, decay := range []float64{0.1, 0.5, 0.9, 1} {
 		raw := strings.Subsequence{Length: 2, Decay: decay, Raw: true}
@@ -95,7 +95,7 @@ func TestWorkedCatCar(t *testing.T) {
 			t.Errorf("λ = %v: cat with itself %v, want %v", decay, v, want)
 		}
 		if v, want := value(t, strings.Subsequence{Length: 2, Decay: decay}, "cat", "car"), 1/(2+decay*decay); !near(v, want, 20) {
-			t.Errorf("λ = %v: normalised %v, want %v", decay, v, want)
+			t.Errorf("λ = %v: normalized %v, want %v", decay, v, want)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestErrors(t *testing.T) {
 		{"subsequence(length=2,decay=0)", "strings: subsequence: decay must be a finite number > 0, got 0"},
 		{"subsequence(length=2,decay=1.5)", "strings: subsequence: decay must be at most 1, got 1.5"},
 		{"subsequence(length=2147483647)", "strings: subsequence: decay 0.5 to the power of 2·2147483647 is too small for float64: raise decay, or lower length"},
-		{"spectrum(length=2,normalised=2)", "objects: normalised must be 1 or 0, got 2"},
+		{"spectrum(length=2,normalized=2)", "objects: normalized must be 1 or 0, got 2"},
 		{"spectrum(length=-1)", "strings: spectrum: length must be an integer ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
 		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; there are spectrum, subsequence`},

@@ -27,17 +27,17 @@ import (
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
-	Raw    bool    // not normalised
+	Raw    bool    // not normalized
 }
 
 func init() {
 	objects.Register(kernels.Description{
 		Name: "subsequence", Aliases: []string{"ssk"},
-		Formula: "Σ over common subsequences of decay^(spans in both), normalised",
+		Formula: "Σ over common subsequences of decay^(spans in both), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
-			objects.Normalised,
+			objects.Normalized,
 		},
 		Example: "subsequence(length=3,decay=0.5)",
 		Source:  "Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification using string kernels, JMLR 2",
@@ -52,10 +52,10 @@ var (
 	decayRule  = kernels.Rule{Min: math.SmallestNonzeroFloat64, Max: 1}
 )
 
-// rawText is what stands in a kernel's text when it is not normalised.
+// rawText is what stands in a kernel's text when it is not normalized.
 func rawText(raw bool) string {
 	if raw {
-		return ",normalised=0"
+		return ",normalized=0"
 	}
 	return ""
 }

@@ -31,16 +31,16 @@ import (
 // O(|a|·|b|) at worst, and near |a|+|b| for trees of language.
 type Subtree struct {
 	Decay float64
-	Raw   bool // not normalised
+	Raw   bool // not normalized
 }
 
 func init() {
 	objects.Register(kernels.Description{
 		Name: "subtree", Aliases: []string{"sst"},
-		Formula: "Σ over common subtrees of decay^(productions), normalised",
+		Formula: "Σ over common subtrees of decay^(productions), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
-			objects.Normalised,
+			objects.Normalized,
 		},
 		Example: "subtree(decay=0.5)",
 		Source:  "Collins and Duffy (2001), Convolution kernels for natural language, NIPS 14",
@@ -53,7 +53,7 @@ func init() {
 func (k Subtree) String() string {
 	raw := ""
 	if k.Raw {
-		raw = ",normalised=0"
+		raw = ",normalized=0"
 	}
 	return "subtree(decay=" + strconv.FormatFloat(k.Decay, 'g', -1, 64) + raw + ")"
 }
@@ -272,7 +272,7 @@ func (m *matcher) load(t indexed) {
 	}
 }
 
-// value is k of the loaded tree and b, not normalised. The nodes of b come in
+// value is k of the loaded tree and b, not normalized. The nodes of b come in
 // postorder, so that the pairs of children are known before their parents are
 // looked at; pairs with different productions have no place in memory.
 func (m *matcher) value(b indexed, stop objects.Stop) float64 {

@@ -140,7 +140,7 @@ func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 		s.f = f
 	}
 	for {
-		if err := s.optimise(); err != nil {
+		if err := s.optimize(); err != nil {
 			return nil, err
 		}
 		if s.at == nil {
@@ -270,9 +270,9 @@ func (s *smo) violation() (most, least float64) {
 	return most, least
 }
 
-// optimise runs working sets until the rows in use are optimal to tol, or
+// optimize runs working sets until the rows in use are optimal to tol, or
 // shrinking has changed which are in use and they are again.
-func (s *smo) optimise() error {
+func (s *smo) optimize() error {
 	for {
 		most, least := s.violation()
 		gap := most - least

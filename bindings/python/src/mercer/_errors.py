@@ -55,7 +55,7 @@ ARGUMENTS = {
     "cache": "cache_size",
     "centers": "n_components",
     "features": "n_components",
-    "optimise": "optimize",
+    "optimize": "optimize",
     "restarts": "n_restarts_optimizer",
     "scale": "fit_scale",
 }

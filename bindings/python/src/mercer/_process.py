@@ -110,7 +110,7 @@ class MercerGaussianProcess(KernelParameters, MultiRegressor):
 
     def _parameters(self, X):
         return {
-            "kernel": self._kernel(X), "lambda": self.alpha, "optimise": self.optimize, "ard": self.ard,
+            "kernel": self._kernel(X), "lambda": self.alpha, "optimize": self.optimize, "ard": self.ard,
             "restarts": self.n_restarts_optimizer, "scale": self.fit_scale, "intercept": self.fit_intercept, "seed": self._seed(),
         }
 

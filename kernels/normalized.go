@@ -2,42 +2,42 @@ package kernels
 
 import "errors"
 
-// Normalised is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x
+// Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x
 // and z in feature space: 1 where they coincide, and 0 where k(x, x) or
 // k(z, z) is 0, as scikit-learn has it.
-type Normalised struct{ Kernel Kernel }
+type Normalized struct{ Kernel Kernel }
 
-func (k Normalised) String() string { return "normalise(" + text(k.Kernel) + ")" }
+func (k Normalized) String() string { return "normalize(" + text(k.Kernel) + ")" }
 
 // Check requires that the kernel passes.
-func (k Normalised) Check(d int) error {
+func (k Normalized) Check(d int) error {
 	if k.Kernel == nil {
-		return errors.New("kernels: normalise: no kernel inside")
+		return errors.New("kernels: normalize: no kernel inside")
 	}
 	return k.Kernel.Check(d)
 }
 
-func (k Normalised) IsPSD() bool { return k.Check(-1) == nil && k.Kernel.IsPSD() }
+func (k Normalized) IsPSD() bool { return k.Check(-1) == nil && k.Kernel.IsPSD() }
 
-func (k Normalised) compile(c *compiler) {
+func (k Normalized) compile(c *compiler) {
 	k.Kernel.compile(c)
 	k.roots(c)
 	c.binary(Mul)
 }
 
 // roots is 1/√k(x,x) · 1/√k(z,z).
-func (k Normalised) roots(c *compiler) {
+func (k Normalized) roots(c *compiler) {
 	c.load(Stat{Kind: RootX, Of: k.Kernel})
 	c.load(Stat{Kind: RootZ, Of: k.Kernel})
 	c.binary(Mul)
 }
 
-func (k Normalised) params() []Param              { return k.Kernel.params() }
-func (k Normalised) with(values []float64) Kernel { return Normalised{k.Kernel.with(values)} }
+func (k Normalized) params() []Param              { return k.Kernel.params() }
+func (k Normalized) with(values []float64) Kernel { return Normalized{k.Kernel.with(values)} }
 
-// derive: with the roots r and the normalised kernel n,
+// derive: with the roots r and the normalized kernel n,
 // k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)).
-func (k Normalised) derive(c *compiler, i int) {
+func (k Normalized) derive(c *compiler, i int) {
 	k.Kernel.derive(c, i)
 	k.roots(c)
 	c.binary(Mul)
@@ -57,7 +57,7 @@ func (k Normalised) derive(c *compiler, i int) {
 }
 
 // deriveStat: of k r_x r_z, by the statistics of k and by the roots r.
-func (k Normalised) deriveStat(c *compiler, s Stat) {
+func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {
 		if terms++; terms > 1 {
@@ -80,19 +80,19 @@ func (k Normalised) deriveStat(c *compiler, s Stat) {
 	}
 }
 
-func (k Normalised) bounded() bool { return k.Kernel.bounded() }
+func (k Normalized) bounded() bool { return k.Kernel.bounded() }
 
 // CosineSimilarity is k(x, z) = xᵀz/(‖x‖‖z‖), and 0 where a norm is 0: the
-// normalised linear kernel.
+// normalized linear kernel.
 type CosineSimilarity struct{}
 
 func (CosineSimilarity) String() string            { return "cosinesimilarity()" }
 func (CosineSimilarity) Check(int) error           { return nil }
 func (CosineSimilarity) IsPSD() bool               { return true }
-func (CosineSimilarity) compile(c *compiler)       { Normalised{Linear{}}.compile(c) }
+func (CosineSimilarity) compile(c *compiler)       { Normalized{Linear{}}.compile(c) }
 func (CosineSimilarity) params() []Param           { return nil }
 func (k CosineSimilarity) with([]float64) Kernel   { return k }
 func (CosineSimilarity) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
-func (CosineSimilarity) deriveStat(c *compiler, s Stat) { deriveStat(c, Normalised{Linear{}}, s) }
+func (CosineSimilarity) deriveStat(c *compiler, s Stat) { deriveStat(c, Normalized{Linear{}}, s) }
 func (CosineSimilarity) bounded() bool                  { return true }
