@@ -161,7 +161,7 @@ func ExampleFactor() {
 		}
 	}
 	var alpha mat.Dense
-	if err := f.SolveTo(&alpha, y.Slice(50, 100, 0, 1)); err != nil {
+	if err := f.SolveTo(ctx, &alpha, y.Slice(50, 100, 0, 1)); err != nil {
 		log.Fatal(err)
 	}
 	fresh, err := mercer.SolveKernel(ctx, kernels.Gaussian{Sigma: 1}, 1e-3, x.Slice(50, 100, 0, 1), y.Slice(50, 100, 0, 1), mercer.Options{})

@@ -108,7 +108,7 @@ func TestTableOfKernelValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := reloaded(t, fitted)
-			got, err := m.PredictRows(t.Context(), readTable(t, c.row))
+			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.Wanted{})
 			// Both solutions have a relative residual of 1e-8, and |α| and k are below 8.
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
 				t.Errorf("%+v, %v, want %v", got, err, want)

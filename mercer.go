@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -67,19 +68,40 @@ type Learner[M learners.Model] interface {
 	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 }
 
-// Model is a fitted model that is ready to predict: Predict and PredictRow are those of
-// learners.Predictor, and take features. A model that was fitted to a table, by FitTable
-// or by the command, makes features of rows of such a table by Encode. It may be used by
-// several goroutines at once.
+// Model is a fitted model that is ready to predict. It takes features; a model that was
+// fitted to a table, by FitTable or by the command, makes features of rows of such a table
+// by Encode. Its methods may be called by several goroutines at once, but for Calibrate.
+// After Close, and for a Model that is nil or zero, each method that can fail returns
+// ErrClosed.
 type Model[M learners.Model] struct {
-	*learners.Predictor
 	// Fitted is the model itself: its coefficients, its solver's report.
 	Fitted M
 
-	dev     backend.Device
-	bundle  modelfile.Bundle
-	whole   func() (learners.Model, error) // with all kernel values among its samples
-	cleanup runtime.Cleanup
+	predictor *learners.Predictor
+	dev       backend.Device
+	bundle    modelfile.Bundle
+	life      context.Context // of the work that Close ends
+	end       context.CancelCauseFunc
+	factors   run.Kept[factored]
+	use       sync.RWMutex // held for reading by the methods that need the device
+	cleanup   runtime.Cleanup
+}
+
+// ErrClosed is that of a Model or Factor after Close, and of one that nothing has opened.
+var ErrClosed = run.ErrClosed
+
+// begin is called by the methods that need the device, and followed by m.use.RUnlock where
+// it returns nil.
+func (m *Model[M]) begin(call string) error {
+	if m == nil || m.predictor == nil {
+		return fmt.Errorf("mercer: %s: the model %w", call, ErrClosed)
+	}
+	m.use.RLock()
+	if m.life.Err() != nil {
+		m.use.RUnlock()
+		return fmt.Errorf("mercer: %s: the model %w", call, ErrClosed)
+	}
+	return nil
 }
 
 // Fit fits a learner to n×d samples, a row each, and n×t targets. A *mat.Dense or
@@ -174,25 +196,36 @@ func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle
 	if err != nil {
 		return nil, err
 	}
-	m := &Model[M]{Predictor: p, Fitted: fitted, dev: dev, bundle: b}
-	m.whole = sync.OnceValues(func() (learners.Model, error) {
-		full, err := b.Complete(context.Background(), objects.Options{})
-		return full.Model, err
-	})
+	m := &Model[M]{predictor: p, Fitted: fitted, dev: dev, bundle: b}
+	m.life, m.end = context.WithCancelCause(context.Background())
+	m.factors.Life = m.life
 	m.cleanup = runtime.AddCleanup(m, func(p *learners.Predictor) { p.Close() }, p)
 	return m, nil
 }
 
-// Close gives the memory on the device back at once. No other method may be
-// under way, and none may follow.
+// Close ends the work of Prepare, waits for the methods under way and gives the memory on
+// the device back.
 func (m *Model[M]) Close() {
+	if m == nil || m.predictor == nil {
+		return
+	}
 	m.cleanup.Stop()
-	m.Predictor.Close()
+	m.end(ErrClosed)
+	m.factors.Drop()
+	m.use.Lock()
+	defer m.use.Unlock()
+	m.predictor.Close()
 }
 
 // Save writes the model to a file, which appears, or is replaced, as a whole, with the
 // rules for the columns of a table if it has some; the command mercer and Load read it.
-func (m *Model[M]) Save(path string) error { return modelfile.Save(path, m.bundle) }
+func (m *Model[M]) Save(path string) error {
+	if err := m.begin("save"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	return modelfile.Save(path, m.bundle)
+}
 
 // Load reads a model that Save or the command mercer fit wrote. Of o only Device is
 // used.

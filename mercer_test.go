@@ -113,7 +113,7 @@ func TestSolveRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return f.SolveVecTo(mat.NewVecDense(3, nil), mat.NewVecDense(3, nil))
+			return f.SolveVecTo(t.Context(), mat.NewVecDense(3, nil), mat.NewVecDense(3, nil))
 		},
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -37,8 +37,8 @@ func TestMisuse(t *testing.T) {
 			_, err := mercer.Solve(ctx, k, 1, mat.NewDense(2, 1, []float64{1, math.NaN()}), o)
 			return err
 		},
-		"solve: dst is missing":  func() error { return f.SolveTo(nil, y) },
-		"solve: dst is missing ": func() error { return f.SolveVecTo(nil, mat.NewVecDense(2, nil)) },
+		"solve: dst is missing":  func() error { return f.SolveTo(ctx, nil, y) },
+		"solve: dst is missing ": func() error { return f.SolveVecTo(ctx, nil, mat.NewVecDense(2, nil)) },
 	} {
 		if err := call(); err == nil || err.Error() != "mercer: "+strings.TrimSpace(want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -14,11 +14,61 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Prediction is that for one row of a table.
+// Model returns the model as a learners.Model; nil where there is none.
+func (m *Model[M]) Model() learners.Model {
+	if m == nil {
+		return nil
+	}
+	return m.predictor.Model()
+}
+
+// Dims returns the columns of x and of what Predict returns; zeros where there is no model.
+func (m *Model[M]) Dims() (features, outputs int) {
+	if m == nil {
+		return 0, 0
+	}
+	return m.predictor.Dims()
+}
+
+// Predict returns f(x) for each row of x, n×outputs: numbers, or the labels of classes as y
+// had them.
+func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if err := m.begin("predict"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	return m.predictor.Predict(ctx, x)
+}
+
+// PredictRow sets dst, one number for each output, to the prediction for one point x, which
+// is quicker than Predict for a matrix of one row.
+func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
+	if err := m.begin("predict"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	return m.predictor.PredictRow(ctx, dst, x)
+}
+
+// Wanted says what PredictRows returns besides what it always does.
+type Wanted struct {
+	// Level, such as 0.9, asks for Lower and Upper of numbers, by Model.Intervals, and for
+	// the Set of classes, by Model.Sets; 0: for none.
+	Level float64
+	Std   bool // by Model.Std
+}
+
+// Prediction is that for one row of a table. Maps of numbers are by the names of the
+// targets.
 type Prediction struct {
 	Class         string             `json:"class,omitempty"`         // of a classifier
 	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of its classes, where it knows them
-	Values        map[string]float64 `json:"values,omitempty"`        // of other models, by the names of the targets
+	Set           []string           `json:"set,omitempty"`           // classes, one of them the observed one with probability Level
+	Values        map[string]float64 `json:"values,omitempty"`        // of other models
+	Lower         map[string]float64 `json:"lower,omitempty"`         // of the intervals of probability Level
+	Upper         map[string]float64 `json:"upper,omitempty"`
+	Std           map[string]float64 `json:"std,omitempty"`
+	dataset.Notes                    // of the cells that were not used as they stand
 }
 
 // Encode returns the features of rows for Predict and the other methods: rows are a
@@ -26,65 +76,171 @@ type Prediction struct {
 // of structs with their JSON names, or JSON as a json.RawMessage. The columns of the
 // targets need not be there.
 func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
+	if err := m.begin("encode"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	_, x, err := m.encode(ctx, rows)
+	return x, err
+}
+
+func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x *mat.Dense, err error) {
 	if m.bundle.Encoder == nil {
-		return nil, errors.New("mercer: encode: the model was fitted to matrices, and knows no columns of a table: give Predict the features")
+		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, and knows no columns of a table: give Predict the features")
 	}
 	t, ok := rows.(*dataset.Table)
 	if !ok {
-		var err error
 		if t, err = dataset.FromRows("", rows); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return m.bundle.Features(ctx, t, objects.Options{})
+	x, err = m.bundle.Features(ctx, t, objects.Options{})
+	return t, x, err
 }
 
-// PredictRows predicts for rows of a table, which are what Encode takes.
-func (m *Model[M]) PredictRows(ctx context.Context, rows any) ([]Prediction, error) {
-	x, err := m.Encode(ctx, rows)
+// PredictRows predicts for rows of a table, which are what Encode takes. A column of the
+// model that no row has, and a cell that is not a number where the model takes numbers, are
+// errors that name the column. Other cells that are not used as they stand, such as a
+// category that training did not have, are in the Notes of their row.
+func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
+	if err := m.begin("predict"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	t, x, err := m.encode(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	y, err := m.Predict(ctx, x)
+	y, err := m.predictor.Predict(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	n, outputs := y.Dims()
+	n, _ := y.Dims()
 	list := make([]Prediction, n)
-	c, ok := learners.Model(m.Fitted).(learners.Classifier)
-	if !ok {
-		names := m.bundle.Encoder.TargetNames()
-		for i := range list {
-			list[i].Values = map[string]float64{}
-			for j := range outputs {
-				name := "f" // of a model of novelty, which has no target
-				if j < len(names) {
-					name = names[j]
-				}
-				list[i].Values[name] = y.At(i, j)
-			}
+	for i, notes := range m.bundle.Encoder.Notes(t) {
+		list[i].Notes = notes
+	}
+	if c, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
+		return list, m.describeClasses(ctx, list, c, x, y, want)
+	}
+	return list, m.describeValues(ctx, list, x, y, want)
+}
+
+// describeValues adds the numbers y that a model of regression predicts for the rows of x.
+func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *mat.Dense, want Wanted) (err error) {
+	var std, lower, upper *mat.Dense
+	if want.Std {
+		if std, err = m.std(ctx, x); err != nil {
+			return err
 		}
-		return list, nil
+	}
+	if want.Level != 0 {
+		if lower, upper, err = m.intervals(ctx, x, want.Level); err != nil {
+			return err
+		}
+	}
+	names := m.bundle.Encoder.TargetNames()
+	if len(names) == 0 {
+		names = []string{"f"} // of a model of novelty, which has no target
+	}
+	named := func(values *mat.Dense, i int) map[string]float64 {
+		if values == nil {
+			return nil
+		}
+		row := map[string]float64{}
+		for j, name := range names {
+			row[name] = values.At(i, j)
+		}
+		return row
+	}
+	for i := range list {
+		p := &list[i]
+		p.Values, p.Std, p.Lower, p.Upper = named(y, i), named(std, i), named(lower, i), named(upper, i)
+	}
+	return nil
+}
+
+// describeClasses adds the classes whose labels y are predicted for the rows of x.
+func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x, y *mat.Dense, want Wanted) (err error) {
+	if want.Std {
+		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")
+	}
+	var sets, proba *mat.Dense
+	if want.Level != 0 {
+		if sets, err = m.sets(ctx, x, want.Level); err != nil {
+			return err
+		}
+	}
+	if p, ok := c.(learners.Prober); ok {
+		if proba, err = p.Proba(ctx, m.dev, x); err != nil {
+			return err
+		}
 	}
 	classes := c.Classes()
 	for i := range list {
-		list[i].Class = classes.Names[classes.Index(y.At(i, 0))]
-	}
-	p, ok := learners.Model(m.Fitted).(learners.Prober)
-	if !ok {
-		return list, nil
-	}
-	proba, err := p.Proba(ctx, m.dev, x)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		list[i].Probabilities = map[string]float64{}
+		p := &list[i]
+		p.Class = classes.Names[classes.Index(y.At(i, 0))]
 		for j, name := range classes.Names {
-			list[i].Probabilities[name] = proba.At(i, j)
+			if proba != nil {
+				if p.Probabilities == nil {
+					p.Probabilities = map[string]float64{}
+				}
+				p.Probabilities[name] = proba.At(i, j)
+			}
+			if sets != nil && sets.At(i, j) == 1 {
+				p.Set = append(p.Set, name)
+			}
 		}
 	}
-	return list, nil
+	return nil
+}
+
+// factored is a model with all kernel values among its samples, and whether it keeps the
+// factors that its intervals or deviations need.
+type factored struct {
+	model   learners.Model
+	notKept error // wraps learners.ErrNotKept
+}
+
+// Prepare does the work beforehand that the first call of Intervals or Std does, in about
+// the time of a fit; with Calibrate, Intervals needs none. Calls at the same time share it.
+// It goes on after ctx has ended, which Prepare then returns, for the calls to come, until
+// Close. Where the result takes more than half of the free memory it is not kept, and the
+// error wraps learners.ErrNotKept.
+func (m *Model[M]) Prepare(ctx context.Context) error {
+	if err := m.begin("prepare"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	_, uncertain := learners.Model(m.Fitted).(learners.Uncertain)
+	if !uncertain && (m.bundle.Calibration != nil || !m.bundle.HasIntervals()) {
+		return nil
+	}
+	f, err := m.prepared(ctx)
+	if err == nil {
+		err = f.notKept
+	}
+	if err != nil {
+		return fmt.Errorf("mercer: prepare: %w", err)
+	}
+	return nil
+}
+
+// prepared returns the model that knows intervals and deviations.
+func (m *Model[M]) prepared(ctx context.Context) (*factored, error) {
+	return m.factors.Get(ctx, "", func(ctx context.Context) (*factored, error) {
+		full, err := m.bundle.Complete(ctx, objects.Options{})
+		if err != nil {
+			return nil, err
+		}
+		f := &factored{model: full.Model}
+		if p, ok := full.Model.(learners.Preparer); ok {
+			if err = p.Prepare(ctx, m.dev); errors.Is(err, learners.ErrNotKept) {
+				f.notKept, err = err, nil
+			}
+		}
+		return f, err
+	})
 }
 
 // lacks is the error of a method that the model has nothing for.
@@ -95,6 +251,9 @@ func (m *Model[M]) lacks(what, remedy string) error {
 // Classes returns the classes of a classifier, in the order of the columns of Decision
 // and Proba; zero for other models.
 func (m *Model[M]) Classes() learners.Classes {
+	if m == nil {
+		return learners.Classes{}
+	}
 	if c, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
 		return c.Classes()
 	}
@@ -103,6 +262,10 @@ func (m *Model[M]) Classes() learners.Classes {
 
 // Decision returns the decision values of a classifier: see learners.Classifier.
 func (m *Model[M]) Decision(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if err := m.begin("decision"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
 	c, ok := learners.Model(m.Fitted).(learners.Classifier)
 	if !ok {
 		return nil, m.lacks("decision values", "it predicts numbers")
@@ -112,6 +275,10 @@ func (m *Model[M]) Decision(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 
 // Proba returns the n×K probabilities of the classes.
 func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if err := m.begin("probabilities"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
 	p, ok := learners.Model(m.Fitted).(learners.Prober)
 	if !ok {
 		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and LearnerFunc of SVC.FitProbabilities know some")
@@ -123,6 +290,10 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 // prediction is made of, the nearest first, and their squared distances: see
 // learners.KernelKNNModel.
 func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
+	if err := m.begin("neighbors"); err != nil {
+		return nil, nil, err
+	}
+	defer m.use.RUnlock()
 	k, ok := learners.Model(m.Fitted).(interface {
 		Neighbors(context.Context, backend.Device, mat.Matrix) ([][]int, [][]float64, error)
 	})
@@ -135,6 +306,10 @@ func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int
 // Pairs returns the n×K(K−1)/2 decision values of the machines of the pairs of classes:
 // see learners.SVCModel.
 func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if err := m.begin("pairs"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
 	k, ok := learners.Model(m.Fitted).(interface {
 		Pairs(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
 	})
@@ -145,17 +320,25 @@ func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 }
 
 // Std returns the standard deviations of new targets at the rows of x, noise included:
-// n×outputs. The first call may factor a matrix: see GaussianProcessModel.Variance.
+// n×outputs. The first call for a gaussian-process takes as long as a fit, also after Load:
+// see Prepare.
 func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
-	whole, err := m.whole()
+	if err := m.begin("std"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	return m.std(ctx, x)
+}
+
+func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if _, ok := learners.Model(m.Fitted).(learners.Uncertain); !ok {
+		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one; Intervals needs none")
+	}
+	f, err := m.prepared(ctx)
 	if err != nil {
 		return nil, err
 	}
-	u, ok := whole.(learners.Uncertain)
-	if !ok {
-		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one; Intervals needs none")
-	}
-	v, err := u.Variance(ctx, m.dev, x)
+	v, err := f.model.(learners.Uncertain).Variance(ctx, m.dev, x)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +350,10 @@ func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 // was not fitted to: see learners.Calibrate. They are saved with it. No other method may
 // be under way.
 func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
+	if err := m.begin("calibrate"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
 	c, err := learners.Calibrate(ctx, m.dev, m.Fitted, x, y)
 	if err == nil {
 		m.bundle.Calibration = c
@@ -175,9 +362,19 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie
-// with probability level, whatever their distribution: by Calibrate, or where that was
-// not called the jackknife+ of models that know it (learners.Jackknife).
+// with probability level, whatever their distribution: by Calibrate, at the cost of a
+// prediction, or where that was not called the jackknife+ of models that know it
+// (learners.Jackknife). The first call then takes as long as a fit, also after Load: see
+// Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	if err := m.begin("intervals"); err != nil {
+		return nil, nil, err
+	}
+	defer m.use.RUnlock()
+	return m.intervals(ctx, x, level)
+}
+
+func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if _, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
 		return nil, nil, m.lacks("intervals", "it predicts classes, which Sets lists")
 	}
@@ -186,9 +383,11 @@ func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (
 	}
 	b := m.bundle
 	if b.Calibration == nil {
-		if b.Model, err = m.whole(); err != nil {
+		f, err := m.prepared(ctx)
+		if err != nil {
 			return nil, nil, err
 		}
+		b.Model = f.model
 	}
 	return b.Intervals(ctx, m.dev, x, level)
 }
@@ -196,6 +395,14 @@ func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (
 // Sets returns for each row of x and each class 1 where it is in the set that holds the
 // observed class with probability level, otherwise 0: n×K. It needs Calibrate.
 func (m *Model[M]) Sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
+	if err := m.begin("sets"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	return m.sets(ctx, x, level)
+}
+
+func (m *Model[M]) sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	c, ok := learners.Model(m.Fitted).(learners.Classifier)
 	if !ok {
 		return nil, m.lacks("sets of classes", "it predicts numbers, which have Intervals")

@@ -67,7 +67,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 		if worst = relative(left, target); worst <= tolerance/1e4 || math.IsNaN(worst) {
 			break
 		}
-		if err := f.SolveTo(left, left); err != nil {
+		if err := f.SolveTo(ctx, left, left); err != nil {
 			return nil, err
 		}
 		alpha.Add(alpha, left)
@@ -123,7 +123,8 @@ func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat
 
 // Factor is the Cholesky factor of K + λI, kept for many right-hand sides and
 // changed in O(n²) when a sample comes or goes. The methods are those of
-// solvers.Cholesky, and SolveTo and SolveVecTo as mat.Cholesky has them.
+// solvers.Cholesky, and SolveTo and SolveVecTo for matrices of gonum. After Close each
+// method that can fail returns ErrClosed.
 type Factor struct {
 	*solvers.Cholesky
 	cleanup runtime.Cleanup
@@ -185,15 +186,14 @@ func newFactor(c *solvers.Cholesky, err error) (*Factor, error) {
 	return f, nil
 }
 
-// Close gives the memory on the device back at once. No other method may be
-// under way, and none may follow.
+// Close waits for the methods under way and gives the memory on the device back.
 func (f *Factor) Close() {
 	f.cleanup.Stop()
 	f.Cholesky.Close()
 }
 
 // SolveTo sets dst to (K + λI)⁻¹b. An empty dst is given its shape; dst may be b.
-func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
+func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) error {
 	h, err := gonum.Host("b", b)
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
@@ -205,11 +205,11 @@ func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 		dst.ReuseAs(h.Rows, h.Cols)
 	}
 	r := dst.RawMatrix()
-	return f.Solve(context.Background(), backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)
+	return f.Solve(ctx, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)
 }
 
 // SolveVecTo is SolveTo for a vector.
-func (f *Factor) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
+func (f *Factor) SolveVecTo(ctx context.Context, dst *mat.VecDense, b mat.Vector) error {
 	h, err := gonum.Host("b", b)
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
@@ -221,5 +221,5 @@ func (f *Factor) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 		dst.ReuseAsVec(h.Rows)
 	}
 	r := dst.RawVector()
-	return f.Solve(context.Background(), backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, h)
+	return f.Solve(ctx, backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, h)
 }

@@ -11,8 +11,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -92,7 +94,7 @@ func TestRowsOfATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, rows := range forms {
-		got, err := m.PredictRows(t.Context(), rows)
+		got, err := m.PredictRows(t.Context(), rows, mercer.Wanted{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -103,7 +105,7 @@ func TestRowsOfATable(t *testing.T) {
 			}
 		}
 	}
-	one, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`))
+	one, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`), mercer.Wanted{})
 	if err != nil || len(one) != 1 || one[0].Values["price"] != want.At(0, 0) {
 		t.Errorf("one object: %v, %v", one, err)
 	}
@@ -126,7 +128,7 @@ func TestClassesOfATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.PredictRows(t.Context(), table)
+	got, err := m.PredictRows(t.Context(), table, mercer.Wanted{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +210,154 @@ func TestTextsOfATable(t *testing.T) {
 	}
 }
 
+// TestNotesOfRows: each row says which of its cells were not used as they stand, in JSON,
+// maps, structs and tables alike.
+func TestNotesOfRows(t *testing.T) {
+	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1, Intervals: true}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paris := "paris"
+	type notes = dataset.Notes
+	for name, c := range map[string]struct {
+		rows any
+		want []notes
+	}{
+		"all known":      {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat"}`), []notes{{}}},
+		"target present": {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "price": 1}`), []notes{{}}},
+		"two categories": {json.RawMessage(`{"area": 55, "town": "paris", "kind": "boat"}`), []notes{{Unknown: map[string]string{"town": "paris", "kind": "boat"}}}},
+		"other case":     {json.RawMessage(`{"area": 55, "town": "York", "kind": "flat"}`), []notes{{Unknown: map[string]string{"town": "York"}}}},
+		"a number":       {json.RawMessage(`{"area": 55, "town": 7, "kind": true}`), []notes{{Unknown: map[string]string{"town": "7", "kind": "true"}}}},
+		"null":           {json.RawMessage(`{"area": null, "town": null, "kind": "flat"}`), []notes{{Missing: []string{"area", "town"}}}},
+		"empty text":     {json.RawMessage(`{"area": "", "town": " ", "kind": "flat"}`), []notes{{Missing: []string{"area", "town"}}}},
+		"a marker":       {json.RawMessage(`{"area": "NA", "town": "york", "kind": "flat"}`), []notes{{Missing: []string{"area"}}}},
+		"quoted":         {json.RawMessage(`{"area": "55", "town": "york", "kind": "flat"}`), []notes{{Quoted: []string{"area"}}}},
+		"quoted 5.5e1":   {map[string]any{"area": " 5.5e1", "town": "york", "kind": "flat"}, []notes{{Quoted: []string{"area"}}}},
+		"unused":         {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "Area": 1, "id": "x", "none": null}`), []notes{{Unused: []string{"Area", "id"}}}},
+		"rows apart": {json.RawMessage(`[{"area": 55, "town": "york", "kind": "flat"}, {"town": "paris", "kind": "flat", "id": 1}, {"area": "1", "town": "bath"}]`),
+			[]notes{{}, {Unknown: map[string]string{"town": "paris"}, Missing: []string{"area"}, Unused: []string{"id"}}, {Missing: []string{"kind"}, Quoted: []string{"area"}}}},
+		"structs": {struct {
+			house
+			Kind string `json:"kind"`
+		}{house{75, &paris}, "flat"}, []notes{{Unknown: map[string]string{"town": "paris"}}}},
+		"a table": {readTable(t, "area,town,kind,id\n5,paris,flat,\n,bath,flat,9\n"), []notes{{Unknown: map[string]string{"town": "paris"}}, {Missing: []string{"area"}, Unused: []string{"id"}}}},
+	} {
+		got, err := m.PredictRows(t.Context(), c.rows, mercer.Wanted{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, p := range got {
+			if !reflect.DeepEqual(p.Notes, c.want[i]) {
+				t.Errorf("%s: row %d: %+v, want %+v", name, i+1, p.Notes, c.want[i])
+			}
+		}
+	}
+}
+
+// TestWantedOfRows: what PredictRows adds is what the methods for features return.
+func TestWantedOfRows(t *testing.T) {
+	table := readTable(t, houses)
+	values := func(t *testing.T, what string, got map[string]float64, want *mat.Dense, i int) {
+		if len(got) != 1 || got["price"] != want.At(i, 0) {
+			t.Errorf("%s of row %d: %v, want %v", what, i+1, got, want.At(i, 0))
+		}
+	}
+	rules := dataset.Rules{Targets: []string{"price"}, Standardize: true}
+	gp, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table, rules, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := gp.Encode(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gp.Calibrate(t.Context(), x, mat.NewDense(6, 1, []float64{90, 140, 190, 205, 200, 120})); err != nil {
+		t.Fatal(err)
+	}
+	kr, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}, table, rules, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	std, err := gp.Std(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gp.PredictRows(t.Context(), table, mercer.Wanted{Std: true, Level: 0.6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower, upper, err := gp.Intervals(t.Context(), x, 0.6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jackknife, err := kr.PredictRows(t.Context(), table, mercer.Wanted{Level: 0.6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, above, err := kr.Intervals(t.Context(), x, 0.6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		values(t, "std", got[i].Std, std, i)
+		values(t, "lower", got[i].Lower, lower, i)
+		values(t, "upper", got[i].Upper, upper, i)
+		values(t, "jackknife+ lower", jackknife[i].Lower, below, i)
+		values(t, "jackknife+ upper", jackknife[i].Upper, above, i)
+		if jackknife[i].Std != nil {
+			t.Errorf("row %d has a standard deviation that nobody asked for", i+1)
+		}
+	}
+
+	rules = dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}
+	classes, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, rules, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = classes.Encode(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
+	if err := classes.Calibrate(t.Context(), x, mat.NewDense(6, 1, []float64{0, 1, 1, 1, 1, 0})); err != nil {
+		t.Fatal(err)
+	}
+	sets, err := classes.Sets(t.Context(), x, 0.8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err = classes.PredictRows(t.Context(), table, mercer.Wanted{Level: 0.8}); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range got {
+		var want []string
+		for j, name := range []string{"flat", "house"} {
+			if sets.At(i, j) == 1 {
+				want = append(want, name)
+			}
+		}
+		if !reflect.DeepEqual(p.Set, want) {
+			t.Errorf("set of row %d: %v, want %v", i+1, p.Set, want)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: 1})), "level must be"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: -1})), "level must be"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: math.NaN()})), "level must be"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Level: 2})), "level must be"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) || strings.Contains(c.err.Error(), "\n") {
+			t.Errorf("got the error %v, want %q in it", c.err, c.want)
+		}
+	}
+}
+
+func rowsError(_ []mercer.Prediction, err error) error { return err }
+
 // TestRowsRefused: what cannot be a row says what it is.
 func TestRowsRefused(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
@@ -231,7 +381,7 @@ func TestRowsRefused(t *testing.T) {
 		{map[string]any{"area": 1e300, "town": "york", "kind": "flat", "": 1}, "is empty"},
 		{json.RawMessage(`{"area": 1e999, "town": "york", "kind": "flat"}`), `column "area"`},
 	} {
-		if _, err := m.PredictRows(t.Context(), c.rows); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.PredictRows(t.Context(), c.rows, mercer.Wanted{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.rows, err, c.want)
 		}
 	}
@@ -255,8 +405,9 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// From a CSV file to an HTTP service that predicts: rows come as JSON, and a bad one is
-// answered by what is wrong with it.
+// From a CSV file to an HTTP service that predicts: rows come as JSON, an answer has
+// intervals and says what the model did not know of its row, and a bad row is answered by
+// what is wrong with it.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -269,13 +420,13 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// Once: fit and save. The command does the same: mercer fit --target kind ….
+	// Once: fit and save. The command does the same: mercer fit --target price ….
 	table, err := dataset.Read(data, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	rules := dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}
-	fitted, err := mercer.FitTable(ctx, learners.SVC{Kernel: kernels.Linear{}}, table, rules, mercer.Options{})
+	rules := dataset.Rules{Targets: []string{"price"}, Standardize: true}
+	fitted, err := mercer.FitTable(ctx, learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, Intercept: true}, table, rules, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -283,27 +434,43 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// In the service: load and answer, from any number of goroutines.
+	// In the service: load, prepare what intervals need before the first request, whose
+	// time may be too short for it, and answer from any number of goroutines.
 	m, err := mercer.Load(model, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer m.Close()
+	if err := m.Prepare(ctx); err != nil {
+		log.Fatal(err)
+	}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
 		rows, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		predictions, err := m.PredictRows(r.Context(), json.RawMessage(rows))
+		predictions, err := m.PredictRows(ctx, json.RawMessage(rows), mercer.Wanted{Level: 0.8})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
+		}
+		for _, p := range predictions { // a service rounds as its users need
+			for _, values := range []map[string]float64{p.Values, p.Lower, p.Upper} {
+				values["price"] = math.Round(values["price"])
+			}
 		}
 		_ = json.NewEncoder(w).Encode(predictions)
 	}))
 	defer service.Close()
 
-	for _, body := range []string{`[{"area": 55, "town": "york", "price": 110}, {"area": 100, "town": "bath", "price": 205}]`, `{"area": "?", "town": "york", "price": 110}`} {
+	for _, body := range []string{
+		`[{"area": 55, "town": "york", "kind": "flat"}]`,
+		`[{"area": "55", "town": "paris", "kind": null, "id": 7}]`,
+		`{"area": "?", "town": "york", "kind": "flat"}`,
+	} {
 		answer, err := http.Post(service.URL, "application/json", strings.NewReader(body))
 		if err != nil {
 			log.Fatal(err)
@@ -316,6 +483,7 @@ func ExampleModel_PredictRows_service() {
 		fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
 	}
 	// Output:
-	// 200 [{"class":"flat"},{"class":"house"}]
+	// 200 [{"values":{"price":116},"lower":{"price":97},"upper":{"price":144}}]
+	// 200 [{"values":{"price":126},"lower":{"price":109},"upper":{"price":151},"unknown":{"town":"paris"},"missing":["kind"],"quoted":["area"],"unused":["id"]}]
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }

@@ -81,6 +81,8 @@ type column struct {
 	name string
 	na   *naValues // of its cells of text
 
+	quoted []bool // row → the cell was a text in JSON; nil: not known
+
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
 	index   index // of the entries by their text, while cells are being added

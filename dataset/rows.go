@@ -15,8 +15,8 @@ import (
 // objects, or one object, whose names are the columns. So they are a []map[string]any,
 // a struct or a slice of structs with their JSON names, or a json.RawMessage. A number
 // or a text is read as a cell of a file is, true and false are texts, and null and a
-// name that a row does not have are missing cells. source names the table in messages
-// and may be empty.
+// name that a row does not have are missing cells. Encoder.Notes says where a number came
+// as a text. source names the table in messages and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)
 	if !ok {
@@ -40,17 +40,26 @@ func FromRows(source string, rows any) (*Table, error) {
 		}
 	}
 	slices.Sort(names)
-	columns := make([]Column, len(names))
+	columns, quoted := make([]Column, len(names)), make([][]bool, len(names))
 	for j, name := range names {
 		cells := make([]string, len(list))
+		quoted[j] = make([]bool, len(list))
 		for i, row := range list {
 			if cells[i], err = cellOfJSON(row[name]); err != nil {
 				return nil, &Error{Source: source, Row: i + 1, Column: name, Rule: err.Error()}
 			}
+			_, quoted[j][i] = row[name].(string)
 		}
 		columns[j] = Texts(name, cells)
 	}
-	return NewTable(source, columns...)
+	t, err := NewTable(source, columns...)
+	if err != nil {
+		return nil, err
+	}
+	for j, c := range t.columns {
+		c.quoted = quoted[j]
+	}
+	return t, nil
 }
 
 // decodeRows reads an array of objects, or one object.

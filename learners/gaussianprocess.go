@@ -74,7 +74,7 @@ type GaussianProcessModel struct {
 	weights  []float64 // of the points
 	scale    []float64 // s²
 	evidence float64   // log p(y)
-	factor   run.Kept[solvers.Uncertainty]
+	factor   run.Kept[map[float64]*solvers.Uncertainty]
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
@@ -141,10 +141,10 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 //
 // The first call factors the matrix, n³/3 operations, also of a model that was
 // loaded from a file, and keeps the factor: 8n² bytes of the memory of the host,
-// beside which the model is small. Each later point takes 2nd + n² operations on
-// any device of the same name; another one makes its own factor, so that what
-// comes out depends on the device alone. Where 8n² bytes are more than half of what
-// the process may still take, nothing is kept and each call factors. DropFactor
+// beside which the model is small. Prepare does so beforehand. Each later point takes
+// 2nd + n² operations on any device of the same name; another one makes its own factor,
+// so that what comes out depends on the device alone. Where 8n² bytes are more than half
+// of what the process may still take, nothing is kept and each call factors. DropFactor
 // gives the memory back.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
@@ -152,17 +152,11 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	if err != nil {
 		return nil, err
 	}
-	p := solvers.Problem{Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: m.lambda}
-	u, err := m.factor.Get(ctx, dev, solvers.UncertaintyBytes(p.X.Rows), func() (*solvers.Uncertainty, error) { return solvers.NewUncertainty(ctx, dev, p, 0) })
+	u, err := m.factors(dev).of(ctx, dev, m.lambda)
 	if err != nil {
 		return nil, err
 	}
-	var v []float64
-	if u != nil {
-		v, err = u.Variance(ctx, dev, h, 0)
-	} else {
-		v, err = solvers.Variance(ctx, dev, p, h, 0)
-	}
+	v, err := u.Variance(ctx, dev, h, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +167,18 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 		}
 	}
 	return out, nil
+}
+
+// factors is the one that Variance needs.
+func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
+	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
+		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
+	}}
+}
+
+// Prepare implements Preparer, for Variance.
+func (m *GaussianProcessModel) Prepare(ctx context.Context, dev backend.Device) error {
+	return m.factors(dev).prepare(ctx, dev)
 }
 
 // DropFactor gives the memory of the factor back that Variance keeps, once calls

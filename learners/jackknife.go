@@ -34,6 +34,9 @@ type Jackknife interface {
 	// (exchangeable; weights all 1). 1/2 ≤ level < 1, and level ≤ n/(n+1), as fewer
 	// samples know no bound.
 	//
+	// The first call takes about as long as a fit, also for a model that was loaded from a
+	// file: see Preparer. Calibrate makes intervals at the cost of a prediction.
+	//
 	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with
 	// the jackknife+, Annals of Statistics 49(1).
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
@@ -95,14 +98,14 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 }
 
 // Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³
-// operations, also of a model that was loaded from a file, and keeps the factor as
-// GaussianProcessModel.Variance does, for models of one λ; each point takes 2n²
-// operations. λ must be > 0.
+// operations, also of a model that was loaded from a file, and keeps the factors, of 8n²
+// bytes each, as GaussianProcessModel.Variance does; Prepare does so beforehand. Each point
+// takes 2n² operations. λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
 	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (c host, influence func(func(int, host)) error, err error) {
-		loo, err := m.leaveOneOut(ctx, dev, lambda)
+		loo, err := m.factors(dev).of(ctx, dev, lambda)
 		if err != nil {
 			return c, nil, err
 		}
@@ -113,40 +116,25 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 	})
 }
 
-// byLambda lists the outputs of each λ, that of all where lambdas is nil.
-func (s *solutions) byLambda(outputs int) map[float64][]int {
-	list := map[float64][]int{}
-	for j := range outputs {
-		lambda := s.lambda
-		if len(s.lambdas) > 0 {
-			lambda = s.lambdas[j]
+// factors are those that Intervals needs.
+func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
+	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
+		if lambda == 0 {
+			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 		}
-		list[lambda] = append(list[lambda], j)
-	}
-	return list
-}
-
-func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, lambda float64) (*solvers.LeaveOneOut, error) {
-	if lambda == 0 {
-		return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
-	}
-	build := func() (*solvers.LeaveOneOut, error) {
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
 			Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
 		}, 0)
-	}
-	if m.lambdas != nil {
-		return build()
-	}
-	loo, err := m.factor.Get(ctx, dev, solvers.UncertaintyBytes(m.points.Rows), build)
-	if err == nil && loo == nil {
-		return build()
-	}
-	return loo, err
+	}}
 }
 
-// DropFactor gives the memory of the factor back that Intervals keeps, once calls in
-// progress have ended; the next one makes it anew.
+// Prepare implements Preparer, for Intervals.
+func (m *KernelRidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
+	return m.factors(dev).prepare(ctx, dev)
+}
+
+// DropFactor gives the memory of the factors back that Intervals keeps, once calls in
+// progress have ended; the next one makes them anew.
 func (m *KernelRidgeModel) DropFactor() { m.factor.Drop() }
 
 // ridgeSamples are the samples of weight > 0 of a ridge model that has intervals, and
@@ -159,33 +147,54 @@ type ridgeSamples struct {
 // HasIntervals reports whether the model keeps the samples that Intervals needs.
 func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
-// Intervals implements Jackknife, for a model that was fitted with
-// Ridge.Intervals: 2nd² operations for each λ, and 2nd for each point. At λ = 0 the
-// features must be independent, as for the fit; condition numbers up to about 1e7
-// of X leave digits.
+// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The
+// first call takes 2nd² operations for each λ and keeps 8d(n + d) bytes for each; Prepare
+// does so beforehand. Each point takes 2nd operations. At λ = 0 the features must be
+// independent, as for the fit; condition numbers up to about 1e7 of X leave digits.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.HasIntervals() {
-		return nil, nil, errors.New("the model did not keep its samples: fit it with intervals = true")
+		return nil, nil, errNoSamples
 	}
 	type host = backend.Host[float64]
 	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (errs host, influence func(func(int, host)) error, err error) {
-		c, err := lsq.New(ctx, m.samples.x, m.samples.y, m.samples.weights, m.fitted)
+		a, err := m.factors(dev).of(ctx, dev, lambda)
 		if err != nil {
 			return errs, nil, err
 		}
-		frame := run.NewTask(ctx, dev, nil)
-		a, err := c.Jackknife(frame, lambda)
-		if err == nil {
-			errs, err = a.Errors(m.coef, m.intercept)
-		}
-		if err != nil {
-			frame.Mem.FreeAll()
-			return errs, nil, err
-		}
+		errs, err = a.Errors(m.coef, m.intercept)
 		return errs, func(visit func(first int, b host)) error {
+			frame := run.NewTask(ctx, dev, nil)
 			defer frame.Mem.FreeAll()
 			return a.Influence(frame, x, visit)
-		}, nil
+		}, err
 	})
 }
+
+var errNoSamples = errors.New("the model did not keep its samples: fit it with intervals = true")
+
+// factors are those that Intervals needs.
+func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
+	x := m.samples.x
+	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.different(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {
+		c, err := lsq.New(ctx, x, m.samples.y, m.samples.weights, m.fitted)
+		if err != nil {
+			return nil, err
+		}
+		frame := run.NewTask(ctx, dev, nil)
+		defer frame.Mem.FreeAll()
+		return c.Jackknife(frame, lambda)
+	}}
+}
+
+// Prepare implements Preparer, for Intervals.
+func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
+	if m.coef.Rows > 0 && !m.HasIntervals() {
+		return fmt.Errorf("learners: %s: prepare: %w", ridgeName, errNoSamples)
+	}
+	return m.factors(dev).prepare(ctx, dev)
+}
+
+// DropFactor gives the memory of the factors back that Intervals keeps, once calls in
+// progress have ended; the next one makes them anew.
+func (m *RidgeModel) DropFactor() { m.factor.Drop() }

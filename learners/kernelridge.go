@@ -74,7 +74,7 @@ type KernelRidgeModel struct {
 	kernelExpansion
 	solutions
 	weights []float64 // of the points; nil: all 1
-	factor  run.Kept[solvers.LeaveOneOut]
+	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.

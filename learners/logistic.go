@@ -27,7 +27,7 @@ func (l *Logistic) parameters() []Parameter {
 		inverted("intercept", &l.NoIntercept, "fit unpenalized intercepts"),
 		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
 		boolParam("reference", &l.Reference, "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
-		number("tol", &l.Tol, "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-6 of gradient-descent, 1e-9 of the others"),
+		number("tol", &l.Tol, "0", nonNegative, "part of the loss that it may still fall by, estimated by gᵀM⁻¹g/2, M near the Hessian; 0: 1e-6 of gradient-descent, 1e-2 of sgd, which only reports it, 1e-9 of the others"),
 		intParam("iterations", &l.MaxIter, "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
 		intParam("batch", &l.Batch, "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
@@ -63,14 +63,18 @@ const (
 // when the classes cannot be separated; Fit then gives an error that says so,
 // and takes the K−1 columns of Reference, whose minimum is the same function.
 //
-// Where the solver stops before Tol is reached Fit gives an error. Not for
-// boundaries that are no planes: see KernelLogistic.
+// The fact "remaining decrease" estimates the part of the loss that it may still fall by:
+// gᵀM⁻¹g/2 of the gradient g, M being the Hessian for newton, mean(p(1−p))·XᵀX + λI for
+// lbfgs and gradient-descent up to 4096 features, and the diagonal of that beyond and for
+// sgd. No scale of a feature changes it but by λ. Where the solver ends before it is at
+// most Tol, the model is that of the last step, with the fact "warning". Not for boundaries
+// that are no planes: see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // b = 0; false, the default: an unpenalized b
 	Solver      LogisticSolver
 	Reference   bool
-	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-6 of gradient-descent, 1e-9 of the others
+	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-6 of gradient-descent, 1e-2 of sgd, which only reports it, 1e-9 of the others
 	MaxIter     int     // 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent, 20 epochs of sgd
 	Rate        float64 // of gradient-descent and sgd, on the mean loss; 0: chosen
 	Batch       int     // of sgd; 0 is 32
@@ -92,15 +96,16 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	facts := []Fact{{"method", string(r.Solver)}, {"iterations", r.Iters}, {"evaluations", r.Evaluations}, {"loss", r.Loss}, {"largest gradient", r.Gradient}, {squaredNorm, squares(r.Coef)}}
-	return &LogisticModel{linearClassifier{linear{model{logisticName, facts}, r.Coef, r.Intercept}, classified{classes}}, l.Lambda}, nil
+	facts := []Fact{{"method", string(r.Solver)}, {"iterations", r.Iters}, {"evaluations", r.Evaluations}, {"loss", r.Loss}, {"remaining decrease", r.Gain}, {"largest gradient", r.Gradient}, {squaredNorm, squares(r.Coef)}}
+	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, r.Coef, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
 // LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two
 // classes and K for more, of which the last is 0 after Logistic.Reference. Its decision
 // values are the log odds of the second of two classes; of more f, the logarithm of the
 // probabilities but for a number that all share. Its facts are the method, its
-// iterations, the value of the objective and the largest entry of its gradient.
+// iterations, the value of the objective, the part of it that it may still fall by and the
+// largest entry of its gradient.
 type LogisticModel struct {
 	linearClassifier
 	lambda float64

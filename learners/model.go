@@ -140,6 +140,7 @@ func dimension(n int) string {
 type Uncertain interface {
 	Model
 	// Variance returns the variances of new targets at the rows of x, noise
-	// included: n×outputs, ≥ 0. What Predict promises holds here too.
+	// included: n×outputs, ≥ 0. What Predict promises holds here too. That of a Preparer
+	// takes as long as a fit the first time.
 	Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }

@@ -47,7 +47,10 @@ func affine(learner string, w backend.Host[float64], b []float64) predictor {
 	}
 }
 
-var errNotFitted = errors.New("the model is not fitted")
+var (
+	errNotFitted = errors.New("the model is not fitted")
+	errNoDevice  = errors.New("no device was given")
+)
 
 // predict runs p over x in blocks of rows, so that the memory on the device
 // does not grow with them.
@@ -135,7 +138,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 		return h, errNotFitted
 	}
 	if dev == nil {
-		return h, errors.New("no device was given")
+		return h, errNoDevice
 	}
 	h, err = gonum.Host("x", x)
 	if err != nil {

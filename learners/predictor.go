@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -16,7 +18,8 @@ import (
 // Model.Predict puts it there each time, which for one row costs more than the
 // prediction.
 //
-// Its methods, but for Close, may be called by several goroutines at once.
+// Its methods may be called by several goroutines at once. Those of a Predictor that is
+// nil, zero or closed return ErrClosed.
 type Predictor struct {
 	model   Model
 	dev     backend.Device
@@ -25,6 +28,26 @@ type Predictor struct {
 	classes *Classes  // of a classifier that decides by them
 	sum     backend.Expansion[float64]
 	fixed   []backend.Matrix[float64]
+
+	use    sync.RWMutex // held for reading by what needs the fields that Close clears
+	closed bool
+}
+
+// ErrClosed is that of a Predictor that Close has ended, or that NewPredictor did not make.
+var ErrClosed = run.ErrClosed
+
+// begin is called before the fields that Close clears are read, and followed by
+// p.use.RUnlock where it returns nil.
+func (p *Predictor) begin() error {
+	if p == nil || p.model == nil {
+		return fmt.Errorf("learners: predict: the model %w", ErrClosed)
+	}
+	p.use.RLock()
+	if p.closed {
+		p.use.RUnlock()
+		return p.failed(fmt.Errorf("the model %w", ErrClosed))
+	}
+	return nil
 }
 
 // NewPredictor makes m ready on dev: O(nd) for a sum of n kernel functions of d
@@ -64,15 +87,31 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 
 func (p *Predictor) failed(err error) error { return predictError(p.model.Learner(), err) }
 
-// Model returns the model.
-func (p *Predictor) Model() Model { return p.model }
+// Model returns the model; nil where there is none.
+func (p *Predictor) Model() Model {
+	if p == nil {
+		return nil
+	}
+	return p.model
+}
 
-// Dims returns the columns of x and of what Predict returns.
-func (p *Predictor) Dims() (features, outputs int) { return p.model.Dims() }
+// Dims returns the columns of x and of what Predict returns; zeros where there is no model.
+func (p *Predictor) Dims() (features, outputs int) {
+	if p == nil || p.model == nil {
+		return 0, 0
+	}
+	return p.model.Dims()
+}
 
-// Close gives the memory on the device back; the device stays open. No other
-// method may be under way, and none may follow.
+// Close waits for the predictions under way and gives the memory on the device back; the
+// device stays open. Later predictions return ErrClosed.
 func (p *Predictor) Close() {
+	if p == nil {
+		return
+	}
+	p.use.Lock()
+	defer p.use.Unlock()
+	p.closed = true
 	if p.sum != nil {
 		p.sum.Free()
 	}
@@ -82,6 +121,14 @@ func (p *Predictor) Close() {
 
 // Predict returns what Model.Predict does, but for rounding.
 func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	defer p.use.RUnlock()
+	return p.predict(ctx, x)
+}
+
+func (p *Predictor) predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if !p.ready {
 		return p.model.Predict(ctx, p.dev, x)
 	}
@@ -103,6 +150,10 @@ func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 // PredictRow sets dst, one number for each output, to the prediction for one
 // point x of as many features as the model was fitted to.
 func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
+	if err := p.begin(); err != nil {
+		return err
+	}
+	defer p.use.RUnlock()
 	features, outputs := p.Dims()
 	if len(x) != features || len(dst) != outputs {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
@@ -118,7 +169,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 		}
 		return nil
 	}
-	f, err := p.Predict(ctx, mat.NewDense(1, features, x))
+	f, err := p.predict(ctx, mat.NewDense(1, features, x))
 	if err != nil {
 		return err
 	}

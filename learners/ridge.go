@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/lsq"
@@ -56,6 +57,7 @@ type RidgeModel struct {
 	linear
 	solutions
 	samples ridgeSamples
+	factor  run.Kept[map[float64]*lsq.Jackknife]
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.

@@ -18,8 +18,9 @@ import (
 // and for samples that come and go.
 //
 // Solve and the methods that only look may be called by several goroutines at
-// once; Append and Remove wait until those have ended. An error of Append or
-// Remove leaves the factor as it was.
+// once; Append, Remove and Close wait until those have ended. An error of Append or
+// Remove leaves the factor as it was. After Close, and of the zero value, every method that
+// can fail returns ErrClosed.
 type Cholesky struct {
 	dev    backend.Device
 	lambda float64
@@ -29,6 +30,17 @@ type Cholesky struct {
 	l      symmetric[float64] // capacity × capacity, of which the leading n rows are in use
 	n, cap int
 	points backend.Host[float64] // X, n×d, with a kernel
+}
+
+// ErrClosed is that of a Cholesky after Close.
+var ErrClosed = run.ErrClosed
+
+// check returns the error of a factor that has no L; f.mu is held.
+func (f *Cholesky) check(what string) error {
+	if f.l == nil {
+		return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
+	}
+	return nil
 }
 
 // NewCholesky factors K + λI for a symmetric n×n matrix K of which row sets dst to
@@ -175,6 +187,9 @@ func (f *Cholesky) Points() backend.Host[float64] {
 func (f *Cholesky) LogDet() (float64, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
+	if err := f.check("log determinant"); err != nil {
+		return 0, err
+	}
 	if f.n == 0 {
 		return 0, nil
 	}
@@ -195,6 +210,9 @@ func (f *Cholesky) LogDet() (float64, error) {
 func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
+	if err := f.check("solve"); err != nil {
+		return err
+	}
 	if b.Rows != f.n || dst.Rows != b.Rows || dst.Cols != b.Cols {
 		return fmt.Errorf("solvers: solve: the factor has order %d, b is %d×%d and dst %d×%d: they do not fit", f.n, b.Rows, b.Cols, dst.Rows, dst.Cols)
 	}

@@ -23,6 +23,9 @@ import (
 func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.check("append"); err != nil {
+		return err
+	}
 	if f.kernel != nil {
 		return fmt.Errorf("solvers: append: the factor is of a kernel: AppendPoint takes a sample")
 	}
@@ -34,6 +37,9 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.check("append"); err != nil {
+		return err
+	}
 	if f.kernel == nil {
 		return fmt.Errorf("solvers: append: the factor is of a matrix that was given: Append takes its row")
 	}
@@ -168,6 +174,9 @@ func (f *Cholesky) reserve(n int) error {
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.check("remove"); err != nil {
+		return err
+	}
 	n := f.n
 	if i < 0 || i >= n {
 		return fmt.Errorf("solvers: remove: no sample has index %d: the factor has order %d", i, n)
@@ -216,9 +225,10 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	return nil
 }
 
-// Close gives the memory on the device back. No other method may be under way,
-// and none may follow.
+// Close waits for the methods under way and gives the memory on the device back.
 func (f *Cholesky) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.l != nil {
 		f.l.Free()
 		f.l = nil

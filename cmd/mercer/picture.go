@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"image"
 	"image/color"
 	"math"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -26,7 +26,7 @@ var colors = map[string]color.NRGBA{
 // drawDemo draws predicted against true values, a panel for each data set, as
 // a PNG.
 func drawDemo(rows []demoRow) ([]byte, error) {
-	var panels []*plot.Plot
+	var panels []*panel
 	for first, last := 0, 0; first < len(rows); first = last {
 		for last < len(rows) && rows[last].Data == rows[first].Data {
 			last++
@@ -37,57 +37,32 @@ func drawDemo(rows []demoRow) ([]byte, error) {
 		}
 		panels = append(panels, p)
 	}
-	return drawPage([][]*plot.Plot{panels})
+	return drawPage([][]*panel{panels})
 }
 
-// drawPage draws rows of panels, as many in each, as a PNG. A nil panel is left
-// blank.
-func drawPage(rows [][]*plot.Plot) ([]byte, error) {
-	width, height := vg.Length(len(rows[0]))*11*vg.Centimeter, vg.Length(len(rows))*11.5*vg.Centimeter
-	img := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(150))
-	page := draw.New(img)
-	tiles := draw.Tiles{
-		Rows: len(rows), Cols: len(rows[0]), PadX: 6 * vg.Millimeter, PadY: 14 * vg.Millimeter,
-		PadTop: 11 * vg.Millimeter, PadBottom: 3 * vg.Millimeter, PadLeft: 3 * vg.Millimeter, PadRight: 4 * vg.Millimeter,
+// The size of one panel of a PNG, without its legend, and the resolution.
+const (
+	imageWidth  = 11 * vg.Centimeter
+	imageHeight = 11.5 * vg.Centimeter
+	imageDPI    = 150
+)
+
+// drawPage draws rows of panels as a PNG.
+func drawPage(rows [][]*panel) ([]byte, error) { return pngPage(rows, pixels{}) }
+
+// pngPage draws rows of panels as a PNG of the given size.
+func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
+	width, height := pageSize(rows, imageWidth, imageHeight)
+	dpi, of := imageDPI, vgimg.UseWH(width, height)
+	if size.width > 0 {
+		dpi = max(1, int(72*size.scale(width, height)))
+		of = vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, size.width, size.height)))
 	}
-	for i, canvases := range plot.Align(rows, tiles, page) {
-		for j, c := range canvases {
-			p := rows[i][j]
-			if p == nil {
-				continue
-			}
-			// The titles are set on one line; a plot's own would follow its ticks.
-			title := p.Title
-			p.Title.Text = ""
-			p.Draw(c)
-			style := title.TextStyle
-			style.XAlign, style.YAlign = draw.XCenter, draw.YTop
-			area := p.DataCanvas(c)
-			top := page.Max.Y - 4*vg.Millimeter - vg.Length(i)*(height/vg.Length(len(rows)))
-			page.FillText(style, vg.Point{X: (area.Min.X + area.Max.X) / 2, Y: top}, title.Text)
-		}
-	}
+	img := vgimg.NewWith(of, vgimg.UseDPI(dpi))
+	drawPanels(rows, draw.New(img))
 	var buf bytes.Buffer
 	_, err := vgimg.PngCanvas{Canvas: img}.WriteTo(&buf)
 	return buf.Bytes(), err
-}
-
-// newPanel returns an empty panel in the style of all of them.
-func newPanel(title, x, y string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text = title
-	p.X.Label.Text, p.Y.Label.Text = x, y
-	p.X.Tick.Marker, p.Y.Tick.Marker = plainTicks{}, plainTicks{}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.XOffs, p.Legend.YOffs = 2*vg.Millimeter, -2*vg.Millimeter
-	p.Legend.Padding = vg.Millimeter
-	for _, style := range []*text.Style{
-		&p.Title.TextStyle, &p.Legend.TextStyle,
-		&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label,
-	} {
-		style.Font.Variant = "Sans"
-	}
-	return p
 }
 
 // plainTicks are the ticks of gonum/plot with the shortest labels: 25, not 25.00.
@@ -110,14 +85,14 @@ func namesOnly(a *plot.Axis) {
 }
 
 // addGrid adds lines at the ticks.
-func addGrid(p *plot.Plot) {
+func addGrid(p *panel) {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe0}, color.Gray{0xe0}
 	p.Add(grid)
 }
 
 // addLine adds a line; "" is not in the legend.
-func addLine(p *plot.Plot, name string, points plotter.XYs, style draw.LineStyle) error {
+func addLine(p *panel, name string, points plotter.XYs, style draw.LineStyle) error {
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
@@ -131,12 +106,12 @@ func addLine(p *plot.Plot, name string, points plotter.XYs, style draw.LineStyle
 }
 
 // addDashes adds the line that something should lie on.
-func addDashes(p *plot.Plot, name string, ends plotter.XYs) error {
+func addDashes(p *panel, name string, ends plotter.XYs) error {
 	return addLine(p, name, ends, draw.LineStyle{Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}})
 }
 
 // addBand adds the area between two curves.
-func addBand(p *plot.Plot, look color.Color, low, high plotter.XYs) error {
+func addBand(p *panel, look color.Color, low, high plotter.XYs) error {
 	high = slices.Clone(high)
 	slices.Reverse(high)
 	area, err := plotter.NewPolygon(append(slices.Clone(low), high...))
@@ -154,12 +129,12 @@ func newDots(points plotter.XYs, look color.Color) (*plotter.Scatter, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+	s.GlyphStyle = rowMark(look)
 	return s, nil
 }
 
 // addMarkedLine adds a line with its points marked; "" is not in the legend.
-func addMarkedLine(p *plot.Plot, name string, look color.Color, points plotter.XYs) error {
+func addMarkedLine(p *panel, name string, look color.Color, points plotter.XYs) error {
 	curve, marks, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return err
@@ -173,7 +148,7 @@ func addMarkedLine(p *plot.Plot, name string, look color.Color, points plotter.X
 	return nil
 }
 
-func drawPanel(rows []demoRow) (*plot.Plot, error) {
+func drawPanel(rows []demoRow) (*panel, error) {
 	p := newPanel(fmt.Sprintf("%s: %d rows, %d held out", rows[0].Data, rows[0].N, rows[0].Test), "true", "predicted")
 	addGrid(p)
 	var all plotter.XYs
@@ -205,7 +180,7 @@ func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
 }
 
 // addDiagonal adds where predictions would be right, and gives both axes the same range.
-func addDiagonal(p *plot.Plot, points plotter.XYs) error {
+func addDiagonal(p *panel, points plotter.XYs) error {
 	xmin, xmax, ymin, ymax := plotter.XYRange(points)
 	low, high := min(xmin, ymin), max(xmax, ymax)
 	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)

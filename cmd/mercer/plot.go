@@ -9,17 +9,24 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/plot"
 )
 
 // plotOut is where a picture goes.
-type plotOut struct{ path string }
+type plotOut struct {
+	path, size string
+	pixels     pixels // of size
+}
 
 func (o *plotOut) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png, .svg or .html (one page that needs nothing else, light and dark)")
+	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels, of HTML of each panel; letters and lines grow with the picture")
 }
 
 func (o *plotOut) check() error {
+	var err error
+	if o.pixels, err = parsePixels(o.size); err != nil {
+		return err
+	}
 	switch strings.ToLower(filepath.Ext(o.path)) {
 	case ".png", ".svg", ".html":
 		return nil
@@ -57,7 +64,7 @@ func (a *app) plotCommand() *cobra.Command {
 // picture is what a kind of plot draws.
 type picture struct {
 	title string
-	rows  [][]*plot.Plot
+	rows  [][]*panel
 	data  map[string]any // of --json, beside the name of the file
 }
 
@@ -93,11 +100,11 @@ func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
 	var err error
 	switch strings.ToLower(filepath.Ext(o.path)) {
 	case ".svg":
-		data, err = svgPage(pic.rows)
+		data, err = svgPage(pic.rows, o.pixels)
 	case ".html":
-		data, err = htmlPage(pic.title, pic.rows)
+		data, err = htmlPage(pic.title, pic.rows, o.pixels)
 	default:
-		data, err = drawPage(pic.rows)
+		data, err = pngPage(pic.rows, o.pixels)
 	}
 	if err != nil {
 		return err

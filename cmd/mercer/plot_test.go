@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/mercer-go/mercer/internal/browser"
 	"github.com/mercer-go/mercer/learners"
@@ -72,7 +73,8 @@ func TestReliability(t *testing.T) {
 	classes := learners.Classes{Labels: []float64{3, 7}, Names: []string{"a", "b"}}
 	proba := mat.NewDense(5, 2, []float64{0.98, 0.02, 0.92, 0.08, 0.5, 0.5, 0, 1, 0.05, 0.95})
 	truth := mat.NewDense(5, 1, []float64{3, 7, 7, 7, 3})
-	line, counts := reliability(proba, truth, classes, 1)
+	c := reliability(proba, truth, classes, 1)
+	line := c.line
 	want := [][2]float64{{0.05, 0.5}, {0.5, 1}, {0.975, 0.5}}
 	if len(line) != len(want) {
 		t.Fatalf("%v, want %v", line, want)
@@ -83,10 +85,17 @@ func TestReliability(t *testing.T) {
 		}
 	}
 	var n []float64
-	for _, c := range counts {
-		n = append(n, c.Y)
+	for _, at := range c.counts {
+		n = append(n, at.Y)
 	}
-	if !slices.Equal(n, []float64{2, 0, 0, 0, 0, 1, 0, 0, 0, 2}) {
+	if !slices.Equal(n, []float64{2, 1, 2}) {
 		t.Errorf("rows in the bins: %v", n)
+	}
+	if want := (0.9 + 0.5 + 0.95) / 5; math.Abs(c.error-want) > 0x1p-50 {
+		t.Errorf("mean distance %v, want %v", c.error, want)
+	}
+	// Both classes together: the bins of the second and, mirrored, of the first.
+	if both := reliability(proba, truth, classes, 0, 1); len(both.line) != 3 || both.counts[0].Y != 4 || both.line[1] != (plotter.XY{X: 0.5, Y: 0.5}) {
+		t.Errorf("of both classes: %v %v", both.line, both.counts)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -183,7 +182,7 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 			mistakes = append(mistakes, plotter.XY{X: float64(e.Number), Y: float64(*e.Mistakes)})
 		}
 	}
-	rows := [][]*plot.Plot{}
+	rows := [][]*panel{}
 	for i, line := range []plotter.XYs{mistakes, loss} {
 		if line == nil {
 			continue
@@ -194,7 +193,7 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 			return pic, err
 		}
 		p.Y.Min = min(p.Y.Min, 0)
-		rows = append(rows, []*plot.Plot{p})
+		rows = append(rows, []*panel{p})
 	}
 	return picture{title: "Epochs of " + f.learner, rows: rows, data: map[string]any{"learner": f.learner, "epochs": trace.epochs}}, nil
 }
@@ -260,14 +259,10 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	}
 	loss := squaredError(s.x, s.y, s.weights)
 	r := raster{}
-	low, high := min(-theta, least.X, least.Y)-0.3*theta, max(theta, least.X, least.Y)+0.3*theta
-	width := high - low
-	bottom := low - 0.25*width // room for the legend
-	// As much wider as the area of the panel is, so that the circle is one.
-	side := (1.25*width*float64((panelWidth-2*vg.Centimeter)/(panelHeight-2.4*vg.Centimeter)) - width) / 2
+	low, high := min(-theta, least.X, least.Y)-0.4*theta, max(theta, least.X, least.Y)+0.4*theta
 	const grid = 240
-	r.x = floats.Span(make([]float64, grid), low-side, high+side)
-	r.y = floats.Span(make([]float64, grid), bottom, high)
+	r.x = floats.Span(make([]float64, grid), low, high)
+	r.y = r.x
 	r.z = mat.NewDense(grid, grid, nil)
 	for i, v := range r.y {
 		for j, u := range r.x {
@@ -275,8 +270,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		}
 	}
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
-	p.Legend.Top, p.Legend.YOffs = false, 2*vg.Millimeter
+	p.ratio = 1
 	addGrid(p)
 	// Contours through both solutions and some more, in equal steps of the distance from the best.
 	best := loss(least.X, least.Y)
@@ -324,8 +318,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		p.Add(dot)
 		p.Legend.Add(fmt.Sprintf("%s: (%s, %s)", shape.name, short(shape.at.X+0), short(shape.at.Y+0)), dot)
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low-side, high+side, bottom, high
-	return picture{title: "Bounds of lasso and ridge", rows: [][]*plot.Plot{{p}}}, nil
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low, high, low, high
+	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 
 // squaredError is Σ s_i (y_i − wᵀx_i − b)² over the two weights w, with the best b; the

@@ -92,9 +92,6 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	}
 	p := newPanel("", "λ", "weight, standardized columns")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
-	p.Legend.TextStyle.Font.Size = vg.Points(8)
-	p.Legend.Left = false
-	p.Legend.XOffs = -2 * vg.Millimeter
 	addGrid(p)
 	names := s.enc.FeatureNames()
 	lines := make([]plotter.XYs, len(names))
@@ -107,7 +104,6 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 			lines[j] = append(lines[j], plotter.XY{X: lambda, Y: v})
 		}
 	}
-	p.X.Max = 20 * high // room for the legend
 	order := make([]int, len(names))
 	for j := range order {
 		order[j] = j
@@ -122,7 +118,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 			return pic, err
 		}
 	}
-	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*plot.Plot{{p}}}, nil
+	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*panel{{p}}}, nil
 }
 
 // spreadCurve is a mean over folds with its standard deviation, at each place.
@@ -133,7 +129,7 @@ type spreadCurve struct {
 }
 
 // drawSpreads draws curves with bands of ± a standard deviation.
-func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
+func drawSpreads(p *panel, curves []spreadCurve) error {
 	for k, c := range curves {
 		look := curveColors[k%len(curveColors)]
 		var low, line, high plotter.XYs
@@ -152,7 +148,6 @@ func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 			return err
 		}
 	}
-	p.Y.Max += 0.12 * float64(len(curves)) * (p.Y.Max - p.Y.Min) // room for the legend
 	return nil
 }
 
@@ -265,12 +260,11 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 		return pic, err
 	}
 	p := newPanel("", "training rows", errorName(r.task))
-	p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
 	addGrid(p)
 	if err := drawSpreads(p, []spreadCurve{{"held out", rows, held}, {"training", rows, trained}}); err != nil {
 		return pic, err
 	}
-	return picture{title: "Learning curve of " + f.learner, rows: [][]*plot.Plot{{p}}}, nil
+	return picture{title: "Learning curve of " + f.learner, rows: [][]*panel{{p}}}, nil
 }
 
 func (a *app) plotValidationCommand() *cobra.Command {
@@ -425,9 +419,8 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 			evidence = append(evidence, learners.NewSummary(found))
 		}
 	}
-	panel := func(name string, curves ...spreadCurve) (*plot.Plot, error) {
+	page := func(name string, curves ...spreadCurve) (*panel, error) {
 		p := newPanel("", v.label, name)
-		p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
 		if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
 			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 		}
@@ -437,23 +430,23 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	}
 	title := "Validation curve of " + f.learner
 	if rounds > 0 {
-		p, err := panel("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})
+		p, err := page("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})
 		if err != nil {
 			return pic, err
 		}
-		return picture{title: "Bias and variance of " + f.learner, rows: [][]*plot.Plot{{p}}}, nil
+		return picture{title: "Bias and variance of " + f.learner, rows: [][]*panel{{p}}}, nil
 	}
-	p, err := panel(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained})
+	p, err := page(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained})
 	if err != nil {
 		return pic, err
 	}
-	page := [][]*plot.Plot{{p}}
+	rows := [][]*panel{{p}}
 	if len(evidence) == len(places) {
-		e, err := panel("log evidence of a training row", spreadCurve{"evidence", places, evidence})
+		e, err := page("log evidence of a training row", spreadCurve{"evidence", places, evidence})
 		if err != nil {
 			return pic, err
 		}
-		page = [][]*plot.Plot{{e}, {p}}
+		rows = [][]*panel{{e}, {p}}
 	}
-	return picture{title: title, rows: page}, nil
+	return picture{title: title, rows: rows}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image/color"
@@ -15,7 +16,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -84,264 +84,13 @@ func span(values []float64) (low, high float64, err error) {
 	return low - room, high + room, nil
 }
 
-func (a *app) plotBoundaryCommand() *cobra.Command {
-	var f modelFlags
-	var x, y string
-	c := &cobra.Command{
-		Use:   "boundary --model FILE [--model FILE …] --out FILE [flags] TABLE",
-		Short: "Decision regions, or the fitted surface, over two columns",
-		Long: `Draw the rows of a table over two columns, and what the model says there: of classes
-the regions in which each is predicted, of two classes the boundary f = 0 and the
-margins f = ±1; of numbers contours of the prediction. Other columns have their
-median, or most frequent value. Rings are the points of a kernel model that have a
-coefficient, for machines with few of them: support or relevance vectors. Of several
-models of two classes each has its boundary f = 0 in a color.
-
-` + fittedHelp + `
-With {} in a flag it is fitted for each number of --values:
-
-  mercer plot boundary --learner perceptron --target y --textbook \
-    --bias {} --values -2,0,2 --out b.svg t.csv`,
-	}
-	f.add(c, "`FILE` of a model; may be given several times")
-	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
-	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
-	c.Flags().StringVar(&y, "y", "", "`COLUMN` upwards (default: the next one)")
-	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
-		return a.plotBoundary(ctx, c, &f, x, y, file)
-	})
+// rowMark is the mark of a row.
+func rowMark(look color.Color) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 }
 
-const fittedHelp = "In place of --model, --target and the flags of mercer fit fit a learner to the table."
-
-// raster is a function on a grid.
-type raster struct {
-	x, y []float64
-	z    *mat.Dense // y × x
-}
-
-func (r raster) Dims() (c, rows int)  { return len(r.x), len(r.y) }
-func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
-func (r raster) X(c int) float64      { return r.x[c] }
-func (r raster) Y(row int) float64    { return r.y[row] }
-
-func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
-	list, close, err := a.drawn(ctx, c, f, file)
-	if err != nil {
-		return pic, err
-	}
-	defer close()
-	b, t := list[0].b, list[0].t
-	if xName != "" && xName == yName {
-		return pic, usagef("--y: is the column of --x; give another")
-	}
-	for _, m := range list {
-		if err := drawable(m.b); err != nil {
-			return pic, err
-		}
-		if xName, err = numberInput(m.b.Encoder, "--x", xName, yName); err != nil {
-			return pic, err
-		}
-		if yName, err = numberInput(m.b.Encoder, "--y", yName, xName); err != nil {
-			return pic, err
-		}
-	}
-	xs, err := t.Numbers(xName)
-	if err != nil {
-		return pic, err
-	}
-	ys, err := t.Numbers(yName)
-	if err != nil {
-		return pic, err
-	}
-	const grid = 160
-	r := raster{}
-	for _, axis := range []struct {
-		values []float64
-		to     *[]float64
-	}{{xs, &r.x}, {ys, &r.y}} {
-		low, high, err := span(axis.values)
-		if err != nil {
-			return pic, err
-		}
-		*axis.to = floats.Span(make([]float64, grid), low, high)
-	}
-	across := map[string][]float64{}
-	for _, v := range r.y {
-		across[xName] = append(across[xName], r.x...)
-		across[yName] = append(across[yName], slices.Repeat([]float64{v}, grid)...)
-	}
-	p := newPanel(b.Model.Learner(), xName, yName)
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
-	var truth *mat.Dense
-	if len(b.Encoder.Outputs) > 0 {
-		truth, _ = b.Encoder.Targets(t) // a table without targets is drawn without their colors
-	}
-	k, ok := b.Model.(learners.Classifier)
-	for i, m := range list {
-		o, err := a.across(ctx, m.dev, m.b, grid*grid, across)
-		if err != nil {
-			return pic, err
-		}
-		switch {
-		case len(list) > 1:
-			other, both := m.b.Model.(learners.Classifier)
-			if !ok || !both || len(o.decision.RawMatrix().Data) != grid*grid || !slices.Equal(k.Classes().Names, other.Classes().Names) {
-				return pic, usagef("%s: the boundaries of several models are drawn where all have the same two classes; draw it alone", m.name)
-			}
-			addBoundary(p, r, o, m.name, 2+i)
-		case ok:
-			drawRegions(p, r, k.Classes(), o)
-		default:
-			if err := drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys); err != nil {
-				return pic, err
-			}
-		}
-	}
-	if ok {
-		if err := addClassRows(p, k.Classes(), xs, ys, truth); err != nil {
-			return pic, err
-		}
-	}
-	if len(list) == 1 {
-		if err := drawPoints(p, b, xName, yName); err != nil {
-			return pic, err
-		}
-	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = r.x[0], r.x[grid-1], r.y[0], r.y[grid-1]
-	lines := 4 // of the legend
-	if ok {
-		lines = len(list) + k.Classes().Len()
-	}
-	p.Y.Max += legendRoom(lines) * (p.Y.Max - p.Y.Min)
-	return picture{title: fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), rows: [][]*plot.Plot{{p}}}, nil
-}
-
-// across applies the model to n points that differ in some columns.
-func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (outcome, error) {
-	t, err := rowsAcross(b.Encoder, n, values)
-	if err != nil {
-		return outcome{}, err
-	}
-	x, err := b.Encoder.Features(t)
-	if err != nil {
-		return outcome{}, err
-	}
-	return a.outcomes(ctx, dev, b.Model, x, false)
-}
-
-// faint is a color as a background.
-func faint(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
-}
-
-// cells are the regions of classes, each grid point a cell in the color of its class.
-type cells struct {
-	raster
-	look func(value float64) color.Color
-}
-
-// Plot implements plot.Plotter: neighboring cells of one color are one rectangle.
-func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
-	tx, ty := p.Transforms(&c)
-	dx, dy := (s.x[1]-s.x[0])/2, (s.y[1]-s.y[0])/2
-	for i := range s.y {
-		for j := 0; j < len(s.x); {
-			end := j
-			for end < len(s.x) && s.Z(end, i) == s.Z(j, i) {
-				end++
-			}
-			low, high := max(s.x[j]-dx, s.x[0]), min(s.x[end-1]+dx, s.x[len(s.x)-1])
-			bottom, top := max(s.y[i]-dy, s.y[0]), min(s.y[i]+dy, s.y[len(s.y)-1])
-			c.FillPolygon(s.look(s.Z(j, i)), []vg.Point{{X: tx(low), Y: ty(bottom)}, {X: tx(high), Y: ty(bottom)}, {X: tx(high), Y: ty(top)}, {X: tx(low), Y: ty(top)}})
-			j = end
-		}
-	}
-}
-
-// legendRoom is the part of a panel's height to add at the top for a legend and a gap, each
-// line of which takes some 5.5 % of what there is then.
-func legendRoom(lines int) float64 {
-	part := 0.055 * float64(min(lines+1, 12))
-	return part / (1 - part)
-}
-
-// addBoundary adds where one of several models decides between two classes, in color k.
-func addBoundary(p *plot.Plot, r raster, o outcome, name string, k int) {
-	r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.decision.RawMatrix().Data))
-	style := draw.LineStyle{Color: curveColors[k%len(curveColors)], Width: vg.Points(1.6)}
-	if k >= len(curveColors) {
-		style.Dashes = []vg.Length{vg.Points(float64(2 + k/len(curveColors))), vg.Points(2)}
-	}
-	line := plotter.NewContour(r, []float64{0}, nil)
-	line.LineStyles = []draw.LineStyle{style}
-	p.Add(line)
-	p.Legend.Add(name, &plotter.Line{LineStyle: style})
-}
-
-// classColor is the color of the rows and the region of a class.
-func classColor(class int) color.Color { return curveColors[class%len(curveColors)] }
-
-// drawRegions draws where each class is predicted.
-func drawRegions(p *plot.Plot, r raster, classes learners.Classes, o outcome) {
-	r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.values.RawMatrix().Data))
-	p.Add(cells{r, func(v float64) color.Color { return faint(classColor(classes.Index(v))) }})
-	if _, cols := o.decision.Dims(); cols == 1 {
-		r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.decision.RawMatrix().Data))
-		for _, level := range []float64{-1, 0, 1} {
-			line := plotter.NewContour(r, []float64{level}, nil)
-			line.LineStyles = []draw.LineStyle{{Color: color.Black, Width: vg.Points(1.6)}}
-			if level != 0 {
-				line.LineStyles = []draw.LineStyle{{Color: color.Black, Width: vg.Points(0.9), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}}
-			}
-			p.Add(line)
-		}
-	}
-}
-
-// addClassRows adds the rows in the colors of their classes.
-func addClassRows(p *plot.Plot, classes learners.Classes, xs, ys []float64, truth *mat.Dense) error {
-	if truth == nil {
-		return addRows(p, "rows", color.Black, xs, ys, func(int) bool { return true })
-	}
-	for class, name := range classes.Names {
-		err := addRows(p, name, classColor(class), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// drawContours draws the levels of a prediction of numbers, and the rows.
-func drawContours(p *plot.Plot, r raster, values *mat.Dense, targets []string, xs, ys []float64) error {
-	r.z = mat.NewDense(len(r.y), len(r.x), nil)
-	for i := range r.y {
-		for j := range r.x {
-			r.z.Set(i, j, values.At(i*len(r.x)+j, 0))
-		}
-	}
-	low, high := mat.Min(r.z), mat.Max(r.z)
-	heat := cells{r, func(v float64) color.Color {
-		if high == low {
-			return shade(0)
-		}
-		return shade(math.Floor(12*(v-low)/(high-low)) / 16)
-	}}
-	p.Add(heat)
-	name := "f"
-	if len(targets) > 0 {
-		name = targets[0]
-	}
-	for _, v := range []float64{low, (low + high) / 2, high} {
-		p.Legend.Add(fmt.Sprintf("%s = %s", name, short(v)), swatch{heat.look(min(v, math.Nextafter(high, low)))})
-	}
-	return addRows(p, "", color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}, xs, ys, func(int) bool { return true })
-}
-
-// addRows adds the rows for which some is true as dots.
-func addRows(p *plot.Plot, name string, look color.Color, xs, ys []float64, some func(i int) bool) error {
+// addRows adds the rows for which some is true.
+func addRows(p *panel, name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) error {
 	var points plotter.XYs
 	for i := range xs {
 		if some(i) && xs[i] == xs[i] && ys[i] == ys[i] {
@@ -351,45 +100,15 @@ func addRows(p *plot.Plot, name string, look color.Color, xs, ys []float64, some
 	if len(points) == 0 {
 		return nil
 	}
-	dots, err := newDots(points, look)
+	dots, err := plotter.NewScatter(points)
 	if err != nil {
 		return err
 	}
+	dots.GlyphStyle = mark
 	p.Add(dots)
 	if name != "" {
 		p.Legend.Add(name, dots)
 	}
-	return nil
-}
-
-// mostRings is the part of a model's samples up to which its points are worth a ring.
-const mostRings = 2000
-
-// drawPoints rings the points of sparse kernel models.
-func drawPoints(p *plot.Plot, b modelfile.Bundle, xName, yName string) error {
-	parts := learners.PartsOf(b.Model)
-	if parts.Points == nil || parts.Coef == nil {
-		return nil
-	}
-	columns := plainColumns(b)
-	at := func(name string) int { return slices.IndexFunc(columns, func(c column) bool { return c.name == name }) }
-	i, j := at(xName), at(yName)
-	n, _ := parts.Points.Dims()
-	if n > mostRings {
-		return nil
-	}
-	var points plotter.XYs
-	for k := range n {
-		row := parts.Points.RawRowView(k)
-		points = append(points, plotter.XY{X: columns[i].mean + columns[i].scale*row[i], Y: columns[j].mean + columns[j].scale*row[j]})
-	}
-	rings, err := plotter.NewScatter(points)
-	if err != nil {
-		return err
-	}
-	rings.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: 1.3 * vg.Millimeter, Shape: draw.RingGlyph{}}
-	p.Add(rings)
-	p.Legend.Add("points of the model", rings)
 	return nil
 }
 
@@ -427,7 +146,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 		return pic, err
 	}
 	defer close()
-	var p *plot.Plot
+	var p *panel
 	for k, m := range list {
 		if err := a.addCurve(ctx, &p, k, m, &xName, level); err != nil {
 			return pic, err
@@ -436,14 +155,14 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	// A function that leaves the rows far behind would leave them no room.
 	if y, err := list[0].t.Numbers(list[0].b.Encoder.TargetNames()[0]); err == nil {
 		if low, high, err := span(y); err == nil {
-			p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.7*(high-low))
+			p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 		}
 	}
-	return picture{title: "Prediction over " + xName, rows: [][]*plot.Plot{{p}}}, nil
+	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
 }
 
 // addCurve adds the curve of model k; the first makes the panel and adds the rows.
-func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, m drawn, xName *string, level float64) error {
+func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *string, level float64) error {
 	dev, b, t := m.dev, m.b, m.t
 	if err := drawable(b); err != nil {
 		return err
@@ -495,17 +214,16 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, m drawn, x
 	}
 	look := curveColors[k%len(curveColors)]
 	target := b.Encoder.TargetNames()[0]
-	p := *panel
+	p := *to
 	if p == nil {
 		p = newPanel("", *xName, target)
-		p.Legend.TextStyle.Font.Size = vg.Points(9)
 		addGrid(p)
 		if y, err := t.Numbers(target); err == nil {
-			if err := addRows(p, "rows", color.Gray{0x80}, xs, y, func(int) bool { return true }); err != nil {
+			if err := addRows(p, "rows", rowMark(color.Gray{0x80}), xs, y, func(int) bool { return true }); err != nil {
 				return err
 			}
 		}
-		*panel = p
+		*to = p
 	}
 	at := func(values *mat.Dense) plotter.XYs {
 		line := make(plotter.XYs, points)
@@ -528,7 +246,9 @@ func (a *app) plotCalibrationCommand() *cobra.Command {
 		Use:   "calibration --model FILE --out FILE [flags] TABLE",
 		Short: "Predicted probabilities against observed frequencies",
 		Long: `Draw for each class how often it occurs among the rows that were given a probability,
-in ten bins of equal width, and how many rows each bin has.`,
+in ten bins of equal width, and how many rows each bin has. Of more than seven classes
+the curves are that of all their probabilities together, and those of the six classes
+whose probabilities are farthest from the frequencies on average.`,
 	}
 	c.Flags().StringVar(&models[0], "model", "", "`FILE` of the model")
 	return a.drawing(c, &models, func(ctx context.Context, file string) (picture, error) {
@@ -555,53 +275,91 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		return pic, err
 	}
 	p := newPanel("", "predicted probability", "observed frequency")
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
 	addGrid(p)
 	if err := addDashes(p, "", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}); err != nil {
 		return pic, err
 	}
 	counts := newPanel("", "predicted probability", "rows")
-	counts.Legend.TextStyle.Font.Size = vg.Points(9)
 	addGrid(counts)
 	classes := prober.Classes()
-	first := 0
-	if classes.Len() == 2 {
-		first = 1 // the other says the same
+	title := b.Model.Learner() + ": calibration of " + count(classes.Len(), "class")
+	curves := make([]calibration, classes.Len())
+	for k := range curves {
+		curves[k] = reliability(o.proba, truth, classes, k)
 	}
-	for k := first; k < min(classes.Len(), first+len(curveColors)); k++ {
-		line, bars := reliability(o.proba, truth, classes, k)
-		for panel, points := range map[*plot.Plot]plotter.XYs{p: line, counts: bars} {
-			if err := addMarkedLine(panel, classes.Names[k], curveColors[k%len(curveColors)], points); err != nil {
+	switch {
+	case classes.Len() == 2:
+		curves = curves[1:] // the other says the same
+	case classes.Len() > mostCurves+1:
+		slices.SortStableFunc(curves, func(a, b calibration) int { return cmp.Compare(b.error, a.error) })
+		all := make([]int, classes.Len())
+		for k := range all {
+			all[k] = k
+		}
+		curves = append([]calibration{reliability(o.proba, truth, classes, all...)}, curves[:mostCurves]...)
+		title += fmt.Sprintf(", the %d farthest off", mostCurves)
+	}
+	for k, c := range curves {
+		look := curveColors[k]
+		if c.name == allClasses {
+			look = color.Black
+		}
+		for _, drawn := range []struct {
+			on     *panel
+			points plotter.XYs
+		}{{p, c.line}, {counts, c.counts}} {
+			if err := addMarkedLine(drawn.on, c.name, look, drawn.points); err != nil {
 				return pic, err
 			}
 		}
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
-	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0
-	counts.Y.Max *= 1 + legendRoom(classes.Len()-first)
-	return picture{title: b.Model.Learner() + ": calibration of " + count(classes.Len(), "class"), rows: [][]*plot.Plot{{p, counts}}}, nil
+	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0.8
+	counts.Y.Scale, counts.Y.Tick.Marker = plot.LogScale{}, logTicks{}
+	return picture{title: title, rows: [][]*panel{{p, counts}}}, nil
 }
 
-// reliability returns for each bin of probabilities of class k that has rows their mean
-// and how often the class occurs, and how many they are.
-func reliability(proba, truth *mat.Dense, classes learners.Classes, k int) (line, counts plotter.XYs) {
+const allClasses = "all classes"
+
+// mostCurves is the number of classes whose calibration is drawn, with that of all of them
+// together, where there are more.
+const mostCurves = 6
+
+// calibration is how probabilities compare with frequencies.
+type calibration struct {
+	name         string
+	line, counts plotter.XYs
+	error        float64 // mean distance of probability and frequency
+}
+
+// reliability compares, in each bin of the probabilities of some classes that has any, their
+// mean with how often the classes occur, and counts them. The error is the mean over
+// the probabilities of the distance in their bin.
+func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64
 	rows, _ := proba.Dims()
 	for i := range rows {
-		v := proba.At(i, k)
-		bin := min(int(v*bins), bins-1)
-		n[bin]++
-		sum[bin] += v
-		if truth.At(i, 0) == classes.Labels[k] {
-			hits[bin]++
+		for _, k := range some {
+			v := proba.At(i, k)
+			bin := min(int(v*bins), bins-1)
+			n[bin]++
+			sum[bin] += v
+			if truth.At(i, 0) == classes.Labels[k] {
+				hits[bin]++
+			}
 		}
+	}
+	c := calibration{name: classes.Names[some[0]]}
+	if len(some) > 1 {
+		c.name = allClasses
 	}
 	for bin := range bins {
-		counts = append(counts, plotter.XY{X: (float64(bin) + 0.5) / bins, Y: n[bin]})
 		if n[bin] > 0 {
-			line = append(line, plotter.XY{X: sum[bin] / n[bin], Y: hits[bin] / n[bin]})
+			c.counts = append(c.counts, plotter.XY{X: (float64(bin) + 0.5) / bins, Y: n[bin]})
+			c.line = append(c.line, plotter.XY{X: sum[bin] / n[bin], Y: hits[bin] / n[bin]})
+			c.error += math.Abs(sum[bin]-hits[bin]) / float64(rows*len(some))
 		}
 	}
-	return line, counts
+	return c
 }

@@ -6,16 +6,16 @@ import (
 	"html/template"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of one panel.
+// The size of one panel of an SVG picture or a page, without its legend.
 const (
 	panelWidth  = 13 * vg.Centimeter
 	panelHeight = 10 * vg.Centimeter
@@ -46,18 +46,61 @@ func (c *svgCanvas) bytes() ([]byte, error) {
 
 var texts = regexp.MustCompile("<text ")
 
-// svgPage draws rows of panels as one SVG picture.
-func svgPage(rows [][]*plot.Plot) ([]byte, error) {
-	canvas := &svgCanvas{Canvas: vgsvg.New(vg.Length(len(rows[0]))*panelWidth, vg.Length(len(rows))*panelHeight)}
-	tiles := draw.Tiles{Rows: len(rows), Cols: len(rows[0]), PadX: 4 * vg.Millimeter, PadY: 4 * vg.Millimeter, PadTop: 3 * vg.Millimeter, PadBottom: 3 * vg.Millimeter, PadLeft: 3 * vg.Millimeter, PadRight: 4 * vg.Millimeter}
-	for i, canvases := range plot.Align(rows, tiles, draw.New(canvas)) {
-		for j, c := range canvases {
-			if rows[i][j] != nil {
-				rows[i][j].Draw(c)
-			}
-		}
+// pixels is the size of a picture; the zero value stands for its natural size.
+type pixels struct{ width, height int }
+
+// parsePixels reads WIDTHxHEIGHT; "" is the natural size.
+func parsePixels(text string) (p pixels, err error) {
+	if text == "" {
+		return p, nil
 	}
+	const least, most = 100, 10000
+	w, h, ok := strings.Cut(text, "x")
+	if ok {
+		p.width, err = strconv.Atoi(w)
+	}
+	if ok && err == nil {
+		p.height, err = strconv.Atoi(h)
+	}
+	if !ok || err != nil {
+		return p, usagef("--size: want WIDTHxHEIGHT in pixels, such as 1280x720, got %q", text)
+	}
+	if min(p.width, p.height) < least || max(p.width, p.height) > most {
+		return p, usagef("--size: width and height must be from %d to %d pixels, got %s", least, most, text)
+	}
+	return p, nil
+}
+
+// scale is the number of pixels of a point in a picture in which something of a natural
+// size fits.
+func (p pixels) scale(width, height vg.Length) float64 {
+	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
+}
+
+// svgPicture draws rows of panels as an SVG element; attributes stand in place of its width
+// and height in points.
+func svgPicture(rows [][]*panel, size pixels, attributes string) ([]byte, error) {
+	width, height := pageSize(rows, panelWidth, panelHeight)
+	if size.width > 0 {
+		scale := size.scale(width, height)
+		width, height = vg.Points(float64(size.width)/scale), vg.Points(float64(size.height)/scale)
+	}
+	canvas := &svgCanvas{Canvas: vgsvg.New(width, height)}
+	drawPanels(rows, draw.New(canvas))
 	data, err := canvas.bytes()
+	if attributes != "" {
+		data = prelude.ReplaceAllLiteral(data, []byte("<svg "+attributes))
+	}
+	return data, err
+}
+
+// svgPage draws rows of panels as one SVG picture.
+func svgPage(rows [][]*panel, size pixels) ([]byte, error) {
+	attributes := ""
+	if size.width > 0 {
+		attributes = fmt.Sprintf(`width="%d" height="%d"`, size.width, size.height)
+	}
+	data, err := svgPicture(rows, size, attributes)
 	return bytes.ReplaceAll(data, []byte("font-family:Liberation Sans"), []byte("font-family:"+fonts)), err
 }
 
@@ -80,6 +123,11 @@ body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--paper)
 h1 { font-size: 1.3rem; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1rem; }
 svg { display: block; width: 100%; height: auto; }
+{{- with .Width}}
+body { max-width: none; }
+.panels { display: block; }
+svg { width: {{.}}px; max-width: 100%; }
+{{- end}}
 svg text { font-family: ` + fonts + ` !important; }
 </style>
 </head>
@@ -97,30 +145,26 @@ var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
 // inked replaces the colors of text, lines and grids, as vgsvg writes them, by those of
 // the page.
-var inked = strings.NewReplacer("#000000", "var(--ink)", "#202020", "var(--ink)", "#E0E0E0", "var(--rule)")
+var inked = strings.NewReplacer("#FFFFFF", "var(--paper)", "#000000", "var(--ink)", "#202020", "var(--ink)", "#E0E0E0", "var(--rule)")
 
-// htmlPage draws panels as a page.
-func htmlPage(title string, rows [][]*plot.Plot) ([]byte, error) {
+// htmlPage draws panels as a page, each of the given size.
+func htmlPage(title string, rows [][]*panel, size pixels) ([]byte, error) {
 	page := struct {
 		Title  string
+		Width  int
 		Panels []template.HTML
-	}{Title: title}
+	}{Title: title, Width: size.width}
 	for _, row := range rows {
 		for _, p := range row {
 			if p == nil {
 				continue
 			}
-			p.BackgroundColor = nil
-			name := template.HTMLEscapeString(p.Title.Text)
-			canvas := &svgCanvas{Canvas: vgsvg.New(panelWidth, panelHeight)}
-			p.Draw(draw.Crop(draw.New(canvas), 2*vg.Millimeter, -3*vg.Millimeter, 2*vg.Millimeter, -2*vg.Millimeter))
-			data, err := canvas.bytes()
+			data, err := svgPicture([][]*panel{{p}}, size, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(p.Title.Text)))
 			if err != nil {
 				return nil, err
 			}
-			text := prelude.ReplaceAllLiteralString(string(data), fmt.Sprintf(`<svg role="img" aria-label="%s"`, name))
 			// Black is the initial color of SVG: what has none is black too.
-			text = strings.Replace(inked.Replace(text), "<g ", `<g fill="var(--ink)" `, 1)
+			text := strings.Replace(inked.Replace(string(data)), "<g ", `<g fill="var(--ink)" `, 1)
 			page.Panels = append(page.Panels, template.HTML(text))
 		}
 	}

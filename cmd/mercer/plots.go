@@ -27,9 +27,9 @@ func drawScore(s *score, learner string, targets []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return drawPage([][]*plot.Plot{{matrix, curves}})
+		return drawPage([][]*panel{{matrix, curves}})
 	}
-	var rows [][]*plot.Plot
+	var rows [][]*panel
 	for j, target := range targets {
 		of, err := learners.ScoreRegression(s.truth.ColView(j), s.predicted.ColView(j), s.weights)
 		if err != nil {
@@ -43,7 +43,7 @@ func drawScore(s *score, learner string, targets []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []*plot.Plot{compared, rest})
+		rows = append(rows, []*panel{compared, rest})
 	}
 	return drawPage(rows)
 }
@@ -51,7 +51,7 @@ func drawScore(s *score, learner string, targets []string) ([]byte, error) {
 var blue = color.NRGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xb0}
 
 // drawCompared draws predictions against the truth of target j.
-func drawCompared(s *score, title string, j int) (*plot.Plot, error) {
+func drawCompared(s *score, title string, j int) (*panel, error) {
 	p := newPanel(title, "true", "predicted")
 	addGrid(p)
 	points := pairs(s.truth, s.predicted, j)
@@ -64,7 +64,7 @@ func drawCompared(s *score, title string, j int) (*plot.Plot, error) {
 }
 
 // drawResiduals draws what predictions leave of target j.
-func drawResiduals(s *score, title string, j int) (*plot.Plot, error) {
+func drawResiduals(s *score, title string, j int) (*panel, error) {
 	p := newPanel(title, "predicted", "true − predicted")
 	addGrid(p)
 	points := pairs(s.truth, s.predicted, j)
@@ -134,10 +134,10 @@ func (m confusion) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return 0, k, 0, k
 }
 
-func drawConfusion(s *score, learner string) *plot.Plot {
+func drawConfusion(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, short(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)
-	style := text.Style{Font: p.Legend.TextStyle.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.Legend.TextStyle.Handler}
+	style := text.Style{Font: p.Legend.style.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.Legend.style.Handler}
 	style.Font.Size = vg.Points(max(5, min(12, 160/float64(k))))
 	p.Add(confusion{counts: s.Confusion, style: style})
 	var across, up plot.ConstantTicks
@@ -177,15 +177,12 @@ var curveColors = []color.Color{
 
 // drawROC draws the curve of two classes, or one of each class against the rest.
 // Where they are many, the legend names those of the smallest areas.
-func drawROC(s *score) (*plot.Plot, error) {
+func drawROC(s *score) (*panel, error) {
 	title := "ROC"
 	if s.AUC != nil {
 		title += ": area " + short(*s.AUC)
 	}
 	p := newPanel(title, "false positives, part of the negatives", "true positives, part of the positives")
-	p.Legend.Top, p.Legend.Left = false, false
-	p.Legend.XOffs, p.Legend.YOffs = -2*vg.Millimeter, 2*vg.Millimeter
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
 	addGrid(p)
 	if err := addDashes(p, "", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}); err != nil {
 		return nil, err

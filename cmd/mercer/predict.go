@@ -51,7 +51,9 @@ that probability, whatever the distribution. Of classes it adds "in_set_CLASS"
 for each: 1 where the class belongs to the set that holds the true one with that
 probability. kernel-ridge, and ridge fitted with --intervals, know such intervals
 by themselves (jackknife+: at least 2 LEVEL - 1 is certain); any other model does
-if it was fitted with --calibrate (split conformal: LEVEL is certain).`,
+if it was fitted with --calibrate (split conformal: LEVEL is certain). For jackknife+
+each run factors a matrix, which takes about as long as the fit; with --calibrate
+intervals cost no more than a prediction.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}

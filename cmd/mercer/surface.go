@@ -83,9 +83,7 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 		}
 		p.Legend.Add(name, swatch{shade(s.depth(level))})
 	}
-	_, _, low, high := s.DataRange()
-	p.Y.Max = high + 0.36*(high-low) // room for the legend
-	return drawPage([][]*plot.Plot{{p}})
+	return drawPage([][]*panel{{p}})
 }
 
 // height is the place of a trial on the axis upwards: the logarithm of the parameter that
@@ -135,7 +133,7 @@ func drawScales(res *tuning.Result) ([]byte, error) {
 	p.X.Tick.Marker, p.Y.Tick.Marker = names, decades{}
 	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 	namesOnly(&p.X)
-	return drawPage([][]*plot.Plot{{p}})
+	return drawPage([][]*panel{{p}})
 }
 
 // level is the score that is so much above the best.

@@ -17,7 +17,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -619,11 +618,9 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	if positive {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	}
-	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	addGrid(p)
 	if err := drawSpreads(p, curves); err != nil {
 		return nil, err
 	}
-	p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
-	return drawPage([][]*plot.Plot{{p}})
+	return drawPage([][]*panel{{p}})
 }

@@ -7,60 +7,133 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Kept is what is computed from the factor of a model's matrix, made when it is first
-// asked for by one goroutine while others wait, and kept for the device that made it.
-// The zero value has none.
+// Kept is a result that one computation makes for all callers that need it at the same
+// time, and that is kept for later calls. The zero value has no result.
 type Kept[T any] struct {
+	// Life is how long a computation goes on when no caller waits for its result any more:
+	// until this context is done, or not at all where it is nil.
+	Life context.Context
+
 	mu     sync.Mutex
-	device string
-	factor *T
-	making chan struct{} // closed when the one who makes it has ended; nil: nobody does
+	value  *T
+	device string // that value was computed on
+	making *making[T]
 }
 
-// Get returns what build makes on dev; nil where so many bytes are more than half of what
-// the process may still take, so that it is not worth keeping.
-func (k *Kept[T]) Get(ctx context.Context, dev backend.Device, bytes int64, build func() (*T, error)) (*T, error) {
-	name := dev.Info().Device
+// making is a computation under way.
+type making[T any] struct {
+	device  string
+	callers int  // that wait for it
+	ended   bool // it was cancelled: nobody may join
+	dropped bool // its result is for its callers only
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the rest is set
+	value   *T
+	err     error
+	panic   any
+}
+
+// Get returns what build makes on a device. The first caller starts build, callers at the
+// same time wait for its result, and its error is returned to all of them. A caller whose
+// context ends returns at once, and the computation goes on for the others. When the last
+// caller returns early and there is no Life, the computation is cancelled, and has ended
+// when Get returns. A result nil is not kept.
+func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
-		k.mu.Lock()
-		if k.factor != nil && k.device == name {
-			u := k.factor
-			k.mu.Unlock()
-			return u, nil
-		}
-		if k.making == nil {
-			break
-		}
-		wait := k.making
-		k.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-	}
-	if free, known := backend.HostMemory(); known && bytes > free/2 {
-		k.mu.Unlock()
-		return nil, nil
-	}
-	k.factor = nil // of another device
-	done := make(chan struct{})
-	k.making = done
-	k.mu.Unlock()
-	var u *T
-	defer func() {
 		k.mu.Lock()
-		k.factor, k.device, k.making = u, name, nil
+		if value := k.value; value != nil && k.device == device {
+			k.mu.Unlock()
+			return value, nil
+		}
+		if k.making == nil {
+			k.start(ctx, device, build)
+		}
+		m := k.making
+		joined := m.device == device && !m.ended
+		if joined {
+			m.callers++
+		}
 		k.mu.Unlock()
-		close(done)
-	}()
-	u, err := build()
-	return u, err
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+			if joined {
+				k.leave(m)
+			}
+			return nil, context.Cause(ctx)
+		}
+		switch {
+		case joined && m.panic != nil:
+			panic(m.panic)
+		case joined:
+			return m.value, m.err
+		}
+	}
 }
 
-// Drop gives the memory back; the next Get builds anew.
+// start begins a computation; k.mu is held.
+func (k *Kept[T]) start(ctx context.Context, device string, build func(context.Context) (*T, error)) {
+	k.value = nil // of another device
+	life := k.Life
+	if life == nil {
+		life = context.WithoutCancel(ctx)
+	}
+	life, cancel := context.WithCancel(life)
+	m := &making[T]{device: device, cancel: cancel, done: make(chan struct{})}
+	k.making = m
+	go func() {
+		defer func() {
+			m.panic = recover() // for the callers, who may recover from it
+			k.mu.Lock()
+			k.making = nil
+			if m.err == nil && m.panic == nil && !m.dropped {
+				k.value, k.device = m.value, device
+			}
+			k.mu.Unlock()
+			cancel()
+			close(m.done)
+		}()
+		m.value, m.err = build(life)
+	}()
+}
+
+// leave takes away a caller whose context has ended.
+func (k *Kept[T]) leave(m *making[T]) {
+	k.mu.Lock()
+	m.callers--
+	last := m.callers == 0 && k.Life == nil
+	m.ended = m.ended || last
+	k.mu.Unlock()
+	if last {
+		m.cancel()
+		<-m.done
+	}
+}
+
+// Drop gives the memory back; the next Get computes anew. A computation that no caller
+// waits for has ended when Drop returns, and one that a caller waits for is not kept.
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.factor = nil
+	k.value = nil
+	m := k.making
+	unwanted := m != nil && m.callers == 0
+	if m != nil {
+		m.dropped = true
+		m.ended = m.ended || unwanted
+	}
+	k.mu.Unlock()
+	if unwanted {
+		m.cancel()
+		<-m.done
+	}
+}
+
+// WorthKeeping reports whether so many bytes are at most half of what the process may still
+// take.
+func WorthKeeping(bytes int64) bool {
+	free, known := backend.HostMemory()
+	return !known || bytes <= free/2
 }

@@ -80,4 +80,17 @@ func testPredictor(c *cell) {
 	refused(err, "no device was given")
 	_, err = learners.NewPredictor(c.dev, nil)
 	refused(err, "no model was given")
+
+	p.Close()
+	for name, p := range map[string]*learners.Predictor{"closed": p, "nil": nil, "zero": {}} {
+		p.Close()
+		if _, err := p.Predict(c.Context(), x); !errors.Is(err, learners.ErrClosed) {
+			c.Errorf("Predict of a %s predictor: %v", name, err)
+		}
+		if err := p.PredictRow(c.Context(), dst, x.RawRowView(0)); !errors.Is(err, learners.ErrClosed) {
+			c.Errorf("PredictRow of a %s predictor: %v", name, err)
+		}
+		p.Model()
+		p.Dims()
+	}
 }

@@ -5,16 +5,15 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
-// or with steps that F itself allows where the rate is 0. It stops as lbfgs does,
-// by the diagonal metric.
-func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int, gain, value float64) error) (*point, int, error) {
-	m := &diagonalMetric{l: l}
+// or with steps that F itself allows where the rate is 0. It stops where gᵀM⁻¹g/2 by the
+// metric is below tol of F.
+func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
+	defer metric.free()
 	step := 1.0 // of −gradient
 	if rate > 0 {
 		step = rate / l.total
@@ -25,40 +24,50 @@ func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int,
 		}
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
-	for iter := range most {
+	for iter := 0; ; iter++ {
 		if err := l.separated(); err != nil {
-			return p, iter, err
+			return p, iter, stalled, err
 		}
-		_, _ = m.refresh(l.spread)
-		plain, _ := m.solve(p.gradient)
-		gain := dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64)
+		gain, err := l.gain(p, metric)
+		if err != nil {
+			return p, iter, stalled, err
+		}
 		if err := at(iter, gain, p.value); err != nil {
-			return p, iter, err
+			return p, iter, stalled, err
 		}
-		if gain <= tol {
-			return p, iter, nil
+		switch {
+		case gain <= tol:
+			return p, iter, converged, nil
+		case iter == most:
+			return p, iter, exhausted, nil
 		}
 		if rate > 0 {
 			next, err := l.at(along(p.theta, -step, p.gradient))
 			if err != nil {
-				return p, iter, message.Errorf("%w; {or lower $rate}", err)
+				return p, iter, stalled, message.Errorf("%w; {or lower $rate}", err)
 			}
 			p = next
 			continue
 		}
 		direction := along(p.gradient, 2*step-1, p.gradient)
 		next, err := l.search(p, direction, -dot(p.gradient, direction))
-		if err != nil {
-			return p, iter, err
-		}
-		if next == nil {
-			return p, iter, noStep(gain)
+		if err != nil || next == nil {
+			return p, iter, stalled, err
 		}
 		moved := along(next.theta, -1, p.theta)
 		step = math.Sqrt(dot(moved, moved) / dot(p.gradient, p.gradient))
 		p = next
 	}
-	return p, most, message.Errorf("did not converge within %s of gradient descent: {take another $solver|raise $lambda|raise $tol|raise $iterations}", count.Of(most, "iteration"))
+}
+
+// gain is the part of F that it may still fall by from p, by the model of second order
+// with the metric as its Hessian: gᵀM⁻¹g/2F.
+func (l *logit) gain(p *point, metric metric) (float64, error) {
+	if _, err := metric.refresh(l.spread); err != nil {
+		return 0, err
+	}
+	plain, err := metric.solve(p.gradient)
+	return dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64), err
 }
 
 // stochastic goes through the samples in a new random order in each of some

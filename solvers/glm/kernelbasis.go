@@ -61,7 +61,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		return nil, err
 	}
 	defer f.free()
-	end, _, steps, err := l.minimize(f)
+	found, end, err := l.minimize(f)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +76,16 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
 		}
 	}
-	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + steps, Rank: r, Loss: end.value, Square: dot(beta, beta)}
+	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + found.Iters, Rank: r, Loss: end.value, Square: dot(beta, beta)}
 	if fit.Residual, err = m.checkBasis(fit, k.F, beta); err != nil {
 		return nil, err
 	}
 	// The loss differs by the square of it, about.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
+	}
+	if found.Warning != "" || fit.Residual > tol {
+		fit.Warning = (&shortError{fit.Steps, found.Iters < most, fit.Residual, tol}).Error()
 	}
 	return fit, nil
 }

@@ -6,8 +6,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/message"
 )
 
 // lbfgsPairs is the number of steps that L-BFGS remembers.
@@ -17,23 +15,23 @@ const lbfgsPairs = 20
 // and Shanno, whose first guess of the inverse Hessian is a metric: the solution
 // of M s = g. It stops when what F may still fall by is below tol of F: gᵀs/2 by M and
 // by the method's own guess, and what its last falls forecast, for both guesses are
-// small where M is far from the Hessian. Or it stops where F has been evaluated so often
+// small where M is far from the Hessian. It hands over where F has been evaluated so often
 // that another way costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
-func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, done bool, err error) {
+func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
 	var known secants
 	var before backend.Host[float64] // M⁻¹∇F at the point before
 	var falls []float64              // of F
 	evaluations += l.evals
-	for iter := range most {
+	for iter := 0; ; iter++ {
 		if err := l.separated(); err != nil {
-			return p, iter, false, err
+			return p, iter, stalled, err
 		}
 		changed, err := metric.refresh(l.spread)
 		if err != nil {
-			return p, iter, false, err
+			return p, iter, stalled, err
 		}
 		plain, err := metric.solve(p.gradient)
 		if err == nil && len(known) > 0 {
@@ -44,7 +42,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 			}
 		}
 		if err != nil {
-			return p, iter, false, err
+			return p, iter, stalled, err
 		}
 		direction := known.direction(p.gradient, plain)
 		slope := -dot(p.gradient, direction)
@@ -53,26 +51,24 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 		}
 		gain := max(dot(p.gradient, plain)/2, -slope/2, forecast(falls)) / max(p.value, math.SmallestNonzeroFloat64)
 		if err := at(iter, gain, p.value); err != nil {
-			return p, iter, false, err
+			return p, iter, stalled, err
 		}
-		if gain <= tol {
-			return p, iter, true, nil
-		}
-		if l.evals >= evaluations {
-			return p, iter, false, nil
+		switch {
+		case gain <= tol:
+			return p, iter, converged, nil
+		case l.evals >= evaluations:
+			return p, iter, handedOver, nil
+		case iter == most:
+			return p, iter, exhausted, nil
 		}
 		next, err := l.search(p, direction, slope)
-		if err != nil {
-			return p, iter, false, err
-		}
-		if next == nil {
-			return p, iter, false, noStep(gain)
+		if err != nil || next == nil {
+			return p, iter, stalled, err
 		}
 		known = known.add(p, next)
 		falls = append(falls, max(p.value-next.value-16*epsilon*p.value, 0))
 		p, before = next, plain
 	}
-	return p, most, false, message.Errorf("did not converge within %s: {raise $lambda|raise $tol|raise $iterations}", count.Of(most, "iteration"))
 }
 
 // forecast is the sum of the falls to come if they go on to shrink as the last ones did.
@@ -86,10 +82,6 @@ func forecast(falls []float64) float64 {
 		return 0
 	}
 	return falls[k] * ratio / (1 - ratio)
-}
-
-func noStep(gain float64) error {
-	return message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: {raise $lambda|raise $tol}", gain)
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and
@@ -159,6 +151,9 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	return r
 }
 
+// leastSpread bounds M from below where a step has led to probabilities near 0 and 1.
+const leastSpread = 1e-6
+
 // A metric is a guess M of the Hessian.
 type metric interface {
 	// refresh takes account of the mean of p(1−p), and reports whether M changes.
@@ -172,16 +167,37 @@ type metric interface {
 // 128 MiB.
 const metricFeatures = 4096
 
+// metricOf returns the metric of a stage.
+func (l *logit) metricOf(s stage) (metric, error) {
+	if s.full {
+		return l.fullMetric()
+	}
+	return &diagonalMetric{l: l}, nil
+}
+
+// floor is the least that M has on the diagonal for feature p beside the mean of p(1−p).
+// Each part is a share of that feature's own squares, for a share of the mean over all
+// features would hide those of a small scale: 1e-10 of Σ w(x − x̄)², because rounding may
+// leave no more of directions that X does not have, and 1e5 roundings of x̄ for each
+// sample, because a feature that varies less has a gradient made of rounding.
+func (l *logit) floor(p int) float64 {
+	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
+	if l.mean != nil {
+		noise := 1e5 * epsilon * l.mean[p]
+		floor += l.total * noise * noise
+	}
+	return floor
+}
+
 // fullMetric is M = v·X̃ᵀX̃ + λI for every class, v the mean of p(1−p): the
 // Hessian if all samples were as uncertain as their mean. It takes one product
 // XᵀX, and a Cholesky factor whenever v has halved.
 type fullMetric struct {
-	l       *logit
-	gram    backend.Matrix[float64] // d×d
-	factor  backend.Matrix[float64]
-	v       backend.Matrix[float64] // d×C
-	spread  float64
-	average float64 // of the diagonal of XᵀX
+	l      *logit
+	gram   backend.Matrix[float64] // d×d
+	factor backend.Matrix[float64]
+	v      backend.Matrix[float64] // d×C
+	spread float64
 }
 
 func metricBytes(d, c int) int64 { return 8 * (2*int64(d)*int64(d) + int64(d)*int64(c)) }
@@ -203,38 +219,49 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	if m.v, err = b.New(l.d, l.c); err != nil {
 		return m, err
 	}
-	if l.weights == nil {
-		b.Syrk(backend.Lower, backend.Transpose, 1, l.x, 0, m.gram)
-	} else if err = l.weightedGram(m.gram); err != nil {
-		return m, err
+	if l.weights != nil || l.offCenter() {
+		return m, l.centeredGram(m.gram)
+	}
+	b.Syrk(backend.Lower, backend.Transpose, 1, l.x, 0, m.gram)
+	if l.mean == nil {
+		return m, b.Sync()
 	}
 	g := backend.NewHost[float64](l.d, l.d)
 	if err = b.Download(g, m.gram); err != nil {
 		return m, err
 	}
 	for p := range l.d {
-		row := g.Row(p)[:p+1]
-		for q := range row {
-			if l.mean != nil {
-				row[q] -= l.total * l.mean[p] * l.mean[q]
-			}
+		for q := range g.Row(p)[:p+1] {
+			g.Row(p)[q] -= l.total * l.mean[p] * l.mean[q]
 		}
-		m.average += max(row[p], 0) / float64(l.d)
 	}
 	return m, b.Upload(m.gram, g)
 }
 
-// weightedGram sets g to XᵀWX.
-func (l *logit) weightedGram(g backend.Matrix[float64]) error {
+// offCenter reports whether the mean of a feature is so large beside its deviations that
+// XᵀX less that of the means would lose more than four digits of its diagonal.
+func (l *logit) offCenter() bool {
+	for p, m := range l.mean {
+		if l.total*m*m > 1e4*l.square[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// centeredGram sets g to X̃ᵀWX̃, X̃ = x − x̄.
+func (l *logit) centeredGram(g backend.Matrix[float64]) error {
 	rows := hessianRows(l.d)
 	part := backend.NewHost[float64](min(rows, l.n), l.d)
 	for from := 0; from < l.n; from += rows {
 		block := part.View(0, 0, min(rows, l.n-from), l.d)
 		for i := range block.Rows {
 			root := math.Sqrt(l.weight(from + i))
-			for q, v := range l.hx.Row(from + i) {
-				block.Row(i)[q] = root * v
+			copy(block.Row(i), l.hx.Row(from+i))
+			for q, mean := range l.mean {
+				block.Row(i)[q] -= mean
 			}
+			floats.Scale(root, block.Row(i))
 		}
 		x, err := backend.Place(l.t.B, block)
 		if err != nil {
@@ -254,19 +281,17 @@ func (m *fullMetric) refresh(spread float64) (bool, error) {
 	if m.spread != 0 && spread > m.spread/2 {
 		return false, nil
 	}
-	m.spread = max(spread, 1e-6)
+	m.spread = max(spread, leastSpread)
 	b, g := m.l.t.B, backend.NewHost[float64](m.l.d, m.l.d)
 	if err := b.Download(g, m.gram); err != nil {
 		return false, err
 	}
-	// Rounding may leave no more than this of directions that X does not have.
-	least := 1e-10*m.average*m.spread + math.SmallestNonzeroFloat64
 	for p := range m.l.d {
 		row := g.Row(p)
 		for q := range row[:p+1] {
 			row[q] *= m.spread
 		}
-		row[p] += max(m.l.lambda, least)
+		row[p] += max(m.l.lambda, m.spread*m.l.floor(p))
 	}
 	if err := b.Upload(m.factor, g); err != nil {
 		return false, err
@@ -309,7 +334,7 @@ func (m *diagonalMetric) refresh(spread float64) (bool, error) {
 	if m.spread != 0 && spread > m.spread/2 {
 		return false, nil
 	}
-	m.spread = max(spread, 1e-6)
+	m.spread = max(spread, leastSpread)
 	return true, nil
 }
 
@@ -318,10 +343,10 @@ func (m *diagonalMetric) solve(g backend.Host[float64]) (backend.Host[float64], 
 	for p := range s.Rows {
 		scale := m.spread * m.l.total
 		if p < m.l.d {
-			scale = m.spread*m.l.square[p] + m.l.lambda
+			scale = m.spread*m.l.square[p] + max(m.l.lambda, m.spread*m.l.floor(p))
 		}
 		for c := range s.Row(p) {
-			s.Row(p)[c] /= scale + 1e-10*m.spread*m.l.total
+			s.Row(p)[c] /= scale
 		}
 	}
 	return s, nil

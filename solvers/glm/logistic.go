@@ -1,9 +1,11 @@
 package glm
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -55,7 +57,7 @@ func (p Problem) columns() (int, bool) {
 // Params are the settings of a solver. The zero value of each has a default.
 type Params struct {
 	Solver  Solver
-	Tol     float64 // part of the loss that it may still fall by, about; 0: 1e-6 of Descent, 1e-9 of the others
+	Tol     float64 // part of the loss that it may still fall by, about; 0: 1e-6 of Descent, 1e-2 of SGD, which only reports it, 1e-9 of the others
 	MaxIter int     // 0: 100 of Newton, 1000 of Auto and LBFGS, 20000 of Descent, 20 epochs of SGD
 	Rate    float64 // of Descent and SGD, on the mean loss; 0: chosen
 	Batch   int     // of SGD; 0 is 32
@@ -73,7 +75,7 @@ func (l Params) bytes(n, d, c int) int64 {
 	if l.Solver == Newton || l.Solver == Auto && (d+1)*c <= newtonUnknowns {
 		more = hessianBytes(n, d, c)
 	}
-	if (l.Solver == LBFGS || l.Solver == Auto) && d <= metricFeatures {
+	if l.Solver != Newton && l.Solver != SGD && d <= metricFeatures {
 		more = max(more, metricBytes(d, c))
 	}
 	if l.Solver == SGD {
@@ -106,10 +108,12 @@ type Result struct {
 	Evaluations int     // of the loss and its gradient
 	Loss        float64 // what was minimized
 	Gradient    float64 // the largest entry of its gradient
+	Gain        float64 // the part of the loss that it may still fall by, which Tol bounds
+	Warning     string  // why the solver ended before Tol was reached; "": it was reached
 }
 
-// Solve minimizes the loss of p. Where the solver stops before Tol is reached it is an
-// error.
+// Solve minimizes the loss of p. Where the solver ends before Tol is reached, by MaxIter
+// or because rounding hides every further step, the result has a Warning.
 func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	columns, reference := p.columns()
 	f, err := newLogit(t, p.X, p.Class, p.Weights, columns, reference, p.Lambda, p.Intercept)
@@ -117,15 +121,15 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 		return nil, err
 	}
 	defer f.free()
-	end, solver, iterations, err := par.minimize(f)
+	r, end, err := par.minimize(f)
 	if err != nil {
 		return nil, err
 	}
 	// Noise of the last steps of SGD may leave the loss a little above that of 0.
 	if start := f.total * math.Log(float64(p.Classes)); !(end.value <= 2*start) {
-		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", solver, end.value, start)
+		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
-	r := &Result{Solver: solver, Iters: iterations, Evaluations: f.evals, Loss: end.value}
+	r.Evaluations, r.Loss = f.evals, end.value
 	r.Coef, r.Intercept = f.coef(end.theta)
 	if reference && !p.Reference {
 		centerColumns(r.Coef, r.Intercept)
@@ -136,8 +140,18 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	return r, nil
 }
 
-// minimize also returns the solver that ended there.
-func (l Params) minimize(f *logit) (p *point, solver Solver, iterations int, err error) {
+// An ending is how a solver ended.
+type ending int
+
+const (
+	stalled    ending = iota // no step makes the loss smaller
+	exhausted                // the limit of iterations was reached
+	handedOver               // another way costs less
+	converged
+)
+
+// minimize returns where the solvers end, and the part of the result that says how.
+func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
 	at := func(tol, gain float64) error { // on the way from the first gain to tol
 		if math.IsNaN(first) {
@@ -148,56 +162,72 @@ func (l Params) minimize(f *logit) (p *point, solver Solver, iterations int, err
 		}
 		return f.t.Step("fit", reported)
 	}
+	r = &Result{}
 	if l.Solver == SGD {
-		iterations = l.limit(20)
-		theta, err := f.stochastic(l.Rate, l.batch(), iterations, l.Seed, func(fraction float64) error { return f.t.Step("fit", fraction) })
-		if err != nil {
-			return nil, SGD, iterations, err
+		r.Solver, r.Iters = SGD, l.limit(20)
+		theta, err := f.stochastic(l.Rate, l.batch(), r.Iters, l.Seed, func(fraction float64) error { return f.t.Step("fit", fraction) })
+		if err == nil {
+			p, err = f.at(theta)
 		}
-		p, err = f.at(theta)
-		return p, SGD, iterations, err
+		if err == nil {
+			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
+			r.warn(exhausted, cmp.Or(l.Tol, 1e-2))
+		}
+		return r, p, err
 	}
 	if p, err = f.start(); err != nil {
-		return nil, l.Solver, 0, err
+		return nil, nil, err
 	}
-	done := false
 	for _, s := range l.stages(f) {
-		tol := l.Tol
-		if tol == 0 {
-			tol = s.tol
-		}
-		before := iterations
+		tol := cmp.Or(l.Tol, s.tol)
+		before := r.Iters
 		at := func(iter int, gain, value float64) error {
+			r.Gain = gain
 			f.t.Traced(run.Epoch{Number: before + iter, Loss: value})
 			return at(tol, gain)
 		}
-		steps, most := 0, l.limit(s.limit)-iterations
-		switch {
-		case s.solver == Newton:
-			p, steps, err = f.newton(p, tol, most, at)
-			done = true
-		case s.solver == Descent:
-			p, steps, err = f.descend(p, l.Rate, tol, most, at)
-			done = true
-		default:
-			var m metric = &diagonalMetric{l: f}
-			if s.full {
-				if m, err = f.fullMetric(); err != nil {
-					return nil, s.solver, iterations, err
-				}
+		var m metric
+		if s.solver != Newton {
+			if m, err = f.metricOf(s); err != nil {
+				return nil, nil, err
 			}
-			p, steps, done, err = f.lbfgs(p, m, tol, most, s.evaluations, at)
 		}
-		solver = s.solver
-		if iterations += steps; err != nil || done {
+		var how ending
+		steps, most := 0, max(l.limit(s.limit)-r.Iters, 0)
+		switch s.solver {
+		case Newton:
+			p, steps, how, err = f.newton(p, tol, most, at)
+		case Descent:
+			p, steps, how, err = f.descend(p, m, l.Rate, tol, most, at)
+		default:
+			p, steps, how, err = f.lbfgs(p, m, tol, most, s.evaluations, at)
+		}
+		r.Solver = s.solver
+		if r.Iters += steps; err != nil || how != handedOver {
+			r.warn(how, tol)
 			break
 		}
 	}
 	if err == nil {
-		f.t.Traced(run.Epoch{Number: iterations, Loss: p.value})
+		f.t.Traced(run.Epoch{Number: r.Iters, Loss: p.value})
 		err = f.t.Step("fit", 1)
 	}
-	return p, solver, iterations, err
+	return r, p, err
+}
+
+// warn sets the warning of a result that ended without reaching tol.
+func (r *Result) warn(how ending, tol float64) {
+	if how == converged || r.Gain <= tol {
+		return
+	}
+	what := "did not converge within " + count.Of(r.Iters, "iteration")
+	switch {
+	case r.Solver == SGD:
+		what = "ended after " + count.Of(r.Iters, "epoch")
+	case how == stalled:
+		what = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
+	}
+	r.Warning = message.Errorf("%s %s: the loss may still fall by about %.2g of itself, not %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol).Error()
 }
 
 // stage is a solver and how many evaluations of the loss it may do before the next
@@ -220,7 +250,7 @@ func (l Params) stages(f *logit) []stage {
 	case Newton:
 		return []stage{newton}
 	case Descent:
-		return []stage{{Descent, 1e-6, 20000, false, lasting}}
+		return []stage{{Descent, 1e-6, 20000, f.d <= metricFeatures, lasting}}
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -17,25 +16,28 @@ import (
 //
 // over X̃ = (x − x̄, 1), and is halved until F falls by its share. It stops when
 // what the model of second order still promises is below tol of F.
-func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (*point, int, error) {
-	for iter := range most {
+func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
+	for iter := 0; ; iter++ {
 		if err := l.separated(); err != nil {
-			return p, iter, err
+			return p, iter, stalled, err
 		}
 		step, err := l.newtonStep(p.gradient)
 		if err != nil {
-			return p, iter, err
+			return p, iter, stalled, err
 		}
 		decrement := dot(step, p.gradient)
 		gain := decrement / 2 / max(p.value, math.SmallestNonzeroFloat64)
 		if err := at(iter, gain, p.value); err != nil {
-			return p, iter, err
+			return p, iter, stalled, err
+		}
+		if iter == most && gain > tol {
+			return p, iter, exhausted, nil
 		}
 		var next *point
 		accepted := false
 		for t := 1.0; t > 1e-10 && !accepted; t /= 2 {
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
-				return p, iter, err
+				return p, iter, stalled, err
 			}
 			// Beside F itself its rounding may be added: the last steps
 			// change less than that.
@@ -45,13 +47,12 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			p = next
 		}
 		if gain <= tol {
-			return p, iter + 1, nil
+			return p, min(iter+1, most), converged, nil
 		}
 		if !accepted {
-			return p, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: {raise $lambda}", gain)
+			return p, iter, stalled, nil
 		}
 	}
-	return p, most, message.Errorf("did not converge within %s of Newton's method: {raise $iterations|raise $lambda}", count.Of(most, "step"))
 }
 
 // hessianBytes is what newtonStep takes on the device.

@@ -88,7 +88,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			if len(active) > 0 && len(active) <= c.a.c.n && work >= cost/factorRate && s.steps < l.MaxIter {
+			// Without a penalty no dual point bounds what correlated columns leave.
+			if len(active) > 0 && len(active) <= c.a.c.n && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
 				if still, err = c.exact(s, mu, active); err != nil {

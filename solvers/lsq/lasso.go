@@ -196,7 +196,6 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
 	// squares/2, which says nothing; then it is the gradient that must vanish:
 	// also of a weight that is 0, by which the objective can fall at least so much.
-	limit := l.Tol * s.total / 2
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {
@@ -208,8 +207,11 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 		}
 	}
 	err := t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter)))
-	return s.gap <= max(limit, 8*epsilon*s.total), err
+	return s.within(l), err
 }
+
+// within reports whether the gap is at most Tol asks for, or what rounding leaves.
+func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
 
 // unsettled says that MaxIter steps were not enough: w is kept as it is.
 func (s *lassoState) unsettled(l Lasso, what string) {

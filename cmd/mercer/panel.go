@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// panel is one pair of axes of a picture, with the title above and the legend below them.
+type panel struct {
+	*plot.Plot
+	Legend legend
+
+	// ratio is the length on the page of 1 on the y axis divided by that of 1 on the
+	// x axis; 0: both axes fill the panel.
+	ratio float64
+}
+
+// newPanel returns an empty panel in the style of all of them.
+func newPanel(title, x, y string) *panel {
+	p := &panel{Plot: plot.New()}
+	p.BackgroundColor = nil // the page has one
+	p.Title.Text = title
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	p.X.Tick.Marker, p.Y.Tick.Marker = plainTicks{}, plainTicks{}
+	p.Legend.style = p.Plot.Legend.TextStyle
+	p.Legend.style.Font.Size = vg.Points(9)
+	for _, style := range []*text.Style{
+		&p.Title.TextStyle, &p.Legend.style,
+		&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label,
+	} {
+		style.Font.Variant = "Sans"
+	}
+	return p
+}
+
+// legend names the marks of a panel, in as many columns as its width has room for.
+type legend struct {
+	style   text.Style
+	entries []legendEntry
+}
+
+type legendEntry struct {
+	name  string
+	marks []plot.Thumbnailer
+}
+
+// Add adds an entry.
+func (l *legend) Add(name string, marks ...plot.Thumbnailer) {
+	l.entries = append(l.entries, legendEntry{name, marks})
+}
+
+const (
+	legendLines = 12
+	markWidth   = 6 * vg.Millimeter
+	markGap     = 1.5 * vg.Millimeter
+	legendGap   = 2 * vg.Millimeter // between the label of the x axis and the legend
+)
+
+// layout returns the width of a column, the number of columns, and the number of entries
+// that are shown.
+func (l *legend) layout(width vg.Length) (column vg.Length, columns, shown int) {
+	for _, e := range l.entries {
+		column = max(column, markWidth+4*markGap+l.style.Width(e.name))
+	}
+	if column == 0 {
+		return 0, 1, 0
+	}
+	column = min(column, width)
+	columns = int(width / column)
+	return column, columns, min(len(l.entries), columns*legendLines)
+}
+
+// line is the height of an entry.
+func (l *legend) line() vg.Length { return 1.25 * l.style.Font.Size }
+
+// height is the height of the legend with the gap above it.
+func (l *legend) height(width vg.Length) vg.Length {
+	_, columns, shown := l.layout(width)
+	if shown == 0 {
+		return 0
+	}
+	return legendGap + vg.Length((shown+columns-1)/columns)*l.line()
+}
+
+// draw draws the legend below the top of c. The last entry of a legend that is too long
+// has the number of the entries that are not shown.
+func (l *legend) draw(c draw.Canvas) {
+	width := c.Max.X - c.Min.X
+	column, columns, shown := l.layout(width)
+	style := l.style
+	style.YAlign = draw.YCenter
+	for i, e := range l.entries[:shown] {
+		x := c.Min.X + vg.Length(i%columns)*column
+		y := c.Max.Y - legendGap - (vg.Length(i/columns)+0.5)*l.line()
+		if i == shown-1 && shown < len(l.entries) {
+			e = legendEntry{name: fmt.Sprintf("and %d more", len(l.entries)-i)}
+		}
+		half := 0.4 * l.line()
+		for _, m := range e.marks {
+			m.Thumbnail(&draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+				Min: vg.Point{X: x, Y: y - half}, Max: vg.Point{X: x + markWidth, Y: y + half},
+			}})
+		}
+		c.FillText(style, vg.Point{X: x + markWidth + markGap, Y: y}, fitted(style, e.name, column-markWidth-markGap))
+	}
+}
+
+// fitted returns the text, cut at its end where it is wider than width.
+func fitted(style text.Style, s string, width vg.Length) string {
+	letters := []rune(s)
+	for n := len(letters) - 1; n > 0 && style.Width(s) > width; n-- {
+		s = string(letters[:n]) + "…"
+	}
+	return s
+}
+
+// pageSize is the size of a page of panels of the given size, their legends below them.
+func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
+	w = vg.Length(len(rows[0])) * width
+	return w, vg.Length(len(rows)) * (height + legendHeight(rows, tilesOf(rows, 0).width(w)))
+}
+
+// legendHeight is the height of the tallest legend in panels of the given width.
+func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
+	for _, row := range rows {
+		for _, p := range row {
+			if p != nil {
+				height = max(height, p.Legend.height(width))
+			}
+		}
+	}
+	return height
+}
+
+// titleHeight is the height of the space above the axes.
+const titleHeight = 9 * vg.Millimeter
+
+type tiles struct{ draw.Tiles }
+
+// tilesOf divides a page among panels with legends of the given height.
+func tilesOf(rows [][]*panel, legend vg.Length) tiles {
+	const margin = 3 * vg.Millimeter
+	return tiles{draw.Tiles{
+		Rows: len(rows), Cols: len(rows[0]), PadX: 2 * margin, PadY: titleHeight + legend + margin,
+		PadTop: titleHeight + margin, PadBottom: legend + margin, PadLeft: margin, PadRight: 1.5 * margin,
+	}}
+}
+
+// width is the width of a panel on a page.
+func (t tiles) width(page vg.Length) vg.Length {
+	return (page - t.PadLeft - t.PadRight - vg.Length(t.Cols-1)*t.PadX) / vg.Length(t.Cols)
+}
+
+// drawPanels draws rows of panels, as many in each, on a page, with their axes in line. A
+// nil panel is left blank.
+func drawPanels(rows [][]*panel, page draw.Canvas) {
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	tiles := tilesOf(rows, 0)
+	width := tiles.width(page.Max.X - page.Min.X)
+	tiles = tilesOf(rows, legendHeight(rows, width))
+	plots := make([][]*plot.Plot, len(rows))
+	titles, named := map[*panel]string{}, make([]int, len(rows))
+	for i, row := range rows {
+		plots[i] = make([]*plot.Plot, len(row))
+		for j, p := range row {
+			if p != nil {
+				plots[i][j] = p.Plot
+				titles[p], p.Title.Text = p.Title.Text, "" // Plot would align it with the ticks
+				if titles[p] != "" {
+					named[i]++
+				}
+			}
+		}
+	}
+	for i, canvases := range plot.Align(plots, tiles.Tiles, page) {
+		bottom := page.Max.Y
+		for j, p := range rows[i] {
+			if p != nil {
+				canvases[j] = p.scaled(canvases[j])
+				bottom = min(bottom, canvases[j].Min.Y)
+			}
+		}
+		for j, p := range rows[i] {
+			if p == nil {
+				continue
+			}
+			p.Draw(canvases[j])
+			area, tile := p.area(canvases[j]), tiles.At(page, j, i)
+			p.Legend.draw(draw.Canvas{Canvas: page.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: tile.Min.X}, Max: vg.Point{X: tile.Max.X, Y: bottom}}})
+			p.Title.Text = titles[p]
+			within, center := tile, (area.Min.X+area.Max.X)/2
+			if named[i] == 1 && len(rows[i]) > 1 { // the title of a row
+				within, center = page, (page.Min.X+page.Max.X)/2
+			}
+			style := p.Title.TextStyle
+			style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
+			room := 2 * min(within.Max.X-center, center-within.Min.X)
+			page.FillText(style, vg.Point{X: center, Y: area.Max.Y + titleHeight/2}, fitted(style, p.Title.Text, room))
+		}
+	}
+}
+
+// area is where the data of a panel are drawn on c.
+func (p *panel) area(c draw.Canvas) draw.Canvas {
+	title := p.Title.Text
+	p.Title.Text = ""
+	defer func() { p.Title.Text = title }()
+	return p.DataCanvas(c)
+}
+
+// scaled returns the part of c on which a unit of y is p.ratio as long as one of x.
+func (p *panel) scaled(c draw.Canvas) draw.Canvas {
+	if p.ratio == 0 {
+		return c
+	}
+	// What axes and labels take depends a little on the size of the area: it converges.
+	for range 100 {
+		area := p.area(c)
+		width, height := area.Max.X-area.Min.X, area.Max.Y-area.Min.Y
+		shape := vg.Length((p.X.Max - p.X.Min) / (p.Y.Max - p.Y.Min) / p.ratio) // width / height
+		if math.Abs(float64(width-shape*height)) < 1e-9*float64(width) {
+			break
+		}
+		if extra := width - shape*height; extra > 0 {
+			c = draw.Crop(c, extra/2, -extra/2, 0, 0)
+		} else {
+			c = draw.Crop(c, 0, 0, 0, width/shape-height)
+		}
+	}
+	return c
+}

@@ -1,0 +1,454 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+)
+
+func (a *app) plotBoundaryCommand() *cobra.Command {
+	var f modelFlags
+	var x, y string
+	c := &cobra.Command{
+		Use:   "boundary --model FILE [--model FILE …] --out FILE [flags] TABLE",
+		Short: "Decision regions, or the fitted surface, over two columns",
+		Long: `Draw the rows of a table over two columns, and what the model says there: of classes
+the regions in which each is predicted, of two classes the boundary f = 0 and the
+margins f = ±1; of numbers contours of the prediction. Other columns have their
+median, or most frequent value. Rings are support vectors, relevance vectors, centers,
+and the points with a coefficient of a kernel perceptron. Of several models of two
+classes each has its boundary f = 0 in a color. Lines f = 0 on both sides of which f has
+the same sign are drawn too, and areas where f = 0 are gray: the legend names the class
+that is predicted there.
+
+The axes are to the scale of the model, so that margins are perpendicular and balls
+round: without standardization (--no-standardize, --textbook) 1 of one column is as long
+as 1 of the other; with it a standard deviation is as long as the other. Where one axis
+would be more than four times as long as the other, or several models differ in their
+scales, the axes are not to scale, and the title says so.
+
+` + fittedHelp + `
+With {} in a flag it is fitted for each number of --values:
+
+  mercer plot boundary --learner perceptron --target y --textbook \
+    --bias {} --values -2,0,2 --out b.svg t.csv`,
+	}
+	f.add(c, "`FILE` of a model; may be given several times")
+	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
+	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
+	c.Flags().StringVar(&y, "y", "", "`COLUMN` upwards (default: the next one)")
+	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
+		return a.plotBoundary(ctx, c, &f, x, y, file)
+	})
+}
+
+const fittedHelp = "In place of --model, --target and the flags of mercer fit fit a learner to the table."
+
+// raster is a function on a grid.
+type raster struct {
+	x, y []float64
+	z    *mat.Dense // y × x
+}
+
+func (r raster) Dims() (c, rows int)  { return len(r.x), len(r.y) }
+func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
+func (r raster) X(c int) float64      { return r.x[c] }
+func (r raster) Y(row int) float64    { return r.y[row] }
+
+func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
+	list, close, err := a.drawn(ctx, c, f, file)
+	if err != nil {
+		return pic, err
+	}
+	defer close()
+	b, t := list[0].b, list[0].t
+	if xName != "" && xName == yName {
+		return pic, usagef("--y: is the column of --x; give another")
+	}
+	for _, m := range list {
+		if err := drawable(m.b); err != nil {
+			return pic, err
+		}
+		if xName, err = numberInput(m.b.Encoder, "--x", xName, yName); err != nil {
+			return pic, err
+		}
+		if yName, err = numberInput(m.b.Encoder, "--y", yName, xName); err != nil {
+			return pic, err
+		}
+	}
+	xs, err := t.Numbers(xName)
+	if err != nil {
+		return pic, err
+	}
+	ys, err := t.Numbers(yName)
+	if err != nil {
+		return pic, err
+	}
+	const grid = 160
+	r := raster{z: mat.NewDense(grid, grid, nil)}
+	for _, axis := range []struct {
+		values []float64
+		to     *[]float64
+	}{{xs, &r.x}, {ys, &r.y}} {
+		low, high, err := span(axis.values)
+		if err != nil {
+			return pic, err
+		}
+		*axis.to = floats.Span(make([]float64, grid), low, high)
+	}
+	across := map[string][]float64{}
+	for _, v := range r.y {
+		across[xName] = append(across[xName], r.x...)
+		across[yName] = append(across[yName], slices.Repeat([]float64{v}, grid)...)
+	}
+	p := newPanel(b.Model.Learner(), xName, yName)
+	var truth *mat.Dense
+	if len(b.Encoder.Outputs) > 0 {
+		truth, _ = b.Encoder.Targets(t) // a table without targets is drawn without their colors
+	}
+	k, ok := b.Model.(learners.Classifier)
+	var level *zeroLevel // of one model of two classes
+	for i, m := range list {
+		o, x, err := a.across(ctx, m.dev, m.b, grid*grid, across)
+		if err != nil {
+			return pic, err
+		}
+		level = nil
+		if other, ok := m.b.Model.(learners.Classifier); ok && len(o.decision.RawMatrix().Data) == grid*grid {
+			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
+				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
+				if err != nil {
+					return nil, err
+				}
+				return o.decision.RawMatrix().Data, nil
+			})
+			if err != nil {
+				return pic, err
+			}
+		}
+		switch {
+		case len(list) > 1:
+			other, both := m.b.Model.(learners.Classifier)
+			if !ok || !both || level == nil || !slices.Equal(k.Classes().Names, other.Classes().Names) {
+				return pic, usagef("%s: the boundaries of several models are drawn where all have the same two classes; draw it alone", m.name)
+			}
+			addBoundary(p, level, m.name, 2+i)
+		case ok:
+			drawRegions(p, r, k.Classes(), o, level)
+		default:
+			if err := drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys); err != nil {
+				return pic, err
+			}
+		}
+	}
+	if ok {
+		if err := addClassRows(p, k.Classes(), xs, ys, truth); err != nil {
+			return pic, err
+		}
+	}
+	if len(list) == 1 {
+		if err := drawPoints(p, b, xName, yName); err != nil {
+			return pic, err
+		}
+		if level != nil {
+			level.addNames(p)
+		}
+		if ok && k.Classes().Len() > len(curveColors) {
+			if err := addRegionNames(p, r, k.Classes()); err != nil {
+				return pic, err
+			}
+		}
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = r.x[0], r.x[grid-1], r.y[0], r.y[grid-1]
+	if p.ratio = unitRatio(list, xName, yName); p.ratio > 0 {
+		if shape := (p.X.Max - p.X.Min) / (p.Y.Max - p.Y.Min) / p.ratio; shape > 4 || shape < 0.25 {
+			p.ratio = 0
+		}
+	}
+	if p.ratio == 0 {
+		p.Title.Text += ", axes not to scale"
+	}
+	return picture{title: fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), rows: [][]*panel{{p}}}, nil
+}
+
+// across applies the model to n points that differ in some columns.
+func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o outcome, x *mat.Dense, err error) {
+	t, err := rowsAcross(b.Encoder, n, values)
+	if err != nil {
+		return o, nil, err
+	}
+	if x, err = b.Encoder.Features(t); err != nil {
+		return o, nil, err
+	}
+	o, err = a.outcomes(ctx, dev, b.Model, x, false)
+	return o, x, err
+}
+
+// unitRatio is the length of 1 of column y divided by that of 1 of column x where both are
+// drawn to the scale of the models; 0 where these have different ones.
+func unitRatio(list []drawn, xName, yName string) (ratio float64) {
+	for i, m := range list {
+		var x, y float64
+		for _, c := range plainColumns(m.b) {
+			switch c.name {
+			case xName:
+				x = c.scale
+			case yName:
+				y = c.scale
+			}
+		}
+		if i > 0 && ratio != x/y {
+			return 0
+		}
+		ratio = x / y
+	}
+	return ratio
+}
+
+// faint is a color as a background.
+func faint(c color.Color) color.Color {
+	r, g, b, _ := c.RGBA()
+	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
+}
+
+// cells are the regions of classes, each grid point a cell in the color of its class.
+type cells struct {
+	raster
+	look func(value float64) color.Color
+}
+
+// Plot implements plot.Plotter: neighboring cells of one color, and equal rows of them, are
+// one rectangle.
+func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
+	tx, ty := p.Transforms(&c)
+	dx, dy := (s.x[1]-s.x[0])/2, (s.y[1]-s.y[0])/2
+	for i := 0; i < len(s.y); {
+		last := i
+		for last+1 < len(s.y) && slices.Equal(s.z.RawRowView(last+1), s.z.RawRowView(i)) {
+			last++
+		}
+		for j := 0; j < len(s.x); {
+			end := j
+			for end < len(s.x) && s.Z(end, i) == s.Z(j, i) {
+				end++
+			}
+			low, high := max(s.x[j]-dx, s.x[0]), min(s.x[end-1]+dx, s.x[len(s.x)-1])
+			bottom, top := max(s.y[i]-dy, s.y[0]), min(s.y[last]+dy, s.y[len(s.y)-1])
+			c.FillPolygon(s.look(s.Z(j, i)), []vg.Point{{X: tx(low), Y: ty(bottom)}, {X: tx(high), Y: ty(bottom)}, {X: tx(high), Y: ty(top)}, {X: tx(low), Y: ty(top)}})
+			j = end
+		}
+		i = last + 1
+	}
+}
+
+// addBoundary adds where one of several models decides between two classes, in color k.
+func addBoundary(p *panel, level *zeroLevel, name string, k int) {
+	style := draw.LineStyle{Color: curveColors[k%len(curveColors)], Width: vg.Points(1.6)}
+	if k >= len(curveColors) {
+		style.Dashes = []vg.Length{vg.Points(float64(2 + k/len(curveColors))), vg.Points(2)}
+	}
+	level.add(p, style)
+	p.Legend.Add(name, &plotter.Line{LineStyle: style})
+}
+
+// classMark is the mark of the rows of class k of n. Each class has a mark of its own, by
+// its color or by its shape.
+func classMark(k, n int) draw.GlyphStyle {
+	mark := draw.GlyphStyle{Color: curveColors[k%len(curveColors)], Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+	if n > len(curveColors) {
+		mark.Color = hue(float64(k)/float64(n), []float64{0.85, 0.6, 0.4}[k%3])
+		mark.Radius, mark.Shape = 0.9*vg.Millimeter, classShapes[k%len(classShapes)]
+	}
+	return mark
+}
+
+// classShapes are as many as are coprime to the steps of lightness in classMark.
+var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
+
+// hue is the saturated color at part h of the color circle, made darker by the factor light.
+func hue(h, light float64) color.Color {
+	channel := func(shift float64) uint8 {
+		_, part := math.Modf(h + shift)
+		return uint8(255 * light * min(max(math.Abs(6*part-3)-1, 0), 1))
+	}
+	return color.NRGBA{R: channel(0), G: channel(2. / 3), B: channel(1. / 3), A: 0xff}
+}
+
+// drawRegions draws where each class is predicted.
+func drawRegions(p *panel, r raster, classes learners.Classes, o outcome, level *zeroLevel) {
+	r.z.CloneFrom(mat.NewDense(len(r.y), len(r.x), o.values.RawMatrix().Data))
+	if level != nil {
+		level.decide(r.z, classes)
+	}
+	p.Add(cells{r, func(v float64) color.Color {
+		if math.IsInf(v, 0) {
+			return flatColor
+		}
+		return faint(classMark(classes.Index(v), classes.Len()).Color)
+	}})
+	if level == nil {
+		return
+	}
+	for _, v := range []float64{-1, 1} {
+		line := plotter.NewContour(level.raster, []float64{v}, nil)
+		line.LineStyles = []draw.LineStyle{marginStyle}
+		p.Add(line)
+	}
+	level.add(p, zeroStyle)
+}
+
+var (
+	zeroStyle   = draw.LineStyle{Color: color.Black, Width: vg.Points(1.6)}
+	marginStyle = draw.LineStyle{Color: color.Black, Width: vg.Points(0.9), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
+)
+
+// flatColor is the color of areas where f = 0.
+var flatColor = color.Gray{0xd0}
+
+// addRegionNames writes the name of each class where its region is widest, for classes that
+// are too many to be told apart by colors.
+func addRegionNames(p *panel, r raster, classes learners.Classes) error {
+	// The distance to the nearest cell of another class, in steps along rows and columns.
+	rows, cols := r.z.Dims()
+	depth := mat.NewDense(rows, cols, nil)
+	relax := func(i, j, di, dj int) {
+		d := 0.0
+		if k, l := i+di, j+dj; k >= 0 && k < rows && l >= 0 && l < cols && r.z.At(k, l) == r.z.At(i, j) {
+			d = depth.At(k, l)
+		}
+		depth.Set(i, j, min(depth.At(i, j), d+1))
+	}
+	for i := range rows {
+		for j := range cols {
+			depth.Set(i, j, math.Inf(1))
+			relax(i, j, -1, 0)
+			relax(i, j, 0, -1)
+		}
+	}
+	deepest, at := map[float64]float64{}, map[float64]plotter.XY{}
+	for i := rows - 1; i >= 0; i-- {
+		for j := cols - 1; j >= 0; j-- {
+			relax(i, j, 1, 0)
+			relax(i, j, 0, 1)
+			if class := r.z.At(i, j); depth.At(i, j) > deepest[class] {
+				deepest[class], at[class] = depth.At(i, j), plotter.XY{X: r.x[j], Y: r.y[i]}
+			}
+		}
+	}
+	var names plotter.XYLabels
+	for k, class := range classes.Labels {
+		if deepest[class] > 3 { // room for a letter
+			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
+		}
+	}
+	labels, err := plotter.NewLabels(names)
+	if err != nil {
+		return err
+	}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i] = p.Legend.style
+		labels.TextStyle[i].Font.Size, labels.TextStyle[i].Font.Weight = vg.Points(11), 3 // bold
+		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
+	}
+	p.Add(labels)
+	return nil
+}
+
+// addClassRows adds the rows with the marks of their classes.
+func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *mat.Dense) error {
+	if truth == nil {
+		return addRows(p, "rows", rowMark(color.Black), xs, ys, func(int) bool { return true })
+	}
+	for class, name := range classes.Names {
+		err := addRows(p, name, classMark(class, classes.Len()), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawContours draws the levels of a prediction of numbers, and the rows.
+func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, ys []float64) error {
+	column := mat.Col(nil, 0, values)
+	low, high := floats.Min(column), floats.Max(column)
+	const bands = 12
+	band := func(v float64) float64 {
+		if high == low {
+			return 0
+		}
+		return min(math.Floor(bands*(v-low)/(high-low)), bands-1)
+	}
+	for i, v := range column {
+		r.z.Set(i/len(r.x), i%len(r.x), band(v))
+	}
+	look := func(band float64) color.Color { return shade(band / 16) } // rows stand out from the darkest
+	p.Add(cells{r, look})
+	name := "f"
+	if len(targets) > 0 {
+		name = targets[0]
+	}
+	for _, v := range []float64{low, (low + high) / 2, high} {
+		p.Legend.Add(fmt.Sprintf("%s = %s", name, short(v)), swatch{look(band(v))})
+	}
+	return addRows(p, "", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, func(int) bool { return true })
+}
+
+// mostRings is the number of points up to which they are ringed.
+const mostRings = 2000
+
+// ringed are the facts of models whose points are a choice among the samples, with their
+// names in the legend. The models of other learners have every sample.
+var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
+
+// drawPoints rings the points of sparse kernel models.
+func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) error {
+	model := b.Model
+	if n, ok := model.(novelty); ok {
+		model = n.Model
+	}
+	name := ""
+	if d, ok := model.(learners.Describer); ok {
+		for _, fact := range d.Facts() {
+			name += ringed[fact.Name]
+		}
+	}
+	parts := learners.PartsOf(model)
+	if name == "" || parts.Points == nil {
+		return nil
+	}
+	columns := plainColumns(b)
+	at := func(name string) int { return slices.IndexFunc(columns, func(c column) bool { return c.name == name }) }
+	i, j := at(xName), at(yName)
+	n, _ := parts.Points.Dims()
+	if n > mostRings {
+		return nil
+	}
+	var points plotter.XYs
+	for k := range n {
+		row := parts.Points.RawRowView(k)
+		points = append(points, plotter.XY{X: columns[i].mean + columns[i].scale*row[i], Y: columns[j].mean + columns[j].scale*row[j]})
+	}
+	rings, err := plotter.NewScatter(points)
+	if err != nil {
+		return err
+	}
+	rings.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: 1.3 * vg.Millimeter, Shape: draw.RingGlyph{}}
+	p.Add(rings)
+	p.Legend.Add(name, rings)
+	return nil
+}

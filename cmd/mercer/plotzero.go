@@ -1,0 +1,319 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// zeroLevel is where the decision value f of two classes is 0: lines where f changes its
+// sign, lines where it touches 0 without a change, and areas.
+type zeroLevel struct {
+	raster          // of f
+	sign    [][]int // of f, 0 in areas where f = 0
+	touches []plotter.XYs
+	name    string // of the class of f = 0
+}
+
+// newZeroLevel looks for f = 0 among the decision values at the points x of a raster.
+func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
+	l := &zeroLevel{raster: r, name: classes.Names[classes.Index(classes.Decide(mat.NewDense(1, 1, nil)).At(0, 0))]}
+	rows, cols := len(r.y), len(r.x)
+	values := o.decision.RawMatrix().Data
+	l.z = mat.NewDense(rows, cols, values)
+	zero := zeros(m, x, values)
+	l.sign = make([][]int, rows)
+	for i := range rows {
+		l.sign[i] = make([]int, cols)
+		for j := range cols {
+			if v := l.z.At(i, j); !zero[i*cols+j] && v != 0 {
+				l.sign[i][j] = int(math.Copysign(1, v))
+			}
+		}
+	}
+	// A point where f = 0 is of an area if three neighbors, which make a square with it, are so.
+	area := func(i, j int) bool {
+		for _, di := range []int{-1, 1} {
+			for _, dj := range []int{-1, 1} {
+				k, n := i+di, j+dj
+				if k >= 0 && k < rows && n >= 0 && n < cols && zero[i*cols+j] && zero[i*cols+n] && zero[k*cols+j] && zero[k*cols+n] {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for i := range rows {
+		for j := range cols {
+			if l.sign[i][j] == 0 && !area(i, j) {
+				l.sign[i][j] = l.around(i, j, zero)
+			}
+		}
+	}
+	for _, columns := range []bool{false, true} {
+		if err := l.touch(columns, f); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// around is the sign of f beside a point of a line f = 0; of two signs it is the sign of
+// the class of f = 0.
+func (l *zeroLevel) around(i, j int, zero []bool) int {
+	sum, signs := 0, 0
+	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
+		k, n := i+d[0], j+d[1]
+		if k < 0 || k >= len(l.y) || n < 0 || n >= len(l.x) || zero[k*len(l.x)+n] {
+			continue
+		}
+		sum, signs = sum+l.sign[k][n], signs+1
+	}
+	if signs > 0 && sum == signs {
+		return 1
+	}
+	return -1
+}
+
+// zeros reports which decision values f = b + Σ a_i k(x_i, x), or b + wᵀx, are 0 up to
+// rounding:
+//
+//	|f| ≤ (m + d + 32)ε (|b| + Σ|a_i k(x_i, x)|)
+//
+// for m terms of d features, which bounds the error of the sum (Higham 2002, section 3.1)
+// with values of the kernel that are right to d + 32 units in the last place.
+func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
+	zero := make([]bool, len(f))
+	for i, v := range f {
+		zero[i] = v == 0
+	}
+	parts := learners.PartsOf(m)
+	if parts.Coef == nil || len(parts.Intercept) != 1 || parts.Kernel != nil && parts.Points == nil {
+		return zero
+	}
+	terms, _ := parts.Coef.Dims()
+	if terms > mostRings {
+		return zero
+	}
+	_, d := x.Dims()
+	size := func(x []float64) float64 {
+		sum := math.Abs(parts.Intercept[0])
+		for i := range terms {
+			v := 0.0
+			if parts.Points == nil {
+				v = x[i]
+			} else {
+				v = kernels.Eval(parts.Kernel, parts.Points.RawRowView(i), x)
+			}
+			sum += math.Abs(parts.Coef.At(i, 0) * v)
+		}
+		return sum
+	}
+	bound := float64(terms+d+32) * 0x1p-52
+	top := 0
+	for i, v := range f {
+		if math.Abs(v) > math.Abs(f[top]) {
+			top = i
+		}
+	}
+	// Few values are so small that their sums have to be looked at.
+	small := 1e-9 * max(math.Abs(f[top]), size(x.RawRowView(top)))
+	for i, v := range f {
+		if v != 0 && math.Abs(v) <= small {
+			zero[i] = math.Abs(v) <= bound*size(x.RawRowView(i))
+		}
+	}
+	return zero
+}
+
+// touch looks for lines on which f = 0 and on both sides of which it has one sign, along
+// the rows of the raster or along its columns. A point of a line is a minimum of |f| between
+// two grid points, found by golden sections, that is less than a millionth of |f| there:
+// f = 0 to a thousandth of a cell, as f grows with the square of the distance.
+func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
+	along, across := l.x, l.y
+	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
+	if columns {
+		along, across = l.y, l.x
+		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
+	}
+	var line []int // of each bracket
+	var low, high, beside []float64
+	for i := range across {
+		for j := 1; j < len(along)-1; j++ {
+			before, s := at(i, j-1)
+			v, sign := at(i, j)
+			after, t := at(i, j+1)
+			if s != 0 && s == sign && sign == t && v < before && v <= after {
+				line, low, high, beside = append(line, i), append(low, along[j-1]), append(high, along[j+1]), append(beside, max(before, after))
+			}
+		}
+	}
+	if len(line) == 0 {
+		return nil
+	}
+	fixed := make([]float64, len(line))
+	for k, i := range line {
+		fixed[k] = across[i]
+	}
+	evaluate := func(at []float64) ([]float64, error) {
+		xs, ys := at, fixed
+		if columns {
+			xs, ys = fixed, at
+		}
+		values, err := f(xs, ys)
+		for k, v := range values {
+			values[k] = math.Abs(v)
+		}
+		return values, err
+	}
+	const golden = 0.6180339887498949
+	inner := func(k int) (a, b float64) { return high[k] - golden*(high[k]-low[k]), low[k] + golden*(high[k]-low[k]) }
+	a, b := make([]float64, len(line)), make([]float64, len(line))
+	for k := range line {
+		a[k], b[k] = inner(k)
+	}
+	fa, err := evaluate(a)
+	if err != nil {
+		return err
+	}
+	fb, err := evaluate(b)
+	if err != nil {
+		return err
+	}
+	next, left := make([]float64, len(line)), make([]bool, len(line))
+	for range 32 { // a bracket of 4e-7 of two cells
+		for k := range line {
+			if left[k] = fa[k] <= fb[k]; left[k] {
+				high[k], b[k], fb[k] = b[k], a[k], fa[k]
+				a[k], _ = inner(k)
+				next[k] = a[k]
+			} else {
+				low[k], a[k], fa[k] = a[k], b[k], fb[k]
+				_, b[k] = inner(k)
+				next[k] = b[k]
+			}
+		}
+		values, err := evaluate(next)
+		if err != nil {
+			return err
+		}
+		for k, v := range values {
+			if left[k] {
+				fa[k] = v
+			} else {
+				fb[k] = v
+			}
+		}
+	}
+	// Points of neighboring lines of the raster make a line where they are no more than a cell apart.
+	cell := 1.01 * (along[1] - along[0])
+	var open []plotter.XYs
+	var last []int // raster line of the end of each
+	for k, i := range line {
+		if fa[k] > 1e-6*beside[k] {
+			continue
+		}
+		point, found := plotter.XY{X: a[k], Y: fixed[k]}, false
+		for n := range open {
+			if end := open[n][len(open[n])-1]; !found && last[n] == i-1 && math.Abs(end.X-point.X) <= cell {
+				open[n], last[n], found = append(open[n], point), i, true
+			}
+		}
+		if !found {
+			open, last = append(open, plotter.XYs{point}), append(last, i)
+		}
+	}
+	for _, points := range open {
+		if len(points) < 3 {
+			continue
+		}
+		if columns {
+			for n, at := range points {
+				points[n] = plotter.XY{X: at.Y, Y: at.X}
+			}
+		}
+		l.touches = append(l.touches, points)
+	}
+	return nil
+}
+
+// decide puts the classes where f = 0 in order: the class of both sides on a line, and +Inf
+// in an area.
+func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
+	for i, row := range l.sign {
+		for j, s := range row {
+			if s == 0 {
+				values.Set(i, j, math.Inf(1))
+			} else {
+				values.Set(i, j, classes.Decide(mat.NewDense(1, 1, []float64{float64(s)})).At(0, 0))
+			}
+		}
+	}
+}
+
+// has reports whether f has a sign somewhere.
+func (l *zeroLevel) has(sign int) bool {
+	return slices.ContainsFunc(l.sign, func(row []int) bool { return slices.Contains(row, sign) })
+}
+
+// add draws the lines f = 0.
+func (l *zeroLevel) add(p *panel, style draw.LineStyle) {
+	r := l.raster
+	r.z = mat.DenseCopyOf(l.z)
+	for i, row := range l.sign {
+		for j, s := range row {
+			switch v := r.z.At(i, j); {
+			case s == 0: // the boundary is that of the area
+				r.z.Set(i, j, -math.SmallestNonzeroFloat64)
+			case v*float64(s) <= 0:
+				r.z.Set(i, j, float64(s)*math.SmallestNonzeroFloat64)
+			}
+		}
+	}
+	line := plotter.NewContour(r, []float64{0}, nil)
+	line.LineStyles = []draw.LineStyle{style}
+	p.Add(line, strokes{l.touches, style})
+}
+
+// addNames adds the lines and areas to the legend.
+func (l *zeroLevel) addNames(p *panel) {
+	switch line := (&plotter.Line{LineStyle: zeroStyle}); {
+	case len(l.touches) > 0:
+		p.Legend.Add("f = 0: class "+l.name, line)
+	case l.has(-1) && l.has(1):
+		p.Legend.Add("f = 0", line)
+	}
+	if l.has(0) {
+		p.Legend.Add("f = 0: class "+l.name, swatch{flatColor})
+	}
+	if mat.Min(l.z) < -1 || mat.Max(l.z) > 1 {
+		p.Legend.Add("f = ±1", &plotter.Line{LineStyle: marginStyle})
+	}
+}
+
+// strokes are lines of one style.
+type strokes struct {
+	lines []plotter.XYs
+	style draw.LineStyle
+}
+
+// Plot implements plot.Plotter.
+func (s strokes) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, line := range s.lines {
+		points := make([]vg.Point, len(line))
+		for i, at := range line {
+			points[i] = vg.Point{X: x(at.X), Y: y(at.Y)}
+		}
+		c.StrokeLines(s.style, c.ClipLinesXY(points)...)
+	}
+}

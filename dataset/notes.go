@@ -1,0 +1,60 @@
+package dataset
+
+import "slices"
+
+// Notes are of the cells of one row that Encoder.Features does not use as they stand.
+type Notes struct {
+	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table does not have
+	Missing []string          `json:"missing,omitempty"` // columns whose cell is missing and was filled
+	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers where FromRows was given the number as a text
+	Unused  []string          `json:"unused,omitempty"`  // columns with a cell that are neither inputs nor targets
+}
+
+// Notes returns those of each row of a table that Features, or Texts, has accepted: columns
+// in the order of the inputs, and unused ones in the order of t.
+func (e *Encoder) Notes(t *Table) []Notes {
+	list := make([]Notes, t.rows)
+	columns := make(map[string]*column, len(t.columns))
+	for _, c := range t.columns {
+		columns[c.name] = c
+	}
+	for _, in := range e.Inputs {
+		c := columns[in.Name]
+		delete(columns, in.Name)
+		if c == nil || in.Raw != "" {
+			continue
+		}
+		for i := range list {
+			n := &list[i]
+			_, k := c.number(i)
+			switch {
+			case k == missing, k == marker && (in.Number != nil || e.NAValues != nil):
+				n.Missing = append(n.Missing, in.Name)
+			case in.Number != nil && c.quoted != nil && c.quoted[i]:
+				n.Quoted = append(n.Quoted, in.Name)
+			case in.Text != nil && !in.Text.has(c.cell(i)):
+				if n.Unknown == nil {
+					n.Unknown = map[string]string{}
+				}
+				n.Unknown[in.Name] = c.cell(i)
+			}
+		}
+	}
+	for _, c := range t.columns {
+		if columns[c.name] == nil || slices.Contains(e.Outputs, c.name) {
+			continue
+		}
+		for i := range list {
+			if c.cell(i) != "" {
+				list[i].Unused = append(list[i].Unused, c.name)
+			}
+		}
+	}
+	return list
+}
+
+// has reports whether there is such a category.
+func (x *Text) has(category string) bool {
+	_, known := slices.BinarySearch(x.Categories, category)
+	return known
+}

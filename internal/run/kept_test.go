@@ -1,0 +1,163 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// slow returns what builds the numbers 1, 2, … in about an hour each, and counts what was
+// begun and what was cancelled.
+func slow(begun, cancelled *atomic.Int64) func(context.Context) (*int64, error) {
+	return func(ctx context.Context) (*int64, error) {
+		n := begun.Add(1)
+		select {
+		case <-time.After(time.Hour + time.Second): // no multiple of a minute
+			return &n, nil
+		case <-ctx.Done():
+			cancelled.Add(1)
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// TestKeptOutlivesTheFirstCaller: the caller that started a computation may leave it; those
+// that wait get its result.
+func TestKeptOutlivesTheFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k run.Kept[int64]
+		var begun, cancelled atomic.Int64
+		build := slow(&begun, &cancelled)
+		first, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			start := time.Now()
+			if _, err := k.Get(first, "a", build); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+				t.Errorf("the first caller returned after %v with %v", time.Since(start), err)
+			}
+		})
+		synctest.Wait()
+		for range 5 {
+			group.Go(func() {
+				if v, err := k.Get(t.Context(), "a", build); err != nil || *v != 1 {
+					t.Errorf("a later caller: %v, %v", v, err)
+				}
+			})
+		}
+		group.Wait()
+		if begun.Load() != 1 || cancelled.Load() != 0 {
+			t.Errorf("%d computations, %d cancelled", begun.Load(), cancelled.Load())
+		}
+	})
+}
+
+// TestKeptEndsWithItsLastCaller: without Life nothing goes on when nobody waits, and the
+// next caller begins anew.
+func TestKeptEndsWithItsLastCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k run.Kept[int64]
+		var begun, cancelled atomic.Int64
+		build := slow(&begun, &cancelled)
+		for i := range int64(3) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if _, err := k.Get(ctx, "a", build); !errors.Is(err, context.DeadlineExceeded) || cancelled.Load() != i+1 {
+				t.Errorf("%v, %d computations cancelled, want %d", err, cancelled.Load(), i+1)
+			}
+			cancel()
+		}
+		if v, err := k.Get(t.Context(), "a", build); err != nil || *v != 4 {
+			t.Errorf("%v, %v", v, err)
+		}
+	})
+}
+
+// TestKeptGoesOnForItsLife: with Life callers whose time is too short add up, each returns
+// in its time, and the end of Life ends the computation.
+func TestKeptGoesOnForItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancelCause(context.Background())
+		k := run.Kept[int64]{Life: life}
+		var begun, cancelled atomic.Int64
+		build := slow(&begun, &cancelled)
+		for i := range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			v, err := k.Get(ctx, "a", build)
+			if late := i >= 60; late != (err == nil) || late && *v != 1 {
+				t.Errorf("minute %d: %v, %v", i, v, err)
+			}
+			cancel()
+		}
+		// Another device's, which the end of Life ends.
+		closed := errors.New("closed")
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := k.Get(t.Context(), "b", build); !errors.Is(err, closed) {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+		synctest.Wait()
+		end(closed)
+		group.Wait()
+		if begun.Load() != 2 || cancelled.Load() != 1 {
+			t.Errorf("%d computations, %d cancelled", begun.Load(), cancelled.Load())
+		}
+	})
+}
+
+// TestKeptDrop: what was dropped is computed again; a computation that nobody waits for has
+// ended after Drop, and one that somebody waits for is theirs.
+func TestKeptDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := run.Kept[int64]{Life: t.Context()}
+		var begun, cancelled atomic.Int64
+		build := slow(&begun, &cancelled)
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _ = k.Get(short, "a", build)
+		k.Drop()
+		if cancelled.Load() != 1 {
+			t.Error("a computation without callers goes on")
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			if v, err := k.Get(t.Context(), "a", build); err != nil || *v != 2 {
+				t.Errorf("dropped while it waited: %v, %v", v, err)
+			}
+		})
+		synctest.Wait()
+		k.Drop()
+		group.Wait()
+		if v, err := k.Get(t.Context(), "a", build); err != nil || *v != 3 {
+			t.Errorf("after Drop: %v, %v", v, err)
+		}
+	})
+}
+
+// TestKeptFailure: callers at the same time share an error and a panic; the next computes
+// anew.
+func TestKeptFailure(t *testing.T) {
+	var k run.Kept[int64]
+	broken := errors.New("broken")
+	if _, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "defect" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		_, _ = k.Get(t.Context(), "a", func(context.Context) (*int64, error) { panic("defect") })
+	}()
+	one := int64(1)
+	if v, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return &one, nil }); err != nil || *v != 1 {
+		t.Error(v, err)
+	}
+}

@@ -1,0 +1,107 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// Preparer is a Model whose Intervals or Variance needs factors of a matrix. The first call
+// computes them, in about the time of a fit, also for a model that was loaded from a file;
+// the model keeps them for later calls on devices of the same name.
+type Preparer interface {
+	Model
+	// Prepare computes the factors beforehand. Calls of Prepare, Intervals and Variance at
+	// the same time share one computation, which goes on as long as the context of one of
+	// them does; a call whose context ends returns at once. Factors that take more than half
+	// of the free memory are not kept: each call computes them, and Prepare returns an error
+	// that wraps ErrNotKept. Calibrate makes intervals that need no factors.
+	Prepare(ctx context.Context, dev backend.Device) error
+}
+
+// ErrNotKept is that of a Preparer whose factors are too large to be kept.
+var ErrNotKept = errors.New("it is not kept, and each call computes it: calibrate the model instead, or free memory")
+
+// factors are those of a model, one for each λ.
+type factors[F any] struct {
+	learner string
+	kept    *run.Kept[map[float64]F]
+	lambdas []float64
+	bytes   int64 // of one that is kept; 0: the model is not fitted
+	build   func(ctx context.Context, lambda float64) (F, error)
+}
+
+// all returns the factors by λ; nil where they are too large to be kept.
+func (f factors[F]) all(ctx context.Context, dev backend.Device) (map[float64]F, error) {
+	if f.bytes == 0 {
+		return nil, errNotFitted
+	}
+	all, err := f.kept.Get(ctx, dev.Info().Device, func(ctx context.Context) (*map[float64]F, error) {
+		if !run.WorthKeeping(f.total()) {
+			return nil, nil
+		}
+		all := map[float64]F{}
+		for _, lambda := range f.lambdas {
+			var err error
+			if all[lambda], err = f.build(ctx, lambda); err != nil {
+				return nil, err
+			}
+		}
+		return &all, nil
+	})
+	if all == nil {
+		return nil, err
+	}
+	return *all, nil
+}
+
+// of returns the factor of one λ.
+func (f factors[F]) of(ctx context.Context, dev backend.Device, lambda float64) (factor F, err error) {
+	all, err := f.all(ctx, dev)
+	switch {
+	case err != nil:
+		return factor, err
+	case all == nil:
+		return f.build(ctx, lambda)
+	}
+	return all[lambda], nil
+}
+
+func (f factors[F]) total() int64 { return int64(len(f.lambdas)) * f.bytes }
+
+// prepare is Preparer.Prepare.
+func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
+	err := errNoDevice
+	if dev != nil {
+		var all map[float64]F
+		if all, err = f.all(ctx, dev); err == nil && all == nil {
+			err = fmt.Errorf("the factor takes %.1f GB, more than half of the free memory: %w", float64(f.total())/1e9, ErrNotKept)
+		}
+	}
+	var none struct{}
+	named(f.learner+": prepare", nil, &none, &err)
+	return err
+}
+
+// byLambda lists the outputs of each λ, that of all where lambdas is nil.
+func (s *solutions) byLambda(outputs int) map[float64][]int {
+	list := map[float64][]int{}
+	for j := range outputs {
+		lambda := s.lambda
+		if len(s.lambdas) > 0 {
+			lambda = s.lambdas[j]
+		}
+		list[lambda] = append(list[lambda], j)
+	}
+	return list
+}
+
+// different are the λ of byLambda in ascending order.
+func (s *solutions) different(outputs int) []float64 {
+	return slices.Sorted(maps.Keys(s.byLambda(outputs)))
+}
