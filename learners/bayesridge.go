@@ -2,6 +2,7 @@ package learners
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -99,7 +100,8 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	if err != nil {
 		return nil, err
 	}
-	return gonum.Dense(m.posterior.Variance(h, dense(along)))
+	v, err := gonum.Dense(m.posterior.Variance(h, dense(along)))
+	return checked(m.learner, "variance", v, err)
 }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", "noise",
@@ -111,5 +113,15 @@ func (m *BayesRidgeModel) fields() []field {
 	p := &m.posterior
 	return append(m.coefFields(nil), boolField("intercept", &m.fitted),
 		rowField("noise", &p.Noise, t, nonNegative), rowField("prior", &p.Prior, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
-		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)))
+		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)), derived(m.checkSpread))
+}
+
+// checkSpread refuses variances that are negative.
+func (m *BayesRidgeModel) checkSpread() error {
+	for j := range m.posterior.Spread.Rows {
+		if slices.ContainsFunc(m.posterior.Spread.Row(j), func(v float64) bool { return v < 0 }) {
+			return fmt.Errorf("array \"spread\": row %d has a negative variance", j+1)
+		}
+	}
+	return nil
 }

@@ -155,6 +155,11 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 			upper.Set(i, j, f.At(i, j)+half)
 		}
 	}
+	for _, bound := range []*mat.Dense{lower, upper} {
+		if err := checkPredicted("bound of the interval", dense(bound), 0); err != nil {
+			return nil, nil, fmt.Errorf("learners: calibration: %w", err)
+		}
+	}
 	return lower, upper, nil
 }
 

@@ -135,7 +135,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 		return nil, err
 	}
 	f.Add(f, sines)
-	return f, nil
+	return checked(m.learner, "prediction", f, nil)
 }
 
 // Kernel returns the kernel that the model was fitted with.

@@ -166,7 +166,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 			out.Set(i, j, s*(q+m.lambda))
 		}
 	}
-	return out, nil
+	return out, checkPredicted("variance", dense(out), 0)
 }
 
 // factors is the one that Variance needs.

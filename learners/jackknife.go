@@ -94,6 +94,11 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 			return nil, nil, err
 		}
 	}
+	for _, bound := range []*mat.Dense{lower, upper} {
+		if err := checkPredicted("bound of the interval", dense(bound), 0); err != nil {
+			return nil, nil, err
+		}
+	}
 	return lower, upper, nil
 }
 

@@ -145,7 +145,7 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 // of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
 // their d².
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
-	_, err = m.nearest(ctx, dev, x, func(_ int, row []float64, list []int, keys []float64) {
+	n, err := m.nearest(ctx, dev, x, func(_ int, row []float64, list []int, keys []float64) {
 		own := kernels.Diag(m.kernel, row)
 		d := make([]float64, len(keys))
 		for i, key := range keys {
@@ -153,6 +153,11 @@ func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x ma
 		}
 		samples, squares = append(samples, append([]int(nil), list...)), append(squares, d)
 	})
+	for i := range n {
+		if err := checkPredicted("squared distance of a neighbor", rowOf(squares[i]), i); err != nil {
+			return nil, nil, predictError(m.learner, err)
+		}
+	}
 	return samples, squares, err
 }
 
@@ -166,7 +171,7 @@ func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.
 	if err != nil {
 		return nil, err
 	}
-	return mat.NewDense(n, t, data), nil
+	return checked(m.learner, "mean of the neighbors' targets", mat.NewDense(n, t, data), nil)
 }
 
 // State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
@@ -190,7 +195,7 @@ func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x m
 // Decision implements Classifier: the shares of the votes, or, of two classes,
 // that of the second less that of the first.
 func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return decisionOf(m.Proba(ctx, dev, x))
+	return m.decision(m.Proba(ctx, dev, x))
 }
 
 // Predict implements Model.

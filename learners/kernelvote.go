@@ -130,7 +130,7 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 			f.Set(i, j, from[j]/from[t-1])
 		}
 	}
-	return f, nil
+	return checked(m.learner, "prediction", f, nil)
 }
 
 // State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
@@ -145,7 +145,7 @@ func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
 // Decision implements Classifier: the sums of the classes, or, of two classes,
 // that of the second less that of the first.
 func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return decisionOf(m.sums(ctx, dev, x, false))
+	return m.decision(m.sums(ctx, dev, x, false))
 }
 
 // Proba implements Prober: the shares of the sums, as of densities. It refuses a

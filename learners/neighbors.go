@@ -18,8 +18,8 @@ type trainingSet struct {
 	classes Classes               // none for regression
 }
 
-// decisionOf turns n×K sums for classes, which may have failed, into decision values.
-func decisionOf(sums *mat.Dense, err error) (*mat.Dense, error) {
+// decision turns n×K sums for classes, which may have failed, into decision values.
+func (r *trainingSet) decision(sums *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func decisionOf(sums *mat.Dense, err error) (*mat.Dense, error) {
 	for i := range n {
 		d.Set(i, 0, sums.At(i, 1)-sums.At(i, 0))
 	}
-	return d, nil
+	return checked(r.learner, "decision value", d, nil)
 }
 
 // Dims implements Model.

@@ -239,3 +239,51 @@ func TestVoteDefaultWidth(t *testing.T) {
 		t.Errorf("waves: %v, at the median distance %v, variance %v", got, old, variance)
 	}
 }
+
+// TestNeighborsOfUnevenWeights: the neighbors are the nearest samples whose weights make k,
+// whatever the sizes of the weights and the order of the samples; 10¹⁶ + 3 is
+// rounded. The expected lists are sorted and summed here.
+func TestNeighborsOfUnevenWeights(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	rng := rand.New(rand.NewPCG(5, 6))
+	t.Log("seed 5, 6")
+	sizes := []float64{1, 2, 3, 0.5, 1e16, 1e300, 1e-300}
+	for round := range 200 {
+		const n = 8
+		x, y, weights := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), make([]float64, n)
+		order := rng.Perm(n)
+		for i, at := range order {
+			x.Set(i, 0, float64(at+1))
+			y.Set(i, 0, float64(i))
+			weights[i] = sizes[rng.IntN(len(sizes))]
+		}
+		weights[rng.IntN(n)] = 1e16 // so that there are enough
+		k := 1 + rng.IntN(4)
+		m, err := learners.KernelKNN{K: k}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := m.Neighbors(t.Context(), dev, mat.NewDense(1, 1, nil)) // of 0
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := make([]int, n)
+		for i, p := range order {
+			at[p] = i
+		}
+		sum := 0.0
+		var want []int
+		for _, i := range at {
+			if sum < float64(k) {
+				want = append(want, i)
+				sum += weights[i]
+			}
+		}
+		if !slices.Equal(got[0], want) {
+			t.Errorf("round %d, k = %d, points %v, weights %v: %v, want %v", round, k, order, weights, got[0], want)
+		}
+		if _, err := m.Predict(t.Context(), dev, mat.NewDense(1, 1, nil)); err != nil {
+			t.Error(err)
+		}
+	}
+}

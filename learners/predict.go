@@ -125,7 +125,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.
 		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.View(i, 0, r, x.Cols), fixed); err != nil {
 			return err
 		}
-		if err := checkPredicted(f.View(i, 0, r, f.Cols), i); err != nil {
+		if err := checkPredicted("prediction", f.View(i, 0, r, f.Cols), i); err != nil {
 			return err
 		}
 	}
@@ -186,17 +186,29 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 // otherUnits is the advice about a row whose prediction is not finite.
 const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
 
-// checkPredicted refuses predictions that are not finite: from kernel values that
-// are none or out of range, from points or a model whose sums overflow. first is the
-// number of the first row.
-func checkPredicted(f backend.Host[float64], first int) error {
+// checked returns what a model has made of its sums for the rows of x, or an error where a
+// number of it is not finite. what names one of them.
+func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPredicted(what, dense(f), 0); err != nil {
+		return nil, predictError(learner, err)
+	}
+	return f, nil
+}
+
+// checkPredicted refuses results for the rows of x that are not finite: from kernel values
+// that are none or out of range, from points or a model whose sums overflow. what names a
+// result, and first is the number of the first row.
+func checkPredicted(what string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {
 			if math.IsNaN(v) {
-				return fmt.Errorf("x: row %d: the prediction is not a number: its kernel values are not defined, or out of range%s", first+i+1, otherUnits)
+				return fmt.Errorf("x: row %d: the %s is not a number: its kernel values are not defined, or out of range%s", first+i+1, what, otherUnits)
 			}
 			if math.IsInf(v, 0) {
-				return fmt.Errorf("x: row %d: the prediction is %v: the values of the row or of the model are too large%s", first+i+1, v, otherUnits)
+				return fmt.Errorf("x: row %d: the %s is %v: the values of the row or of the model are too large%s", first+i+1, what, v, otherUnits)
 			}
 		}
 	}

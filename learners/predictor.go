@@ -186,5 +186,5 @@ func (p *Predictor) apply(ctx context.Context, f, x backend.Host[float64]) error
 		return err
 	}
 	p.plain.addIntercept(f)
-	return checkPredicted(f, 0)
+	return checkPredicted("prediction", f, 0)
 }

@@ -155,7 +155,7 @@ func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matri
 		}
 		v.Set(i, 0, sum)
 	}
-	return v, nil
+	return checked(m.learner, "variance", v, nil)
 }
 
 // State implements Model. Its arrays are "points", m×d, "weights", m×1, "root",

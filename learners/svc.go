@@ -202,7 +202,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	for i := range n {
 		svm.PairValues(d.RawRowView(i), sums.RawRowView(i), m.b, k)
 	}
-	return d, nil
+	return checked(m.learner, "decision value of a pair of classes", d, nil)
 }
 
 // Decision implements Classifier. For K > 2 classes it is the number of votes, and what

@@ -58,7 +58,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 		}
 		m.votes.Count(votes.RawRowView(i), k.RawRowView(i), m.classes.positive)
 	}
-	return votes, nil
+	return checked(m.Learner(), "decision value of a hypothesis", votes, nil)
 }
 
 // parts are those of the last hypothesis.

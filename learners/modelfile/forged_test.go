@@ -19,7 +19,7 @@ import (
 
 // everyModel is the state of a model of each learner of the catalogue, for each of its
 // tasks, with default parameters.
-func everyModel(f *testing.F, dev backend.Device) (names []string, states []learners.State) {
+func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
 	const n = 24
 	x, y, class := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)

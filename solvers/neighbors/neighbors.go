@@ -48,12 +48,12 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 			copy(list[at+1:], list[at:])
 			copy(keys[at+1:], keys[at:])
 			list[at], keys[at] = z, key
-			weight += s.Weight[z]
-			for n := len(list) - 1; weight-s.Weight[list[n]] >= float64(k); n-- {
-				weight -= s.Weight[list[n]]
-				list, keys = list[:n], keys[:n]
+			n := 0
+			for weight = 0; n < len(list) && weight < float64(k); n++ { // no difference, which rounding makes too large
+				weight += s.Weight[list[n]]
 			}
-			last = keys[len(keys)-1]
+			list, keys = list[:n], keys[:n]
+			last = keys[n-1]
 		}
 		f(i, list, keys)
 		return nil

@@ -55,7 +55,8 @@ func (l *Loop) Voted() (v Votes, centers backend.Host[float64]) {
 }
 
 // Count adds to votes, as fractions of all, those of a sample with the values k of its
-// kernel with the centers. positive says whether f of two classes is the second.
+// kernel with the centers. positive says whether f of two classes is the second. Where an
+// f is not finite the votes are NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {
@@ -67,6 +68,10 @@ func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 			inner := k[int(v.Order.Data[h-1])] + v.Bias
 			for c, d := range v.Delta.Row(h - 1) {
 				f[c] += d * inner
+				if f[c]-f[c] != 0 {
+					votes[c] = math.NaN()
+					return
+				}
 			}
 		}
 		switch {

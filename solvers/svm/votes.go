@@ -20,7 +20,7 @@ func PairValues(values, sums, b []float64, k int) {
 // Votes sets votes to the numbers of pairs that each of K > 2 classes wins, by the values
 // of their machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's
 // values over its pairs, so that it decides between equal numbers only (as scikit-learn
-// has it).
+// has it). A sum that overflows counts as the largest number.
 func Votes(votes, pairs []float64) {
 	k := len(votes)
 	sums := make([]float64, k)
@@ -38,7 +38,8 @@ func Votes(votes, pairs []float64) {
 		}
 	}
 	for c, s := range sums {
-		votes[c] += s / (3 * (math.Abs(s) + 1))
+		s = max(-math.MaxFloat64, min(s, math.MaxFloat64))
+		votes[c] += s / (math.Abs(s) + 1) / 3
 	}
 }
 

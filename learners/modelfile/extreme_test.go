@@ -1,0 +1,241 @@
+package modelfile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// extremeModels are those of everyModel, classifiers of two classes, and models that keep
+// more than they do by default.
+func extremeModels(t testing.TB, dev backend.Device) (names []string, states []learners.State) {
+	names, states = everyModel(t, dev)
+	const n = 24
+	x, y, class := mat.NewDense(n, 2, nil), mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		x.SetRow(i, []float64{float64(i*7%17)/8 - 1, float64(i*5%13)/6 - 1})
+		y.SetRow(i, []float64{x.At(i, 0) * x.At(i, 1), x.At(i, 1)})
+		class.Set(i, 0, float64(i%2))
+	}
+	add := func(name string, task learners.Task, parameters map[string]string, y mat.Matrix) {
+		d, err := learners.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit, err := d.Make(task, parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprintf("%s, %s %v", name, task, parameters))
+		states = append(states, m.State())
+	}
+	for _, d := range learners.Catalogue() {
+		if d.Does(learners.Classification) {
+			add(d.Name, learners.Classification, nil, class)
+		}
+	}
+	three := mat.NewDense(n, 1, nil)
+	three.Apply(func(i, _ int, _ float64) float64 { return float64(i % 3) }, three)
+	for _, y := range []mat.Matrix{class, three} {
+		add("svc", learners.Classification, map[string]string{"probability": "true", "kernel": "linear()"}, y)
+		add("kernel-knn", learners.Classification, map[string]string{"k": "3", "kernel": "gaussian(sigma=1)"}, y)
+		add("kernel-vote", learners.Classification, map[string]string{"kernel": "polynomial(degree=3,c=1)"}, y)
+	}
+	add("ridge", learners.Regression, map[string]string{"intervals": "true", "lambda": "1"}, y)
+	add("kernel-ridge", learners.Regression, map[string]string{"lambdas": "0.1,1", "kernel": "polynomial(degree=2,c=1)"}, y)
+	add("rvm", learners.Regression, map[string]string{"basis": "features"}, y.Slice(0, n, 0, 1))
+	return names, states
+}
+
+// filled is a state with the numbers of some arrays in place of its own, over and over.
+func filled(s learners.State, with map[string][]float64) learners.State {
+	s.Arrays = maps.Clone(s.Arrays)
+	for name, values := range with {
+		a := s.Arrays[name]
+		c := backend.NewHost[float64](a.Rows, a.Cols)
+		for i := range c.Data {
+			c.Data[i] = values[i%len(values)]
+		}
+		s.Arrays[name] = c
+	}
+	return s
+}
+
+// outputs calls everything that a model knows about rows, and names what it returns.
+func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(what string, f mat.Matrix, err error)) {
+	call := func(what string, f *mat.Dense, err error) {
+		if f == nil {
+			visit(what, nil, err)
+			return
+		}
+		visit(what, f, err)
+	}
+	f, err := m.Predict(t.Context(), dev, x)
+	call("Predict", f, err)
+	if p, err := learners.NewPredictor(dev, m); err != nil {
+		call("NewPredictor", nil, err)
+	} else {
+		f, err := p.Predict(t.Context(), x)
+		call("Predictor.Predict", f, err)
+		_, width := p.Dims()
+		dst := mat.NewDense(1, width, nil)
+		err = p.PredictRow(t.Context(), dst.RawRowView(0), x.RawRowView(0))
+		call("Predictor.PredictRow", dst, err)
+		p.Close()
+	}
+	if c, ok := m.(learners.Classifier); ok {
+		f, err := c.Decision(t.Context(), dev, x)
+		call("Decision", f, err)
+	}
+	if c, ok := m.(learners.Prober); ok {
+		f, err := c.Proba(t.Context(), dev, x)
+		call("Proba", f, err)
+	}
+	if c, ok := m.(learners.Uncertain); ok {
+		f, err := c.Variance(t.Context(), dev, x)
+		call("Variance", f, err)
+	}
+	if c, ok := m.(learners.Jackknife); ok {
+		lower, upper, err := c.Intervals(t.Context(), dev, x, 0.8)
+		call("Intervals, lower", lower, err)
+		call("Intervals, upper", upper, err)
+	}
+	if c, ok := m.(interface {
+		Pairs(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
+	}); ok {
+		f, err := c.Pairs(t.Context(), dev, x)
+		call("Pairs", f, err)
+	}
+	if c, ok := m.(interface {
+		Neighbors(context.Context, backend.Device, mat.Matrix) ([][]int, [][]float64, error)
+	}); ok {
+		_, squares, err := c.Neighbors(t.Context(), dev, x)
+		f := mat.NewDense(1, 1, nil)
+		for _, row := range squares {
+			for _, v := range row {
+				f.Set(0, 0, f.At(0, 0)+v-v)
+			}
+		}
+		call("Neighbors", f, err)
+	}
+}
+
+// TestExtremeNumbers fills the arrays of a saved model of each learner, one and two at a
+// time and all at once, with numbers at both ends of float64 and mixtures of them. Such a
+// model is refused, or whatever it is asked for is finite or an error of one line: kernel
+// values and sums that overflow are neither NaN, nor a class, nor a panic.
+func TestExtremeNumbers(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const large, tiny = 1e308, 5e-324
+	fillings := [][]float64{{large}, {-large}, {tiny}, {0}, {large, -large}, {large, tiny}, {0, -large, tiny}, {1, large}, {large, -large, tiny, 0, 1}}
+	names, states := extremeModels(t, dev)
+	x := mat.NewDense(3, 2, []float64{0, 0, 0.5, -1, 3, 2})
+	far := mat.NewDense(2, 2, []float64{large, -large, tiny, large})
+	for i, s := range states {
+		arrays := slices.Sorted(maps.Keys(s.Arrays))
+		var cases []map[string][]float64
+		for _, values := range fillings {
+			all := map[string][]float64{}
+			for j, name := range arrays {
+				all[name] = values
+				cases = append(cases, map[string][]float64{name: values})
+				for _, other := range arrays[:j] {
+					for k := range fillings {
+						if !testing.Short() || k < 4 {
+							cases = append(cases, map[string][]float64{name: values, other: fillings[k]})
+						}
+					}
+				}
+			}
+			cases = append(cases, all)
+		}
+		cases = append(cases, nil) // the model as it is
+		failures, used := 0, 0
+		for _, with := range cases {
+			text := fmt.Sprintf("%s with %v", names[i], with)
+			failed := func(format string, args ...any) {
+				if failures++; failures <= 3 {
+					t.Errorf("%s: %s", text, fmt.Sprintf(format, args...))
+				}
+			}
+			func() {
+				defer func() {
+					if r := recover(); r != nil {
+						failed("panic: %v", r)
+					}
+				}()
+				m, err := learners.Restore(filled(s, with))
+				if err != nil {
+					if strings.Contains(err.Error(), "\n") {
+						failed("the error has several lines: %q", err)
+					}
+					return
+				}
+				used++
+				for _, points := range []*mat.Dense{x, far} {
+					outputs(t, dev, m, points, func(what string, f mat.Matrix, err error) {
+						switch {
+						case err != nil && strings.Contains(err.Error(), "\n"):
+							failed("%s: the error has several lines: %q", what, err)
+						case err != nil:
+							return
+						}
+						rows, cols := f.Dims()
+						for r := range rows {
+							for c := range cols {
+								if v := f.At(r, c); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && what == "Variance" {
+									failed("%s of row %d: %v without an error", what, r+1, v)
+									return
+								}
+							}
+						}
+					})
+				}
+			}()
+		}
+		t.Logf("%s: %d models, %d could be used", names[i], len(cases), used)
+	}
+}
+
+// TestExtremeNumbersInFiles: the same through the file, whose checksum is made to fit: a
+// kernel-knn whose numbers are all 1e308.
+func TestExtremeNumbersInFiles(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	names, states := extremeModels(t, dev)
+	for i, s := range states {
+		all := map[string][]float64{}
+		for name := range s.Arrays {
+			if name != "labels" { // which must ascend
+				all[name] = []float64{1e308}
+			}
+		}
+		s = filled(s, all)
+		model, err := json.Marshal(s.Params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := loadBytes(file(map[string]string{"format": "mercer", "version": "1", "learner": s.Learner, "model": string(model)}, s.Arrays))
+		if err != nil {
+			continue
+		}
+		f, err := b.Model.Predict(t.Context(), dev, mat.NewDense(1, 2, []float64{1, 2}))
+		if err == nil && (math.IsNaN(f.At(0, 0)) || math.IsInf(f.At(0, 0), 0)) {
+			t.Errorf("%s: predicts %v", names[i], f.At(0, 0))
+		}
+	}
+}
