@@ -15,7 +15,7 @@ func init() {
 	register(Description{
 		Name:    oneClassSVMName,
 		Tasks:   []Task{Novelty},
-		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
+		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b ≥ 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
 	}, (*OneClassSVM).parameters, OneClassSVM.Fit)
 }
@@ -23,13 +23,15 @@ func init() {
 func (l *OneClassSVM) parameters() []Parameter {
 	return append([]Parameter{
 		scaleKernel(&l.Kernel),
-		number("nu", &l.Nu, "0.5", part, "share of the samples that may be outliers; at least that share are support vectors"),
+		number("nu", &l.Nu, "0.5", part, "maximum share of the samples with f < 0, the outliers; at least that share are support vectors"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
-// OneClassSVM finds where samples lie: f(x) = Σ_i β_i k(x_i, x) + b is positive
+// OneClassSVM finds where samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least 0
 // on a region that holds all but a share ν of them and is otherwise small, in the
-// sense of ‖f‖. Predict returns f: > 0 is like the samples.
+// sense of ‖f‖. Predict returns f: ≥ 0 is like the samples. At most a share ν of the
+// samples, by weight, has f < 0: these have β_i = w_i, and b is the largest number that is
+// optimal to the tolerance, so that all others have f ≥ 0.
 //
 //	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //
@@ -40,7 +42,7 @@ func (l *OneClassSVM) parameters() []Parameter {
 type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
-	Tol     float64        // 0 is 1e-3
+	Tol     float64        // in units of f, or of its range at the start where that is below 1; 0 is 1e-3
 	MaxIter int            // 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
 }

@@ -207,3 +207,33 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	}
 	return sum
 }
+
+// TestSVRInSmallUnits: y, ε and C in another unit give f in that unit, also where all of y
+// is smaller than the tolerance.
+func TestSVRInSmallUnits(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	t.Log("seed 7")
+	x, _, y := scaled(80, 2, []float64{1, 1}, 0, 0)
+	predict := func(unit float64) *mat.Dense {
+		t.Helper()
+		moved := mat.DenseCopyOf(y)
+		moved.Scale(unit, y)
+		m, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: 2 * unit, Epsilon: 0.1 * unit, Tol: svmTol}.Fit(t.Context(), dev, x, moved, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	want := predict(1)
+	for _, unit := range []float64{1e-3, 1e-6, 1e-9, 1e-12} {
+		f := predict(unit)
+		for i := range 80 {
+			// The range of y at the start, and so the tolerance in its unit, is below 100.
+			near(t, fmt.Sprintf("unit %v", unit), f.At(i, 0)/unit, want.At(i, 0), 100*svmTol*svmCondition)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// novelty is a model of novelty as a classifier: f(x) > 0 is like the samples.
+// novelty is a model of novelty as a classifier: f(x) ≥ 0 is like the samples.
 // Where a table tells which rows are, it does so by 1 and −1.
 type novelty struct{ learners.Model }
 
@@ -23,7 +23,7 @@ func asClassifier(m learners.Model) learners.Model {
 }
 
 func (m novelty) Classes() learners.Classes {
-	return learners.Classes{Labels: []float64{-1, 1}, Names: []string{"outlier", "inlier"}}
+	return learners.Classes{Labels: []float64{-1, 1}, Names: []string{"outlier", "inlier"}, ZeroIsPositive: true}
 }
 
 // checkTruth refuses a target that does not tell inliers from outliers.

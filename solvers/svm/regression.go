@@ -25,10 +25,11 @@ func Regression(k kernels.Kernel, x, y backend.Host[float64], weights []float64,
 }
 
 // OneClass returns the program of the support of a distribution: the f and b that
-// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b.
+// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of the b that are optimal to the
+// tolerance it is the largest, with which at most a share nu of the weights has f(x) + b < 0.
 func OneClass(k kernels.Kernel, x backend.Host[float64], weights []float64, nu float64) *Problem {
 	n := x.Rows
-	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n)}
+	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
 	left := 0.0
 	for _, w := range weights {
 		left += nu * w

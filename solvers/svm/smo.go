@@ -29,11 +29,12 @@ type Problem struct {
 	P      []float64
 	C      []float64
 	Alpha  []float64 // where to start; the solution afterwards
+	Inside bool      // b is large enough for f ≥ 0 at every row whose α is below its c
 }
 
 // Params are the settings of the solver.
 type Params struct {
-	Tol     float64 // largest violation of the optimality conditions at the end; 0 is 1e-3
+	Tol     float64 // largest violation of the optimality conditions at the end, as part of the range of v at the start where that is below 1; 0 is 1e-3
 	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
 	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
 }
@@ -139,16 +140,31 @@ func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 		}
 		s.f = f
 	}
+	s.scaleTol()
 	for {
 		if err := s.optimize(); err != nil {
 			return nil, err
 		}
 		if s.at == nil {
-			return s.result(), nil
+			return s.result()
 		}
 		if err := s.unshrink(); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// scaleTol makes the tolerance a part of the range that v has at the start, where that is
+// below 1: f is as small in small units of y, or for a small sum of α. It is never below
+// what rounding leaves of v.
+func (s *smo) scaleTol() {
+	s.violation()
+	if len(s.v) == 0 {
+		return
+	}
+	low, high := slices.Min(s.v), slices.Max(s.v)
+	if spread := high - low; spread < 1 {
+		s.set.Tol = max(s.set.Tol*spread, 16*0x1p-52*max(math.Abs(low), math.Abs(high)))
 	}
 }
 
@@ -527,8 +543,16 @@ func (s *smo) unshrink() error {
 }
 
 // result reads the solution.
-func (s *smo) result() *Result {
+func (s *smo) result() (*Result, error) {
+	diag := s.cache.Diag
 	s.close()
+	if s.full.Inside { // F as predictions have it: the sums of steps drift
+		f, err := KernelSum(s.b, s.full.Kernel, s.x, s.x, s.beta())
+		if err != nil {
+			return nil, err
+		}
+		s.f = f
+	}
 	most, least := s.violation()
 	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows}
 	// b is v of the free variables, which differ by tol at most.
@@ -550,9 +574,20 @@ func (s *smo) result() *Result {
 	default:
 		res.Intercept = (most + least) / 2
 	}
+	if s.full.Inside && !math.IsInf(most, 0) {
+		// v is −F. What rounding may change of a sum of so many terms is added.
+		terms, size := 0, 0.0
+		for r, beta := range res.Beta {
+			if beta != 0 {
+				terms++
+				size += math.Abs(beta * diag[r])
+			}
+		}
+		res.Intercept = most + 4*0x1p-52*float64(terms+s.x.Cols+8)*size
+	}
 	for r, beta := range res.Beta {
 		res.Square += beta * s.f[r]
 	}
 	res.Objective -= res.Square / 2
-	return res
+	return res, nil
 }

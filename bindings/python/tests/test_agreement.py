@@ -222,6 +222,15 @@ class TestOthers(unittest.TestCase):
         sure = np.abs(h) > 2 * np.sqrt(2 * len(X) * tol) + tol
         np.testing.assert_array_equal(got.predict(X)[sure], want.predict(X)[sure])
 
+    def test_one_class_boundary(self):
+        X, _ = support.smooth(support.rng(self), 150, 3)
+        # At most nu·n training rows are outside (scikit-learn #4195: there all are).
+        for nu in (1e-6, 1e-3, 0.1, 0.5):
+            self.assertLessEqual(np.sum(mercer.MercerOneClassSVM(nu=nu).fit(X).predict(X) == -1), nu * len(X))
+        edge = mercer.MercerOneClassSVM().fit(X)
+        edge.decision_function = lambda X: np.array([0.0, -0.0, -5e-324])
+        self.assertEqual(edge.predict(X).tolist(), [1, 1, -1])
+
 
 class TestSystems(unittest.TestCase):
     def test_solve_and_factor(self):

@@ -25,10 +25,11 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
     coef0 : float ≥ 0, default=0.0
         Of poly and sigmoid.
     tol : float > 0, default=1e-3
-        The violation of the optimality conditions at which the steps end.
+        The violation of the optimality conditions at which the steps end, in units of
+        the decision value, or of its range at the start where that is below 1.
     nu : float, default=0.5
-        The maximum part of the samples outside, and the minimum part that are support
-        vectors; > 0 and ≤ 1.
+        The maximum part of the samples of fit with a decision value below 0, and the
+        minimum part that are support vectors; > 0 and ≤ 1.
     cache_size : float, default=200
         The memory for rows of the kernel matrix, in megabytes.
     max_iter : int, default=-1
@@ -138,7 +139,7 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
         Returns
         -------
         f : ndarray of shape (n_samples,)
-            Greater than 0 for what is like the samples of fit.
+            At least 0 for what is like the samples of fit.
         """
         return self._predict_model(X)[:, 0]
 
@@ -168,9 +169,10 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            1 for what is like the samples of fit, −1 for what is not.
+            1 for what is like the samples of fit, where decision_function is at least
+            0, −1 for what is not.
         """
-        return np.where(self.decision_function(X) > 0, 1, -1)
+        return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def _restore(self, model):
         super()._restore(model)

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestBoundaryIsInside: f = 0 is an inlier, as every margin support vector is, and the
+// largest number below 0 an outlier.
+func TestBoundaryIsInside(t *testing.T) {
+	c := novelty{}.Classes()
+	for f, want := range map[float64]string{0: "inlier", math.Copysign(0, -1): "inlier", math.SmallestNonzeroFloat64: "inlier", -math.SmallestNonzeroFloat64: "outlier"} {
+		label := c.Decide(mat.NewDense(1, 1, []float64{f})).At(0, 0)
+		for i, v := range c.Labels {
+			if v == label && c.Names[i] != want {
+				t.Errorf("f = %v is an %s, not an %s", f, c.Names[i], want)
+			}
+		}
+	}
+}
