@@ -21,6 +21,7 @@ const (
 	number          // a finite number
 	notFinite       // ±Inf in words
 	outOfRange      // a number that float64 cannot hold
+	spelled         // a number but for its spelling, which the reading does not have
 	text            // anything else
 )
 
@@ -78,15 +79,15 @@ type entry struct {
 // and 8 bytes a cell are enough. Where the file holds numbers and not texts it
 // is plain from the start, a view of the cells of its table.
 type column struct {
-	name string
-	na   *naValues // of its cells of text
+	name    string
+	reading *reading // of its cells of text
 
 	quoted []bool // row → the cell was a text in JSON; nil: not known
 
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
 	index   index // of the entries by their text, while cells are being added
-	texts   bool  // some entry is a text
+	texts   bool  // some entry is a text, or a number but for its spelling
 
 	textBytes int64 // of the entries
 
@@ -111,7 +112,7 @@ type cells interface {
 func (c *column) add(s string) {
 	s = strings.TrimSpace(s)
 	if c.plain {
-		v, k := c.na.parse(s)
+		v, k := c.reading.parse(s)
 		if k > number {
 			if c.odd == nil {
 				c.odd = map[int]string{}
@@ -127,7 +128,13 @@ func (c *column) add(s string) {
 	}
 	code, ok := c.index.find(c.entries, s)
 	if !ok {
-		code = c.addEntry(strings.Clone(s))
+		if plain := c.reading.plain(s); plain != s {
+			v, k := c.reading.parse(s)
+			code = c.entryOf(entry{plain, v, k})
+		} else {
+			v, k := c.reading.parse(s)
+			code = c.addEntry(entry{strings.Clone(s), v, k})
+		}
 	}
 	c.codes = append(c.codes, code)
 	if len(c.entries) > MaxCategories && !c.texts {
@@ -140,7 +147,11 @@ func (c *column) add(s string) {
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
-		if ok = ok && c.na.plain(); ok {
+		if !c.reading.ordinary() {
+			v, ok = commaDecimal(b)
+			ok = ok && c.reading.decimal == ',' && len(c.reading.numbers) == 0
+		}
+		if ok {
 			c.numbers = append(c.numbers, v)
 		}
 		return ok
@@ -161,11 +172,7 @@ func (c *column) join(more *column, room int) {
 	if !c.plain {
 		codes := make([]int32, len(more.entries))
 		for k, e := range more.entries {
-			code, ok := c.index.find(c.entries, e.text)
-			if !ok {
-				code = c.addEntry(e.text)
-			}
-			codes[k] = code
+			codes[k] = c.entryOf(e)
 			if len(c.entries) > MaxCategories && !c.texts {
 				c.makePlain()
 				break
@@ -204,13 +211,21 @@ func withRoom[T any](list []T, more, room int) []T {
 	return append(make([]T, 0, room), list...)
 }
 
-func (c *column) addEntry(s string) int32 {
-	v, k := c.na.parse(s)
+// entryOf returns the entry with the text of e, which is added where there is none.
+func (c *column) entryOf(e entry) int32 {
+	code, ok := c.index.find(c.entries, e.text)
+	if !ok {
+		code = c.addEntry(e)
+	}
+	return code
+}
+
+func (c *column) addEntry(e entry) int32 {
 	code := int32(len(c.entries))
-	c.entries = append(c.entries, entry{s, v, k})
-	c.textBytes += int64(len(s))
+	c.entries = append(c.entries, e)
+	c.textBytes += int64(len(e.text))
 	c.index.add(c.entries)
-	c.texts = c.texts || k == text
+	c.texts = c.texts || e.kind >= spelled
 	return code
 }
 
@@ -252,7 +267,7 @@ func (c *column) number(i int) (v float64, k kind) {
 			return v, number
 		}
 		if s, ok := c.odd[i]; ok {
-			_, k = parseCell(s)
+			_, k = c.reading.parse(s)
 		}
 		return v, k
 	}
@@ -316,7 +331,7 @@ func (c *column) cell(i int) string {
 // selectRows returns the column of those rows, in that order. inCells are the
 // same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
-	s := &column{name: c.name, na: c.na, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
+	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
 	if c.cells != nil {
 		s.cells, s.at, s.rows = c.cells, c.at, inCells
 		return s

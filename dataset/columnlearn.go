@@ -130,7 +130,7 @@ func (f *columnLearner) addEntries(t *Table, c *column, weights []float64, befor
 			f.index[e.text] = at
 			f.entries = append(f.entries, e)
 			f.counts, f.weights = append(f.counts, 0), append(f.weights, 0)
-			f.texts = f.texts || e.kind == text
+			f.texts = f.texts || e.kind >= spelled
 		}
 		f.counts[at] += n
 		f.weights[at] += valueWeights[code]
@@ -165,14 +165,21 @@ func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 	if example.fault != nil {
 		value = example.fault.Value
 	}
-	rule, ofCell := textRule(f.entries, f.counts, kinds, present, rows, f.declared, value)
-	switch {
-	case ofCell:
+	switch rule, k := textRule(f.entries, f.counts, kinds, present, rows, f.declared, value); {
+	case k == spelled:
+		return f.spelledFault(t, rule)
+	case k == text:
 		return example.asError(rule)
 	case rule != "":
 		return t.fault(f.name, rule)
 	}
 	return nil
+}
+
+// spelledFault is the error for the first cell that is a number but for its spelling.
+func (f *columnLearner) spelledFault(t *Table, declare string) error {
+	odd := f.first[spelled]
+	return odd.asError(spellingRule(t.reading, odd.fault.Value, spelled) + declare)
 }
 
 // oddFault is the error for the first cell of a column of numbers that is none,
@@ -256,7 +263,7 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 		f.addEntries(t, c, nil, before)
 	} else {
 		for i := range t.rows {
-			if err := t.checkLabel(c, i, false); err != nil {
+			if err := t.checkLabel(c, i, false, true); err != nil {
 				return err
 			}
 		}
@@ -268,6 +275,9 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 		}
 	}
 	if len(f.entries)+len(f.labelSet) > MaxCategories {
+		if f.first[spelled].fault != nil {
+			return f.spelledFault(t, "")
+		}
 		return t.fault(f.name, labelsRule(f.labelList(), before+t.rows, f.texts, true))
 	}
 	return nil
@@ -294,6 +304,9 @@ func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, er
 			err.Rule += ", as the other labels are"
 			return nil, err
 		}
+	}
+	if odd := f.first[spelled]; odd.fault != nil && !anyLabels && (empty.fault == nil || odd.row < empty.row) {
+		return nil, f.spelledFault(t, spelledLabel)
 	}
 	if empty.fault != nil {
 		return nil, empty.missingFault(rule)

@@ -1,38 +1,73 @@
 package dataset
 
-import "io"
+import (
+	"bufio"
+	"io"
+)
 
-// A commentReader leaves out the comments of a CSV file, but not the ends of their
-// lines, so that lines keep their numbers.
-type commentReader struct {
-	r       io.Reader
-	mark    byte
-	quoted  bool
-	comment bool
-	inLine  bool // something but spaces was in the line
+// A cleaner reads a CSV file without what encoding/csv does not know. Lines keep their
+// numbers.
+type cleaner struct {
+	r       *bufio.Reader
+	mark    byte // begins a comment; 0: none does
+	returns bool // CR ends a line, as LF and CR LF do
+	blanks  bool // runs of spaces and tabs are one tab, none at the ends of a line
+
+	quoted, comment, inLine bool
+	blank                   bool // comes before the next character of the line
+	returned                bool // the last byte was CR
 }
 
-func (c *commentReader) Read(p []byte) (int, error) {
-	for {
-		n, err := c.r.Read(p)
-		kept := p[:0]
-		for _, b := range p[:n] {
-			switch {
-			case b == '\n' && !c.quoted:
-				c.comment, c.inLine = false, false
-			case c.comment, b == ' ' && !c.inLine && !c.quoted:
-				continue
-			case b == c.mark && !c.quoted:
-				c.comment = true
-				continue
-			default:
-				c.inLine = true
-				c.quoted = c.quoted != (b == '"')
-			}
-			kept = append(kept, b)
+// Read leaves out comments, but not the ends of their lines.
+func (c *cleaner) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || c.r.Buffered() > 0) {
+		b, err := c.r.ReadByte()
+		if err != nil {
+			return n, ended(n, err)
 		}
-		if len(kept) > 0 || err != nil || len(p) == 0 {
-			return len(kept), err
+		returned := c.returned
+		c.returned = false
+		switch {
+		case c.returns && b == '\r' && !c.quoted:
+			c.returned, b = true, '\n'
+		case returned && b == '\n':
+			continue
 		}
+		switch {
+		case b == '\n' && !c.quoted:
+			c.comment, c.inLine, c.blank = false, false, false
+		case c.comment:
+			continue
+		case b == ' ' && !c.inLine && !c.quoted:
+			continue
+		case c.blanks && (b == ' ' || b == '\t') && !c.quoted:
+			c.blank = c.inLine
+			continue
+		case c.mark > 0 && b == c.mark && !c.quoted:
+			c.comment = true
+			continue
+		case c.blanks && b == '\r' && !c.quoted:
+			c.blank = false
+		case c.blank:
+			c.blank = false
+			p[n] = '\t'
+			n++
+			c.r.UnreadByte()
+			continue
+		default:
+			c.inLine = true
+			c.quoted = c.quoted != (b == '"')
+		}
+		p[n] = b
+		n++
 	}
+	return n, nil
+}
+
+// ended is the error of a Read that has read n bytes before it: the next one returns it.
+func ended(n int, err error) error {
+	if n > 0 && err == io.EOF {
+		return nil
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
@@ -19,13 +18,17 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// ReadCSV reads a table from a CSV file: UTF-8 with or without a byte order
-// mark, quotation by RFC 4180, LF or CRLF, one header line with the names of the
-// columns. The delimiter is the comma, semicolon, tab or vertical bar, whichever
-// occurs most often in the header. A first column without a name is the index that
-// pandas and R write, and is left out. Empty lines are skipped. A file that begins as gzip
-// does is decompressed; one whose name ends in .gz must begin so. The path "-"
-// reads stdin.
+// ReadCSV reads a table from a CSV file: UTF-8, or UTF-16 with its byte-order mark,
+// quotation by RFC 4180, lines that end in LF, CR LF or CR, one header line with the names
+// of the columns. The delimiter is the comma, semicolon, tab or vertical bar, whichever
+// occurs most often in the header, or the one that a first line sep=; names. Where the
+// header has none, and some column of the first rows has nothing but numbers, runs of
+// spaces and tabs separate the cells. A first column without a name, the index that pandas
+// writes, is left out, and so are the row names of R, for which the header has no name.
+// Lines without anything but white space are skipped, as are empty cells past the last name
+// where the header ends with delimiters. Spaces around quoted cells do not count. A file
+// that begins as gzip does is decompressed; one whose name ends in .gz must begin so. The
+// path "-" reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Everything that
 // cannot be read is an *Error, with the line where there is one.
@@ -102,51 +105,32 @@ func readCSV(in *input) (*Table, error) {
 // readHeader reads the header. It returns what comes after it, and what cuts the
 // rest of the file into pieces of that many lines at most.
 func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
-	if err := in.t.skipMark(in.r); err != nil {
+	h, err := in.readHead()
+	if err != nil {
 		return rest, nil, err
 	}
-	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
-		return rest, nil, in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
-	} else if c > 0 {
-		in.r = bufio.NewReaderSize(&commentReader{r: in.r, mark: c}, bufferSize)
-	}
+	in.t.comma = h.comma
 	cut = &pieces{in: in, quotes: true, line: 1, lines: lines}
-	first, err := cut.next()
-	for skipped := 0; err == nil; { // empty lines, and those of comments
-		begin := len(first.text) - len(bytes.TrimLeft(first.text, "\r\n"))
-		skipped += bytes.Count(first.text[:begin], newline)
-		first = piece{first.text[begin:], 1 + skipped}
-		if len(first.text) > 0 {
-			break
+	first := piece{line: 1}
+	for first.line <= h.skip || len(first.text) == 0 {
+		if len(first.text) == 0 {
+			if first, err = cut.next(); err == io.EOF {
+				break
+			} else if err != nil {
+				return rest, nil, err
+			}
+			continue
 		}
-		first, err = cut.next()
+		first.text = first.text[lineLength(first.text):]
+		first.line++
 	}
-	if err != nil && err != io.EOF {
-		return rest, nil, err
-	}
-	if in.t.comma = in.delimiter; in.t.comma == 0 {
-		in.t.comma = delimiterOf(first.text)
-	} else if d := in.t.comma; d >= 0x80 || d < ' ' && d != '\t' || 'a' <= d|0x20 && d|0x20 <= 'z' || '0' <= d && d <= '9' || strings.IndexByte("\"+-._ ", d) >= 0 {
-		return rest, nil, in.t.fault("", fmt.Sprintf("the delimiter %q cannot be one: use , ; | or a tab", d))
-	}
-	r := newCSVReader(bytes.NewReader(first.text), in.t.comma)
-	if err := in.t.readNames(r, first.line-1); err != nil {
+	first.text = tightQuotes(first.text, h.comma)
+	r := newCSVReader(bytes.NewReader(first.text), h.comma)
+	if err := in.t.readNames(r, first.line-1, h.rowNames); err != nil {
 		return rest, nil, err
 	}
 	end := int(r.InputOffset())
 	return piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
-}
-
-// skipMark drops a byte order mark, if it is that of UTF-8.
-func (t *Table) skipMark(in *bufio.Reader) error {
-	mark, _ := in.Peek(3)
-	switch {
-	case bytes.Equal(mark, byteOrderMark):
-		in.Discard(3)
-	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
-		return t.fault("", "is UTF-16; save it as UTF-8")
-	}
-	return nil
 }
 
 func newCSVReader(in io.Reader, comma byte) *csv.Reader {
@@ -159,7 +143,7 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 
 // readNames reads the header. It returns an error, not an *Error, for nil to be
 // nil.
-func (t *Table) readNames(r *csv.Reader, before int) error {
+func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
 		return t.fault("", "is empty; a header line with the names of the columns is needed")
@@ -167,7 +151,7 @@ func (t *Table) readNames(r *csv.Reader, before int) error {
 	if err != nil {
 		return t.recordFault(before, before+1, err)
 	}
-	if err := t.setHeader(header); err != nil {
+	if err := t.setHeader(header, rowNames); err != nil {
 		err.Line, _ = r.FieldPos(0)
 		err.Line += before
 		if strings.HasSuffix(err.Rule, "is not valid UTF-8") {
@@ -175,16 +159,18 @@ func (t *Table) readNames(r *csv.Reader, before int) error {
 		}
 		return err
 	}
-	if !slices.ContainsFunc(header, func(name string) bool { _, k := parseCell(name); return k != number }) {
+	if !slices.ContainsFunc(header, func(name string) bool { _, k := parseCell(strings.TrimSpace(name)); return k != number }) {
 		t.note = "; the first line is taken for the names of the columns: put one above these numbers"
 	}
 	return nil
 }
 
-// readRows reads rows to the end; before is how many lines of the file come
-// before those that r reads.
-func (t *Table) readRows(r *csv.Reader, before int) error {
-	for line := before; ; {
+// readRows reads the rows of a text to the end; before is how many lines of the file come
+// before it.
+func (t *Table) readRows(text []byte, before int) error {
+	text = tightQuotes(text, t.comma)
+	r := newCSVReader(bytes.NewReader(text), t.comma)
+	for line, begin := before, int64(0); ; {
 		record, err := r.Read()
 		if err == io.EOF {
 			return nil
@@ -192,25 +178,44 @@ func (t *Table) readRows(r *csv.Reader, before int) error {
 		if err != nil {
 			return t.recordFault(before, line+1, err)
 		}
+		raw := text[begin:r.InputOffset()]
+		if begin = r.InputOffset(); t.blank(raw) {
+			continue
+		}
 		line, _ = r.FieldPos(0)
 		line += before
-		if len(record) != t.cellsOfRow() {
-			return t.cellsFault(line, len(record))
+		if err := t.checkCells(line, len(record), record[len(record)-1]); err != nil {
+			return err
 		}
-		record = record[len(record)-len(t.columns):]
 		if err := t.addLine(line); err != nil {
 			return err
 		}
+		cells := record[t.leading():]
 		for i, c := range t.columns {
-			if !c.addBytes([]byte(record[i])) {
-				if !utf8.ValidString(record[i]) {
-					return t.cellFault(c, t.rows, record[i], notUTF8)
+			if !c.addBytes([]byte(cells[i])) {
+				if !utf8.ValidString(cells[i]) {
+					return t.cellFault(c, t.rows, cells[i], notUTF8)
 				}
-				c.add(record[i])
+				c.add(cells[i])
+			}
+		}
+		for _, cell := range cells[len(t.columns):] {
+			if strings.TrimSpace(cell) != "" {
+				return t.namelessFault(line, cell)
 			}
 		}
 		t.rows++
 	}
+}
+
+// blank reports whether a line, or lines, are no row: they hold nothing but spaces and,
+// where those are not delimiters, tabs.
+func (t *Table) blank(lines []byte) bool {
+	white := " \t\r\n"
+	if t.comma == '\t' {
+		white = " \r\n"
+	}
+	return len(bytes.Trim(lines, white)) == 0
 }
 
 const notUTF8 = "is not valid UTF-8; save the file as UTF-8"
@@ -224,19 +229,48 @@ func (t *Table) addLine(line int) error {
 	return nil
 }
 
-// cellsFault is the error for a row with another number of cells than the
-// header.
-func (t *Table) cellsFault(line, n int) *Error {
-	e := t.fault("", fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), t.cellsOfRow()))
+// leading is how many cells of a row come before those of the columns.
+func (t *Table) leading() int {
+	if t.index {
+		return 1
+	}
+	return 0
+}
+
+// checkCells returns an error for a row of n cells, where the header has another number.
+// A row may lack cells without a name.
+func (t *Table) checkCells(line, n int, last string) error {
+	want := t.leading() + len(t.columns)
+	if want <= n && n <= want+t.nameless {
+		return nil
+	}
+	rule := fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), want+t.nameless)
+	if n == want+t.nameless+1 && strings.TrimSpace(last) == "" {
+		rule += ": it ends with a delimiter and the header does not; take it away, or name the column"
+	}
+	e := t.fault("", rule)
 	e.Line = line
 	return e
 }
 
-// setHeader names the columns.
-func (t *Table) setHeader(names []string) *Error {
+// namelessFault is the error for a cell of a column without a name.
+func (t *Table) namelessFault(line int, cell string) *Error {
+	e := t.fault("", "is in a column without a name; give it one in the header")
+	e.Line, e.Value = line, strings.TrimSpace(cell)
+	return e
+}
+
+// setHeader names the columns. Columns without a name at the end of the header, which ends
+// with delimiters then, are none.
+func (t *Table) setHeader(names []string, rowNames bool) *Error {
+	for n := len(names); n > 1 && strings.TrimSpace(names[n-1]) == ""; n-- {
+		names = names[:n-1]
+		t.nameless++
+	}
 	if t.index = len(names) > 1 && strings.TrimSpace(names[0]) == ""; t.index {
 		names = names[1:]
 	}
+	t.index = t.index || rowNames
 	return t.setNames(names)
 }
 
@@ -294,7 +328,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 				return nil, err
 			}
 		}
-		return &csvPart{piece: next, source: in.t.Source, na: in.t.na, names: p.names, comma: in.t.comma, index: in.t.index, plain: p.plain}, nil
+		return &csvPart{piece: next, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, nameless: in.t.nameless, plain: p.plain}, nil
 	}
 	return nil
 }
@@ -302,12 +336,13 @@ func (p *pass) beginCSV(in *input, lines int) error {
 // A csvPart is a part of a CSV file below its header. It is read on any goroutine.
 type csvPart struct {
 	piece
-	source string
-	na     *naValues
-	names  []string
-	comma  byte
-	index  bool
-	plain  []atomic.Bool // columns that are known to be of numbers only
+	source   string
+	reading  *reading
+	names    []string
+	comma    byte
+	index    bool
+	nameless int
+	plain    []atomic.Bool // columns that are known to be of numbers only
 }
 
 // table returns the rows of the part. A column may be plain from the start.
@@ -318,10 +353,10 @@ func (p *csvPart) table() (*Table, error) {
 // read returns the rows of the part in columns that begin as given.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := mostRows(p.text, len(p.names))
-	t := &Table{Source: p.source, na: p.na, comma: p.comma, index: p.index, lines: make([]int32, 0, rows)}
+	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
 	for j, name := range p.names {
 		c := begin(j)
-		c.name, c.na, c.rounded = name, p.na, true
+		c.name, c.reading, c.rounded = name, p.reading, true
 		if c.plain {
 			c.numbers = make([]float64, 0, rows)
 		} else {
@@ -330,7 +365,7 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 		t.columns = append(t.columns, &c)
 	}
 	if bytes.IndexByte(p.text, '"') >= 0 {
-		return t, t.readRows(newCSVReader(bytes.NewReader(p.text), t.comma), p.line-1)
+		return t, t.readRows(p.text, p.line-1)
 	}
 	return t, t.addLines(p.text, p.line)
 }
@@ -343,7 +378,7 @@ func mostRows(text []byte, columns int) int {
 
 // addLines is readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
-	comma, numbers := []byte{t.comma}, t.na.plain()
+	comma, numbers, cells := []byte{t.comma}, t.reading.ordinary(), t.leading()+len(t.columns)
 	for next := 0; next < len(text); line++ {
 		at, end := next, len(text)
 		if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
@@ -353,11 +388,13 @@ func (t *Table) addLines(text []byte, line int) error {
 		if end > at && text[end-1] == '\r' {
 			end--
 		}
-		if at == end {
+		if at == end || text[at] <= ' ' && t.blank(text[at:end]) {
 			continue
 		}
-		if n := bytes.Count(text[at:end], comma) + 1; n != t.cellsOfRow() {
-			return t.cellsFault(line, n)
+		if n := bytes.Count(text[at:end], comma) + 1; n != cells {
+			if err := t.checkCells(line, n, string(text[bytes.LastIndex(text[:end], comma)+1:end])); err != nil {
+				return err
+			}
 		}
 		if err := t.addLine(line); err != nil {
 			return err
@@ -383,43 +420,12 @@ func (t *Table) addLines(text []byte, line int) error {
 				c.add(string(cell))
 			}
 		}
+		if at < end && t.nameless > 0 {
+			if cell := bytes.Trim(text[at:end], " \t"+string(t.comma)); len(cell) > 0 {
+				return t.namelessFault(line, string(cell))
+			}
+		}
 		t.rows++
 	}
 	return nil
-}
-
-// delimiters are those that are recognized in a header, in order of preference.
-const delimiters = ",;\t|"
-
-// delimiterOf returns the delimiter that occurs most often in the first line of a
-// text, outside quotation marks; a comma where there is none.
-func delimiterOf(text []byte) byte {
-	var counts [256]int
-	quoted := false
-	for _, c := range text {
-		if c == '"' {
-			quoted = !quoted
-		}
-		if c == '\n' && !quoted {
-			break
-		}
-		if !quoted {
-			counts[c]++
-		}
-	}
-	best := delimiters[0]
-	for _, d := range []byte(delimiters) {
-		if counts[d] > counts[best] {
-			best = d
-		}
-	}
-	return best
-}
-
-// cellsOfRow is the number of cells that a row of a CSV file has.
-func (t *Table) cellsOfRow() int {
-	if t.index {
-		return len(t.columns) + 1
-	}
-	return len(t.columns)
 }

@@ -106,7 +106,7 @@ func TestReadFaults(t *testing.T) {
 		{"twice.csv", "a,b,c,b\n1,2,3,4\n", `:1: column "b": the name is used twice, for columns 2 and 4`},
 		{"nameless.csv", "a,,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
 		{"spaces.csv", "a, ,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
-		{"control.csv", "a\rb\r1,2", `:1: the name "a\rb\r1" of column 1 has a control character in it`},
+		{"control.csv", "a\tb\x07\n1\t2", `:1: the name "b\a" of column 2 has a control character in it`},
 		{"short.csv", "a,b\n1,2\n3\n", ":3: has 1 cell where the header has 2"},
 		{"long.csv", "a,b\n\n\n1,2,3\n", ":4: has 3 cells where the header has 2"},
 		{"bare.csv", "a,b\n1,6\" pipe\n", `:2: broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`},
@@ -115,7 +115,6 @@ func TestReadFaults(t *testing.T) {
 		{"header.csv", "a,\"b\n1,2\n", ":1: broken quoting: a quotation mark is not closed properly by line 2"},
 		{"latin1.csv", "a,b\n1,M\xfcller\n", `:2: column "b": "M\xfcller" is not valid UTF-8; save the file as UTF-8`},
 		{"latin1header.csv", "a,\xfc\n1,2\n", `:1: the name "\xfc" of column 2 is not valid UTF-8; save the file as UTF-8, if it is a table at all`},
-		{"utf16.csv", "\xff\xfea\x00,\x00b\x00", ": is UTF-16; save it as UTF-8"},
 		{"plain.csv.gz", "a,b\n1,2\n", ": is named .gz but does not hold gzip data"},
 		{"cut.csv.gz", string(whole[:len(whole)-12]), ": the gzip data is cut short"},
 		{"start.csv.gz", string(whole[:4]), ": the gzip data is cut short"},
@@ -182,7 +181,7 @@ func TestCells(t *testing.T) {
 		{"nan", math.NaN(), ""}, {"NaN", math.NaN(), ""}, {"null", math.NaN(), ""}, {"inf", 0, "is not a finite number"},
 		{"-Inf", 0, "is not a finite number"}, {"+Infinity", 0, "is not a finite number"},
 		{"1e999", 0, "is outside the range of float64"}, {"-1e309", 0, "is outside the range of float64"},
-		{"abc", 0, "is not a number"}, {"1,5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
+		{"abc", 0, "is not a number"}, {"1;5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
 		// As the first cells of a column, and where it has become plain.
@@ -353,7 +352,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 	wantFault(t, err, "standard input:3: has 2 cells where the header has 3")
 	for _, d := range []byte("1a.-\"\n") {
 		_, err = dataset.File{Path: "-", Stdin: strings.NewReader("a,b\n1,2\n"), Delimiter: d}.Read()
-		wantFault(t, err, fmt.Sprintf("standard input: the delimiter %q cannot be one: use , ; | or a tab", d))
+		wantFault(t, err, fmt.Sprintf("standard input: the delimiter %q cannot be one: use , ; | a tab or a space", d))
 	}
 	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Delimiter: ':'}.Read()
 	if err != nil || !slices.Equal(table.Names(), []string{"a;b,c", "d"}) {

@@ -25,7 +25,10 @@
 //   - An empty cell is missing, and so are those of File.NAValues, in columns of
 //     numbers and of texts.
 //   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
-//     outside the range of float64 are refused.
+//     outside the range of float64 are refused. Some other spellings have one
+//     meaning and are read; decimal commas and groups of thousands need
+//     File.Decimal and File.Thousands. Any other cell that is a number but for its
+//     spelling, such as 12%, is a fault, and neither a category nor a class.
 //   - A column with any other text is a column of texts; true and false are
 //     texts. Texts that are few among numbers are a fault: see Rules.Categorical. A text past the first MaxCategories different cells of a column
 //     which were all numbers does not change the column: it is a fault, and

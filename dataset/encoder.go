@@ -42,8 +42,10 @@ type Encoder struct {
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
-	Gram          bool     `json:"gram,omitempty"` // input j is the kernel value with training row j, as it is
-	NAValues      []string `json:"na_values"`      // see File.NAValues; nil in encoders of before it: see MissingValues
+	Gram          bool     `json:"gram,omitempty"`      // input j is the kernel value with training row j, as it is
+	NAValues      []string `json:"na_values"`           // see File.NAValues; nil in encoders of before it: see MissingValues
+	Decimal       string   `json:"decimal,omitempty"`   // see File.Decimal; "": as a file has it
+	Thousands     string   `json:"thousands,omitempty"` // see File.Thousands
 }
 
 // Input says how one column becomes features. Exactly one of Number, Text and
@@ -89,7 +91,8 @@ type Text struct {
 //     first in sorted order among equals. r.Categorical names such columns whose
 //     texts are numbers, all or many of them. In others these texts are an *Error:
 //     at most a tenth of the cells, the rest being numbers; texts without a letter
-//     or a digit, no more than the numbers; one without a digit beside two numbers.
+//     or a digit, no more than the numbers; one without a digit beside two numbers;
+//     numbers in a spelling that is not read, such as 12% (see File.Decimal).
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column
 // j for row j, and Features gives it unchanged: as many columns as rows, numbers all of
@@ -174,13 +177,7 @@ func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error
 		return t.learnNumber(c, weights, r)
 	}
 	counts := c.valueCounts()
-	var seen [text + 1]int // different cells of each kind
-	for code, e := range c.entries {
-		if counts[code] > 0 {
-			seen[e.kind]++
-		}
-	}
-	if seen[text] == 0 && !declared {
+	if !declared && !hasKind(c.entries, counts, text) && !hasKind(c.entries, counts, spelled) {
 		return t.learnNumber(c, weights, r)
 	}
 	return t.learnText(c, counts, weights, declared, r)
@@ -188,11 +185,15 @@ func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error
 
 // newEncoder is an encoder without inputs.
 func (t *Table) newEncoder(r Rules) *Encoder {
-	na := t.na
-	if na == nil {
-		na = newNAValues(nil)
+	cells := t.reading
+	if cells == nil {
+		cells = newReading(nil, points)
 	}
-	return &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: na.list}
+	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: cells.list}
+	if cells.given || cells.marks != points {
+		e.Decimal, e.Thousands = string(cells.decimal), strings.Trim(string(cells.thousands), "\x00")
+	}
+	return e
 }
 
 // notCategorical is the rule that a column named as categorical breaks.
@@ -262,6 +263,9 @@ func (e *Encoder) Check() error {
 	}
 	if err := e.checkNAValues(); err != nil {
 		return err
+	}
+	if rule := newMarks(firstByte(e.Decimal), firstByte(e.Thousands)).check(); rule != "" || len(e.Decimal) > 1 || len(e.Thousands) > 1 {
+		return fmt.Errorf("dataset: encoder: %q and %q are no marks of decimals and thousands", e.Decimal, e.Thousands)
 	}
 	if err := e.checkGram(); err != nil {
 		return err
@@ -473,7 +477,11 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 			case missing, marker:
 				return nil, t.missingFault(c, i, "a target needs a value: give it one or drop the row")
 			default:
-				return nil, t.cellFault(c, i, c.cell(i), k.rule()+", as a target must be")
+				rule := c.rule(i, k)
+				if k != spelled {
+					rule += ", as a target must be"
+				}
+				return nil, t.cellFault(c, i, c.cell(i), rule)
 			}
 		}
 	}

@@ -45,12 +45,23 @@ type File struct {
 	// compressed or not; a table for which there is none has no label column.
 	Labels string
 
-	// Delimiter separates the cells of a CSV file; 0: see ReadCSV.
+	// Delimiter separates the cells of a CSV file; 0: see ReadCSV. A space stands for
+	// any number of spaces and tabs.
 	Delimiter byte
 
 	// Comment begins what is no part of a line of a CSV file, outside quotation marks;
 	// 0: no character does. Lines of nothing else are skipped, before the header too.
 	Comment byte
+
+	// Decimal is the mark before the decimals of the numbers of a CSV file: '.' or ','. 0:
+	// the comma where Thousands is '.', or where the cells are separated by semicolons,
+	// some of the first numbers have a decimal comma and none a point; otherwise the point.
+	Decimal byte
+
+	// Thousands separates groups of three digits in the numbers of a CSV file: one of
+	// , . ' _ and the space. 0: none but the apostrophe and the no-break space, which
+	// need no name.
+	Thousands byte
 
 	// NAValues are the cells of a CSV file that stand for a missing value, in columns
 	// of numbers and of texts, besides the empty cell; nil: DefaultNAValues. A number
@@ -206,7 +217,8 @@ type input struct {
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path, na: newNAValues(f.NAValues)}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
+	in := &input{t: &Table{Source: f.Path, reading: newReading(f.NAValues, newMarks(f.Decimal, f.Thousands))}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
+	in.t.reading.given = f.Decimal != 0 || f.Thousands == '.' || f.Thousands == ','
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {
@@ -259,8 +271,16 @@ func (in *input) close() {
 // bufferSize is that of the buffers between a file and its reader.
 const bufferSize = 1 << 16
 
-// start begins to read, past gzip if there is any.
+// start begins to read, past gzip if there is any, and past UTF-16.
 func (in *input) start(r io.Reader, mustBeGzip bool) error {
+	if err := in.unpack(r, mustBeGzip); err != nil {
+		return err
+	}
+	return in.decode()
+}
+
+// unpack begins to read, past gzip if there is any.
+func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	in.r = bufio.NewReaderSize(r, bufferSize)
 	magic, _ := in.r.Peek(2) // an error comes back from the next read
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {

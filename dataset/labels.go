@@ -38,7 +38,7 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	}
 	texts := c.hasTexts()
 	for i := range t.rows {
-		if err := t.checkLabel(c, i, texts); err != nil {
+		if err := t.checkLabel(c, i, texts, anyLabels); err != nil {
 			return err
 		}
 	}
@@ -141,23 +141,29 @@ func (c *column) hasTexts() bool {
 		return false
 	}
 	for code, n := range c.valueCounts() {
-		if n > 0 && c.entries[code].kind == text {
+		if n > 0 && c.entries[code].kind >= spelled {
 			return true
 		}
 	}
 	return false
 }
 
-// checkLabel returns what is wrong with a cell of a column of labels.
-func (t *Table) checkLabel(c *column, row int, texts bool) error {
+// checkLabel returns what is wrong with a cell of a column of labels, some of which are
+// texts or none.
+func (t *Table) checkLabel(c *column, row int, texts, anyLabels bool) error {
 	switch _, k := c.number(row); {
 	case k < number:
 		return t.missingFault(c, row, "a target needs a class: give it one or drop the row")
+	case k == spelled && !anyLabels:
+		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+spelledLabel)
 	case k != number && !texts:
-		return t.cellFault(c, row, c.cell(row), k.rule()+", as the other labels are")
+		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+", as the other labels are")
 	}
 	return nil
 }
+
+// spelledLabel is added to the rule of a label that is a number but for its spelling.
+const spelledLabel = "{; if it is a class, $task=classification}"
 
 // shorter orders the labels of a number.
 func shorter(a, b string) bool {

@@ -28,42 +28,118 @@ func (e *Encoder) MissingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// naValues are the cells that stand for a missing value; nil for none.
-type naValues struct {
-	list    []string
-	texts   map[string]bool
+// Reading returns f with the marks of numbers and the cells that stand for a missing value
+// with which the training table was read.
+func (e *Encoder) Reading(f File) File {
+	f.NAValues, f.Decimal, f.Thousands = e.MissingValues(), firstByte(e.Decimal), firstByte(e.Thousands)
+	return f
+}
+
+// A reading says what the cells of a table of texts are; nil: that of plain numbers, none
+// of which stands for a missing value.
+type reading struct {
+	marks
+	given   bool             // the user named the decimal mark
+	list    []string         // cells that stand for a missing value
+	texts   map[string]bool  // the same
 	numbers map[float64]bool // those of them that are numbers, however they are written
 }
 
-func newNAValues(list []string) *naValues {
+func newReading(list []string, m marks) *reading {
 	if list == nil {
 		list = DefaultNAValues()
 	}
-	m := &naValues{list: []string{}, texts: map[string]bool{}, numbers: map[float64]bool{}}
+	r := &reading{marks: m, list: []string{}, texts: map[string]bool{}, numbers: map[float64]bool{}}
 	for _, s := range list {
-		if s = strings.TrimSpace(s); s == "" || m.texts[s] {
+		if s = strings.TrimSpace(s); s == "" || r.texts[s] {
 			continue // an empty cell is always missing
 		}
-		m.list, m.texts[s] = append(m.list, s), true
-		if v, k := parseCell(s); k == number {
-			m.numbers[v] = true
+		r.list, r.texts[s] = append(r.list, s), true
+		if v, k := r.number(s); k == number {
+			r.numbers[v] = true
 		}
 	}
-	slices.Sort(m.list)
-	return m
+	slices.Sort(r.list)
+	return r
 }
 
-// parse is parseCell, by which a cell of the list is a marker.
-func (m *naValues) parse(s string) (float64, kind) {
-	v, k := parseCell(s)
-	if m != nil && k != missing && (m.texts[s] || k == number && m.numbers[v]) {
+// parse reads a trimmed cell. The value is NaN unless the kind is number.
+func (r *reading) parse(s string) (float64, kind) {
+	v, k := r.number(s)
+	if r != nil && k != missing && (r.texts[s] || k == number && r.numbers[v]) {
 		return math.NaN(), marker
 	}
 	return v, k
 }
 
-// plain reports whether every number stands for itself.
-func (m *naValues) plain() bool { return m == nil || len(m.numbers) == 0 }
+// number is parse without the cells that stand for a missing value.
+func (r *reading) number(s string) (v float64, k kind) {
+	m := r.marksOr(points)
+	if m.decimal == '.' {
+		if v, k = parseCell(s); k != text {
+			return v, k
+		}
+	} else if s == "" {
+		return math.NaN(), missing
+	} else if v, ok := commaDecimal(s); ok {
+		return v, number
+	}
+	plain, rule := m.spell(s)
+	switch {
+	case plain != "":
+		return parseCell(plain)
+	case rule != "":
+		return math.NaN(), spelled
+	case m.decimal == '.':
+		return math.NaN(), text
+	}
+	return parseCell(s) // Inf in words
+}
+
+// plain is a cell of numbers in plain spelling, and any other as it is.
+func (r *reading) plain(s string) string {
+	m := r.marksOr(points)
+	if m.decimal == '.' {
+		if _, k := parseCell(s); k != text {
+			return s
+		}
+	}
+	if plain, _ := m.spell(s); plain != "" {
+		return plain
+	}
+	return s
+}
+
+func (r *reading) marksOr(m marks) marks {
+	if r == nil {
+		return m
+	}
+	return r.marks
+}
+
+// ordinary reports whether every plain number stands for itself.
+func (r *reading) ordinary() bool {
+	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
+}
+
+// commaDecimal is decimal for a number with a decimal comma and no other mark.
+func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
+	var b [32]byte
+	if len(s) > len(b) {
+		return 0, false
+	}
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '.':
+			return 0, false
+		case ',':
+			b[i] = '.'
+		default:
+			b[i] = c
+		}
+	}
+	return decimal(b[:len(s)])
+}
 
 func (e *Encoder) checkNAValues() error {
 	for _, s := range e.NAValues {
@@ -76,11 +152,22 @@ func (e *Encoder) checkNAValues() error {
 
 // notNumber is the error for a cell of a column of numbers that is none.
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
-	rule := k.rule()
-	if c.na != nil && k == text {
+	rule := c.rule(row, k)
+	if c.reading != nil && k == text {
 		rule += "; correct it{, or $na-values}"
 	}
 	return t.cellFault(c, row, c.cell(row), rule)
+}
+
+// rule is what is wrong with a cell of kind k where a number is needed.
+func (c *column) rule(row int, k kind) string { return spellingRule(c.reading, c.cell(row), k) }
+
+func spellingRule(r *reading, cell string, k kind) string {
+	if k != spelled {
+		return k.rule()
+	}
+	_, rule := r.marksOr(points).spell(cell)
+	return rule
 }
 
 // isOdd reports whether the texts of a column are faults in a column of numbers, and

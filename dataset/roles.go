@@ -125,7 +125,7 @@ func (t *Table) weights(name string) ([]float64, error) {
 		case k < number:
 			return nil, t.missingFault(c, i, "a weight must be a finite number ≥ 0")
 		case k > number:
-			return nil, t.cellFault(c, i, c.cell(i), k.rule()+"; a weight must be a finite number ≥ 0")
+			return nil, t.cellFault(c, i, c.cell(i), c.rule(i, k)+"; a weight must be a finite number ≥ 0")
 		case v < 0:
 			return nil, t.cellFault(c, i, c.cell(i), "is negative; a weight must be a finite number ≥ 0")
 		}

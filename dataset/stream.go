@@ -28,12 +28,13 @@ import (
 //
 // A Stream may be used from several goroutines once it has learned.
 type Stream struct {
-	file  File
-	form  form
-	names []string // of the columns; nil: found in the first pass
-	index bool     // see Table.LeftOutIndex
-	rows  int      // counted in the first pass; −1 before
-	left  int      // rows of weight 0, which are not among them
+	file    File
+	form    form
+	names   []string // of the columns; nil: found in the first pass
+	index   bool     // see Table.LeftOutIndex
+	rows    int      // counted in the first pass; −1 before
+	left    int      // rows of weight 0, which are not among them
+	notices []string
 
 	mu      sync.Mutex
 	unknown []Unknown
@@ -54,7 +55,7 @@ func (f File) Open() (*Stream, error) {
 		return nil, err
 	}
 	p.close()
-	s.form, s.names, s.index = p.form, p.names, p.t.index
+	s.form, s.names, s.index, s.notices = p.form, p.names, p.t.index, p.t.notices
 	return s, nil
 }
 
@@ -63,6 +64,9 @@ func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
 // LeftOutIndex is Table.LeftOutIndex.
 func (s *Stream) LeftOutIndex() bool { return s.index }
+
+// Notices is Table.Notices.
+func (s *Stream) Notices() []string { return slices.Clone(s.notices) }
 
 // Rows returns the number of rows, of weight > 0 where they have weights, which Learn
 // counts; it is −1 before.

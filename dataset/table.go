@@ -17,16 +17,18 @@ type Table struct {
 	// Source names the table in messages: the file as it was named.
 	Source string
 
-	columns []*column
-	rows    int
-	lines   []int32   // line of the file on which each row begins; nil without lines
-	origin  []int32   // place of each row in the file or the first table; nil: they are all there
-	first   int       // rows of the file before the first one
-	note    string    // added to the fault of a column that is not there
-	sparse  bool      // a feature past the last is 0 in every row
-	na      *naValues // of the cells of CSV, and of texts
-	comma   byte      // CSV: the delimiter
-	index   bool      // CSV: each row begins with a cell that is in no column
+	columns  []*column
+	rows     int
+	lines    []int32  // line of the file on which each row begins; nil without lines
+	origin   []int32  // place of each row in the file or the first table; nil: they are all there
+	first    int      // rows of the file before the first one
+	note     string   // added to the fault of a column that is not there
+	sparse   bool     // a feature past the last is 0 in every row
+	reading  *reading // of the cells of CSV, and of texts
+	comma    byte     // CSV: the delimiter
+	index    bool     // CSV: each row begins with a cell that is in no column
+	nameless int      // CSV: cells at the end of the header that are empty
+	notices  []string // see Notices
 }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
@@ -63,7 +65,7 @@ func NewTable(source string, columns ...Column) (*Table, error) {
 
 // NewTable is that of the package for texts that are missing by the flags.
 func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
-	t := &Table{Source: source, na: newNAValues(d.Apply(File{}).NAValues)}
+	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
@@ -114,7 +116,7 @@ func (t *Table) setNames(names []string) *Error {
 			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
 		}
 		first[name] = i
-		t.columns = append(t.columns, &column{name: strings.Clone(name), na: t.na})
+		t.columns = append(t.columns, &column{name: strings.Clone(name), reading: t.reading})
 	}
 	return nil
 }
@@ -135,8 +137,12 @@ func nameRule(name string) string {
 }
 
 // LeftOutIndex reports whether the first column of a CSV file was left out, having no
-// name: the index that pandas and R write.
+// name: the index that pandas writes, or the row names of R.
 func (t *Table) LeftOutIndex() bool { return t.index }
+
+// Notices are decisions that reading the file made and its user may want to change, each
+// as one line for message.Expand.
+func (t *Table) Notices() []string { return slices.Clone(t.notices) }
 
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.rows }
@@ -183,6 +189,22 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
+// OnlyTexts reports whether a column has texts and no number, in whatever spelling: a
+// column that has both is more likely one of numbers with a wrong cell. It is false of a
+// column that does not exist.
+func (t *Table) OnlyTexts(name string) bool {
+	c := t.find(name)
+	some := false
+	for i := 0; c != nil && i < t.rows; i++ {
+		_, k := c.number(i)
+		if k >= number && k != text {
+			return false
+		}
+		some = some || k == text
+	}
+	return some
+}
+
 // find returns a column, or nil.
 func (t *Table) find(name string) *column {
 	for _, c := range t.columns {
@@ -203,7 +225,7 @@ func (t *Table) column(name string) (*column, error) {
 
 // selectRows returns the table of those rows, in that order.
 func (t *Table) selectRows(rows []int) *Table {
-	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, na: t.na}
+	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, reading: t.reading}
 	for i, r := range rows {
 		s.origin[i] = int32(t.place(r))
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/mercer-go/mercer/internal/count"
@@ -19,13 +18,18 @@ func (t *Table) learnText(c *column, counts []int, weights []float64, declared b
 	if len(x.Categories) == 0 {
 		return nil, t.fault(c.name, noValues)
 	}
-	row, example := c.firstText(), x.Fill
+	row := c.firstOf(text)
+	example := x.Fill
 	if row >= 0 {
 		example = c.cell(row)
 	}
-	if rule, ofCell := textRule(c.entries, counts, len(x.Categories), present, t.rows, declared, example); ofCell {
+	switch rule, k := textRule(c.entries, counts, len(x.Categories), present, t.rows, declared, example); {
+	case k == spelled:
+		row = c.firstOf(spelled)
+		return nil, t.cellFault(c, row, c.cell(row), c.rule(row, k)+rule)
+	case k == text:
 		return nil, t.cellFault(c, row, c.cell(row), rule)
-	} else if rule != "" {
+	case rule != "":
 		return nil, t.fault(c.name, rule)
 	}
 	if r.RefuseMissing {
@@ -56,63 +60,44 @@ func learnCategories(entries []entry, counts []int, weights []float64) (x *Text,
 	return x, present
 }
 
-// commas are what the commas in the texts of a column are.
-type commas int
-
-const (
-	otherCommas commas = iota // there are texts that are no numbers but for them
-	commaGroups               // 1,000 or 1,234,567.8 in each
-	commaPoint                // 3,14 in some
-)
-
-var (
-	withGroups = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
-	withPoint  = regexp.MustCompile(`^[-+]?[0-9]*,[0-9]+$`)
-)
-
-// commasOf tells what they are.
-func commasOf(entries []entry, counts []int) commas {
-	found := otherCommas
-	for code, e := range entries {
-		switch {
-		case counts[code] == 0 || e.kind != text:
-		case withGroups.MatchString(e.text):
-			found = max(found, commaGroups)
-		case withPoint.MatchString(e.text):
-			found = commaPoint
-		default:
-			return otherCommas
-		}
-	}
-	return found
-}
-
-// textRule returns what is wrong with a column of that many kinds of cells, or "".
-// It is the fault of one cell, the example, or of the column. Where the column is
-// declared to be categorical, its numbers are no fault.
-//
-// Groups of three digits are always refused; 1,2 may be a list of two, and is a
-// number where there are too many for categories.
-func textRule(entries []entry, counts []int, kinds, present, rows int, declared bool, example string) (rule string, ofCell bool) {
-	const comma = "is a number with commas; write 1000000 and 3.14, not 1,000,000 and 3,14"
-	c := commasOf(entries, counts)
+// textRule returns what is wrong with a column of that many kinds of cells, or "": the
+// fault of the first cell of kind spelled, whose own rule comes before it; that of the
+// first cell of kind text; or that of the column, for the kind missing. example is a
+// cell. Where the column is declared to be categorical, its numbers are no fault.
+func textRule(entries []entry, counts []int, kinds, present, rows int, declared bool, example string) (rule string, k kind) {
 	odd, numbers, cells := isOdd(entries, counts)
 	tooMany := kinds > MaxCategories || kinds > few && kinds > present/2
 	switch {
 	case declared && kinds <= MaxCategories:
-	case c == commaGroups, c == commaPoint && tooMany:
-		return comma, true
+	case !declared && hasKind(entries, counts, spelled):
+		return "{, or $categorical}", spelled
 	case odd, tooMany && 2*numbers > cells:
-		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), true
+		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), text
 	case tooMany:
-		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), false
+		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), missing
 	}
-	return "", false
+	return "", missing
 }
 
-// firstText returns the first row of a coded column with a text in it.
+// hasKind reports whether one of the entries that occur is of kind k.
+func hasKind(entries []entry, counts []int, k kind) bool {
+	for code, e := range entries {
+		if counts[code] > 0 && e.kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// firstOf returns the first row of a coded column with a cell of that kind, or −1.
+func (c *column) firstOf(k kind) int {
+	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == k })
+}
+
+// firstText returns the first row of a coded column with a text in it, which may be a
+// number but for its spelling.
 func (c *column) firstText() int {
-	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == text })
+	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind >= spelled })
 }
 
 // A textWriter writes the one-hot features of a column of texts.

@@ -104,6 +104,9 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 		case name == "task":
 			return "say --task " + value
 		case isValue:
+			if mark, ok := map[string]string{"point": ".", "comma": ",", "space": "' '"}[value]; ok {
+				value = mark
+			}
 			return "--" + name + " " + value
 		}
 		return "--" + name

@@ -73,8 +73,9 @@ func tablesCommand() *cobra.Command {
 		Long: `A table is a file in one of these formats, which its first bytes show:
 
   CSV        with a header line; --delimiter, or the most frequent of , ; tab |
-             in it; a first column without a name, the index of pandas, is
-             left out
+             in it, or spaces; a first column without a name, the index of
+             pandas, is left out; --decimal and --thousands say what commas in
+             numbers mean
   LIBSVM     features x1, x2, … (and x0 where the index 0 occurs), target label
   NPY, NPZ   of numpy: features x1, x2, … and target y, of the arrays X and y
   Parquet
@@ -161,6 +162,7 @@ type fitReport struct {
 	N           int               `json:"n"`
 	D           int               `json:"d"`
 	Outputs     int               `json:"outputs"`
+	Texts       []textColumn      `json:"texts,omitempty"` // columns of text that make many features
 	Classes     []string          `json:"classes,omitempty"`
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
@@ -187,6 +189,24 @@ type fitReport struct {
 
 	order []string        // of the Parameters that were given, and lambda
 	facts []learners.Fact // Facts in their order
+}
+
+// A textColumn is a column of text that makes more than manyFeatures indicator columns: a
+// code or a name that was not meant to, perhaps.
+type textColumn struct {
+	Column   string `json:"column"`
+	Features int    `json:"features"`
+}
+
+const manyFeatures = 20
+
+func textColumns(enc *dataset.Encoder) (list []textColumn) {
+	for _, in := range enc.Inputs {
+		if in.Text != nil && len(in.Text.Categories) > manyFeatures {
+			list = append(list, textColumn{in.Name, len(in.Text.Categories)})
+		}
+	}
+	return list
 }
 
 // fitSeconds splits the wall time; what is left of the total is encoding,
@@ -383,6 +403,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
 	r.Dropped, r.Weight, r.ClassWeight = f.drop, f.weight, f.classes
 	b.Fit = r.saved()
+	r.Texts = textColumns(b.Encoder)
 	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
 	if err != nil {
 		return err
@@ -528,6 +549,13 @@ func (r fitReport) text() string {
 	}
 	if len(r.ClassWeight) > 0 {
 		add("class weights", "%s", strings.Join(r.ClassWeight, ", "))
+	}
+	for i, c := range r.Texts {
+		if i == 5 {
+			add("", "and %s", count(len(r.Texts)-i, "more column"))
+			break
+		}
+		add("text", "column %.60q makes %d of the features", c.Column, c.Features)
 	}
 	add("device", "%s", r.Device)
 	if r.Residual != nil {

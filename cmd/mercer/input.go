@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // inputFlags are the flags of the subcommands that read a table. They are for
@@ -17,14 +18,16 @@ type inputFlags struct {
 
 	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   []string // markers of missing values; nil: no model
-	unknown   string   // "", ignore or error
+	ofModel   *dataset.Encoder // how its training table was read; nil: no model
+	unknown   string           // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
-	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
+	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs (default: the most frequent of , ; tab | in the header, and spaces where there is none)")
+	flags.StringVar(&f.dialect.Decimal, "decimal", "", "`MARK` of decimals in a CSV file, . or , (default: the comma in files cut at semicolons whose first numbers have one, otherwise the point)")
+	flags.StringVar(&f.dialect.Thousands, "thousands", "", "`MARK` between groups of digits in a CSV file: one of , . ' _ or a space (default: none but ' and the no-break space)")
 	flags.StringVar(&f.dialect.Comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
 	flags.StringSliceVar(&f.dialect.NAValues, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
 	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
@@ -97,7 +100,7 @@ func (a *app) table(file string) (*dataset.Table, error) {
 	}
 	t, err := a.file(file).Read()
 	if err == nil {
-		a.reportIndex(file, t.LeftOutIndex())
+		a.reportNotices(file, t.LeftOutIndex(), t.Notices())
 	}
 	return t, err
 }
@@ -106,15 +109,18 @@ func (a *app) table(file string) (*dataset.Table, error) {
 func (a *app) stream(file string) (*dataset.Stream, error) {
 	s, err := a.file(file).Open()
 	if err == nil {
-		a.reportIndex(file, s.LeftOutIndex())
+		a.reportNotices(file, s.LeftOutIndex(), s.Notices())
 	}
 	return s, err
 }
 
-// reportIndex says that the first column of a CSV file was left out.
-func (a *app) reportIndex(source string, leftOut bool) {
-	if leftOut {
-		a.notice("%s: the first column has no name and is left out, as the index of pandas", source)
+// reportNotices says what reading a CSV file decided by itself.
+func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) {
+	if leftOutIndex {
+		notices = append(notices, "the first column has no name and is left out, as the index of pandas")
+	}
+	for _, text := range notices {
+		a.notice("%s: %s", source, message.Expand(text, flagOf(a.command)))
 	}
 }
 
@@ -122,5 +128,9 @@ func (a *app) reportIndex(source string, leftOut bool) {
 func (a *app) file(name string) dataset.File {
 	d := a.input.dialect
 	d.NoDefaultNA = !a.input.defaultNA
-	return d.Apply(dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, NAValues: a.input.ofModel, Memory: a.memoryLimit()})
+	f := dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Memory: a.memoryLimit()}
+	if a.input.ofModel != nil {
+		f = a.input.ofModel.Reading(f)
+	}
+	return d.Apply(f)
 }

@@ -342,7 +342,7 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	switch {
 	case f.task != "":
 		return learners.Task(f.task)
-	case len(d.Tasks) > 1 && d.Does(learners.Classification) && len(f.targets) == 1 && allTexts(t, f.targets[0]):
+	case len(d.Tasks) > 1 && d.Does(learners.Classification) && len(f.targets) == 1 && t.OnlyTexts(f.targets[0]):
 		return learners.Classification
 	}
 	return d.Tasks[0]
@@ -380,23 +380,6 @@ func assumed(t *dataset.Table, targets []string, task learners.Task) string {
 		other = learners.Regression
 	}
 	return fmt.Sprintf("%s, assumed of a target of two numbers: --task %s for the other", task, other)
-}
-
-// allTexts reports whether no cell of a column is a number; a column that has both
-// is more likely one of numbers with a wrong cell.
-func allTexts(t *dataset.Table, name string) bool {
-	texts, err := t.Texts(name)
-	if err != nil {
-		return false
-	}
-	some := false
-	for _, text := range texts {
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			return false
-		}
-		some = some || text != ""
-	}
-	return some
 }
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {

@@ -182,7 +182,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	if b.Encoder == nil {
 		return nil, b, nil, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
 	}
-	a.input.ofModel = b.Encoder.MissingValues()
+	a.input.ofModel = b.Encoder
 	if dev, err = a.open(); err != nil {
 		return nil, b, nil, nil, err
 	}

@@ -52,7 +52,7 @@ the standard deviation over the repetitions (Breiman 2001).`,
 		}),
 	}
 	refusing(c, func() []refusal {
-		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter comment na-values keep-default-na unknown", "is about the table of --importance", "importance"}}
+		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "is about the table of --importance", "importance"}}
 	})
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
 	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")

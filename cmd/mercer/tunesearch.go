@@ -327,7 +327,7 @@ func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
 		return learners.Task(f.task)
 	case f.byGrid() && len(d.Tasks) == 1:
 		return d.Tasks[0]
-	case len(f.targets) == 1 && allTexts(t, f.targets[0]):
+	case len(f.targets) == 1 && t.OnlyTexts(f.targets[0]):
 		return learners.Classification
 	}
 	return learners.Regression

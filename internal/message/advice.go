@@ -39,7 +39,13 @@ var parameters = map[string]string{
 	"solver=dual":         "the method dual",
 	"task=classification": "say so",
 	"na-values":           "name it as a marker of missing values",
-	"categorical":         "the column as categorical",
+	"categorical":         "name the column as categorical",
+	"decimal=point":       "the decimal mark '.'",
+	"decimal=comma":       "the decimal mark ','",
+	"thousands=point":     "the thousands mark '.'",
+	"thousands=comma":     "the thousands mark ','",
+	"thousands=space":     "the thousands mark ' '",
+	"delimiter=space":     "the delimiter ' '",
 }
 
 // Plain names a parameter for Go programs.

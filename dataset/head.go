@@ -1,0 +1,355 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A head is what the beginning of a CSV file says about all of it.
+type head struct {
+	comma    byte // between cells
+	skip     int  // lines before the names: empty ones, comments and sep=
+	rowNames bool // each row begins with a cell that has no name, as R writes its row names
+	returns  bool // lines end in CR
+	blanks   bool // cells are separated by runs of spaces and tabs, which comma stands for
+}
+
+// delimiters are those that are recognized in a header, in order of preference.
+const delimiters = ",;\t|"
+
+// readHead looks at the beginning of the file, and makes in.r give the rest with line
+// ends of LF and one delimiter between cells. The decisions depend on the first bytes of
+// the file alone, so that they are those of every pass over it.
+func (in *input) readHead() (h head, err error) {
+	if err := in.checkDialect(); err != nil {
+		return h, err
+	}
+	if mark, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
+		in.r.Discard(len(byteOrderMark))
+	}
+	sample, whole, err := in.sample()
+	if err != nil {
+		return h, err
+	}
+	begin, _ := in.r.Peek(bufferSize)
+	h.returns = hasReturns(begin)
+	if in.comment > 0 || h.returns {
+		in.clean(cleaner{mark: in.comment, returns: h.returns})
+		if sample, whole, err = in.sample(); err != nil {
+			return h, err
+		}
+	}
+	var first []byte
+	first, h.skip = skipBlank(sample)
+	h.comma = in.delimiter
+	if mark, ok := separator(first); ok {
+		var skipped int
+		first, skipped = skipBlank(first[lineLength(first):])
+		h.skip += 1 + skipped
+		if h.comma == 0 {
+			h.comma = mark
+		}
+	}
+	if h.comma == 0 {
+		h.comma = delimiterOf(first)
+	}
+	switch {
+	case h.comma == ' ', h.comma == 0 && whole && in.aligned(first):
+		h.blanks, h.comma = true, '\t'
+		in.clean(cleaner{blanks: true})
+		if sample, whole, err = in.sample(); err != nil {
+			return h, err
+		}
+		first = sample
+		for range h.skip {
+			first = first[lineLength(first):]
+		}
+	case h.comma == 0:
+		if h.comma = ','; in.t.reading.decimal == ',' {
+			h.comma = ';'
+		}
+		if bytes.ContainsRune(bytes.TrimSpace(first[:lineLength(first)]), ' ') {
+			in.t.note = "{; if spaces separate the columns, give $delimiter=space}"
+		}
+	}
+	if whole {
+		in.learn(&h, first)
+	}
+	return h, nil
+}
+
+// checkDialect returns an error for characters that cannot do what File says.
+func (in *input) checkDialect() error {
+	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
+		return in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
+	}
+	if d := in.delimiter; d >= 0x80 || d > 0 && d < ' ' && d != '\t' || 'a' <= d|0x20 && d|0x20 <= 'z' || '0' <= d && d <= '9' || d > 0 && strings.IndexByte("\"+-._", d) >= 0 {
+		return in.t.fault("", fmt.Sprintf("the delimiter %q cannot be one: use , ; | a tab or a space", d))
+	}
+	if rule := in.t.reading.check(); rule != "" {
+		return in.t.fault("", rule)
+	}
+	return nil
+}
+
+// sample returns the beginning of in.r: whole lines, or the part of a first line that is
+// longer than 1 MiB.
+func (in *input) sample() (sample []byte, whole bool, err error) {
+	sample, more := in.r.Peek(bufferSize)
+	if more == nil && bytes.IndexByte(sample, '\n') < 0 {
+		in.r = bufio.NewReaderSize(in.r, 1<<20)
+		sample, more = in.r.Peek(1 << 20)
+	}
+	end := bytes.LastIndexByte(sample, '\n') + 1
+	if whole = end > 0 || more != nil; whole && more == nil {
+		sample = sample[:end]
+	}
+	if whole && bytes.IndexByte(sample[:lineLength(sample)], 0) >= 0 {
+		return nil, false, in.t.fault("", "has bytes of 0 in it: it is no text, or UTF-16 without a byte-order mark; save it as UTF-8")
+	}
+	return slices.Clone(sample), whole, nil
+}
+
+func (in *input) clean(c cleaner) {
+	c.r = in.r
+	in.r = bufio.NewReaderSize(&c, bufferSize)
+}
+
+// hasReturns reports whether some line ends in CR alone.
+func hasReturns(sample []byte) bool {
+	quoted := false
+	for i, c := range sample {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\r' && !quoted && i+1 < len(sample) && sample[i+1] != '\n':
+			return true
+		}
+	}
+	return len(sample) > 0 && bytes.IndexByte(sample, '\n') < 0 && sample[len(sample)-1] == '\r'
+}
+
+// skipBlank returns a text without the lines at its beginning that hold nothing but white
+// space, and how many they are.
+func skipBlank(text []byte) (rest []byte, lines int) {
+	for len(text) > 0 {
+		n := lineLength(text)
+		if len(bytes.TrimSpace(text[:n])) > 0 {
+			break
+		}
+		lines += bytes.Count(text[:n], newline)
+		text = text[n:]
+	}
+	return text, lines
+}
+
+// lineLength is the length of the first line of a text with its end.
+func lineLength(text []byte) int {
+	if n := bytes.IndexByte(text, '\n'); n >= 0 {
+		return n + 1
+	}
+	return len(text)
+}
+
+// separator returns the delimiter that the first line of a text names for Excel: sep=;
+func separator(text []byte) (mark byte, ok bool) {
+	line := strings.Trim(string(text[:lineLength(text)]), "\r\n")
+	if quoted := strings.Trim(line, " \""); len(quoted) >= 5 && strings.EqualFold(quoted[:4], "sep=") {
+		line = quoted
+	}
+	if len(line) == 5 && strings.EqualFold(line[:4], "sep=") {
+		return line[4], true
+	}
+	return 0, false
+}
+
+// delimiterOf returns the delimiter that occurs most often in the first line of a
+// text, outside quotation marks, or 0.
+func delimiterOf(text []byte) byte {
+	var counts [256]int
+	quoted := false
+	for _, c := range text {
+		if c == '"' {
+			quoted = !quoted
+		}
+		if c == '\n' && !quoted {
+			break
+		}
+		if !quoted {
+			counts[c]++
+		}
+	}
+	best := byte(0)
+	for _, d := range []byte(delimiters) {
+		if counts[d] > counts[best] {
+			best = d
+		}
+	}
+	return best
+}
+
+// aligned reports whether a text whose header has no delimiter is one of columns that
+// spaces separate: the header has two names or more, each line has as many cells, or one
+// more, and some column holds nothing but numbers. A column of titles does not.
+func (in *input) aligned(text []byte) bool {
+	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), blanks: true})
+	records := recordsOf(clean, '\t', bufferSize)
+	if len(records) < 2 || len(records[0].cells) < 2 {
+		return false
+	}
+	width := len(records[1].cells)
+	if more := width - len(records[0].cells); more != 0 && more != 1 {
+		return false
+	}
+	numbers := slices.Repeat([]bool{true}, width)
+	for _, r := range records[1:] {
+		if len(r.cells) != width {
+			return false
+		}
+		for j, cell := range r.cells {
+			_, k := in.t.reading.parse(cell)
+			numbers[j] = numbers[j] && k <= spelled
+		}
+	}
+	return slices.Contains(numbers, true)
+}
+
+// A record is a line of a sample.
+type record struct {
+	cells  []string
+	quoted bool // the first of them
+}
+
+// recordsOf returns the first records of a sample, n at most, up to the first with a fault.
+func recordsOf(text []byte, comma byte, n int) (list []record) {
+	text = tightQuotes(text, comma)
+	r := newCSVReader(bytes.NewReader(text), comma)
+	r.ReuseRecord = false
+	for at := int64(0); len(list) < n; {
+		cells, err := r.Read()
+		if err != nil {
+			return list
+		}
+		raw := bytes.TrimSpace(text[at:r.InputOffset()])
+		at = r.InputOffset()
+		if len(raw) == 0 {
+			continue
+		}
+		for j := range cells {
+			cells[j] = strings.TrimSpace(cells[j])
+		}
+		list = append(list, record{cells, raw[0] == '"'})
+	}
+	return list
+}
+
+// learn finds row names and a decimal comma in a sample that begins with the header.
+func (in *input) learn(h *head, sample []byte) {
+	semicolons := h.comma == ';' && !in.t.reading.given
+	records := recordsOf(sample, h.comma, 2)
+	if len(records) < 2 || !semicolons && len(records[1].cells) != len(records[0].cells)+1 {
+		return
+	}
+	records = recordsOf(sample, h.comma, bufferSize)
+	h.rowNames = areRowNames(records)
+	if example := in.decimalComma(records[1:]); semicolons && example != "" {
+		in.t.reading = newReading(in.t.reading.list, marks{',', in.t.reading.thousands})
+		in.t.notices = append(in.t.notices, "the decimal mark is taken to be a comma, as in "+quote(example)+"{; for a point give $decimal=point}")
+	}
+}
+
+// areRowNames reports whether every row has one cell more than the header and begins with
+// a name of the row: the names differ, and are quoted, or texts, or count the rows. A last
+// cell that is always empty is a delimiter too many instead.
+func areRowNames(records []record) bool {
+	header, rows := records[0].cells, records[1:]
+	empty, quoted, numbers := true, true, false
+	seen := make(map[string]bool, len(rows))
+	counting := len(rows) > 1
+	from := 0
+	for i, r := range rows {
+		if len(r.cells) != len(header)+1 || seen[r.cells[0]] || r.cells[0] == "" {
+			return false
+		}
+		seen[r.cells[0]] = true
+		n, err := strconv.Atoi(r.cells[0])
+		if i == 0 {
+			from = n
+		}
+		counting = counting && err == nil && n == from+i && (from == 0 || from == 1)
+		_, k := parseCell(r.cells[0])
+		numbers = numbers || k == number
+		quoted = quoted && r.quoted
+		empty = empty && r.cells[len(header)] == ""
+	}
+	return !empty && header[0] != "" && header[len(header)-1] != "" && (quoted || counting || !numbers)
+}
+
+// decimalComma returns the first cell that is a number with a decimal comma, where there
+// is one and no number with a decimal point. Cells such as 1,000 and 1.000 may be either.
+func (in *input) decimalComma(rows []record) (example string) {
+	comma, point := marks{',', '.'}, marks{'.', ','}
+	for _, r := range rows {
+		for _, cell := range r.cells {
+			if !strings.ContainsAny(cell, ",.") {
+				continue
+			}
+			asComma, _ := comma.spell(cell)
+			asPoint, _ := point.spell(cell)
+			switch {
+			case asPoint != "" && asComma == "":
+				return ""
+			case asComma != "" && asPoint == "" && example == "":
+				example = cell
+			}
+		}
+	}
+	return example
+}
+
+// tightQuotes returns a text without the spaces between a delimiter and a quotation mark,
+// which RFC 4180 does not know.
+func tightQuotes(text []byte, comma byte) []byte {
+	if !bytes.Contains(text, []byte(` "`)) && !bytes.Contains(text, []byte(`" `)) {
+		return text
+	}
+	tight := make([]byte, 0, len(text))
+	for at := 0; at < len(text); { // where a cell begins
+		if next := at + spaces(text[at:]); next < len(text) && text[next] == '"' {
+			end := quotedEnd(text, next)
+			tight = append(tight, text[next:end]...)
+			if at = end + spaces(text[end:]); at < len(text) && text[at] != comma && text[at] != '\n' && text[at] != '\r' {
+				at = end // a fault
+			}
+		}
+		n := bytes.IndexAny(text[at:], string([]byte{comma, '\n'}))
+		if n < 0 {
+			n = len(text) - at - 1
+		}
+		tight = append(tight, text[at:at+n+1]...)
+		at += n + 1
+	}
+	return tight
+}
+
+// quotedEnd returns the place behind the quotation mark that closes the one at a place.
+func quotedEnd(text []byte, at int) int {
+	for at++; at < len(text); at += 2 {
+		n := bytes.IndexByte(text[at:], '"')
+		if n < 0 {
+			break
+		}
+		if at += n; at+1 == len(text) || text[at+1] != '"' { // two stand for one
+			return at + 1
+		}
+	}
+	return len(text)
+}
+
+// spaces counts the spaces at the beginning of a text.
+func spaces(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " ")) }

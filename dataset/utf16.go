@@ -1,0 +1,88 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// decode replaces in.r by a reader of UTF-8 where the file begins with the byte-order mark
+// of UTF-16.
+func (in *input) decode() error {
+	mark, _ := in.r.Peek(4)
+	little := bytes.HasPrefix(mark, []byte{0xff, 0xfe})
+	switch {
+	case bytes.Equal(mark, []byte{0xff, 0xfe, 0, 0}), bytes.Equal(mark, []byte{0, 0, 0xfe, 0xff}):
+		return in.t.fault("", "is UTF-32; save it as UTF-8")
+	case little, bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
+		in.r.Discard(2)
+		in.r = bufio.NewReaderSize(&utf16Reader{r: in.r, big: !little}, bufferSize)
+		in.file, in.size = nil, -1
+	}
+	return nil
+}
+
+// A utf16Reader reads UTF-16 as UTF-8. What is no UTF-16 becomes what is no UTF-8.
+type utf16Reader struct {
+	r    *bufio.Reader
+	big  bool
+	rest []byte // decoded, not read
+	err  error
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	for len(u.rest) == 0 {
+		if u.err != nil {
+			return 0, u.err
+		}
+		u.rest = u.rest[:0]
+		for len(u.rest) < bufferSize && u.err == nil {
+			u.rune()
+		}
+	}
+	n := copy(p, u.rest)
+	u.rest = u.rest[n:]
+	return n, nil
+}
+
+// invalid is no byte of UTF-8.
+const invalid = 0xff
+
+// rune decodes a character.
+func (u *utf16Reader) rune() {
+	r, ok := u.unit()
+	if !ok {
+		return
+	}
+	if utf16.IsSurrogate(r) {
+		low, ok := u.unit()
+		if !ok {
+			u.rest = append(u.rest, invalid)
+			return
+		}
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			u.rest = append(u.rest, invalid)
+			return
+		}
+	}
+	u.rest = utf8.AppendRune(u.rest, r)
+}
+
+// unit reads two bytes.
+func (u *utf16Reader) unit() (rune, bool) {
+	var b [2]byte
+	switch n, err := io.ReadFull(u.r, b[:]); {
+	case n == 1:
+		u.rest, u.err = append(u.rest, invalid), io.EOF
+		return 0, false
+	case err != nil:
+		u.err = err
+		return 0, false
+	}
+	if u.big {
+		b[0], b[1] = b[1], b[0]
+	}
+	return rune(b[1])<<8 | rune(b[0]), true
+}
