@@ -8,7 +8,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
-	"gonum.org/v1/gonum/floats"
 )
 
 // streamed is one solution in progress of
@@ -152,7 +151,7 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 		if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
 			return err
 		}
-		w.functions += floats.Sum(columns)
+		w.functions += traceOf(columns)
 		if a == nil {
 			return nil
 		}
