@@ -270,7 +270,7 @@ func (e *Encoder) Check() error {
 	if err := e.checkGram(); err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(e.Outputs, e.Dropped, named(e.Weight)) {
+	for _, name := range e.others() {
 		if err := use(name); err != nil {
 			return err
 		}

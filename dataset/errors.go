@@ -47,7 +47,12 @@ func (e *Error) Message(name func(parameter string) string) string {
 	if e.Value != "" {
 		b.WriteString(quote(e.Value) + " ")
 	}
-	b.WriteString(message.Expand(e.Rule, name))
+	b.WriteString(message.Expand(e.Rule, func(parameter string) string {
+		if parameter == "drop" {
+			parameter += "=" + e.Column
+		}
+		return name(parameter)
+	}))
 	return b.String()
 }
 

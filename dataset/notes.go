@@ -7,7 +7,7 @@ type Notes struct {
 	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table does not have
 	Missing []string          `json:"missing,omitempty"` // columns whose cell is missing and was filled
 	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers where FromRows was given the number as a text
-	Unused  []string          `json:"unused,omitempty"`  // columns with a cell that are neither inputs nor targets
+	Unused  []string          `json:"unused,omitempty"`  // columns with a cell that Learn did not know
 }
 
 // Notes returns those of each row of a table that Features, or Texts, has accepted: columns
@@ -41,7 +41,7 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		}
 	}
 	for _, c := range t.columns {
-		if columns[c.name] == nil || slices.Contains(e.Outputs, c.name) {
+		if columns[c.name] == nil || slices.Contains(e.others(), c.name) {
 			continue
 		}
 		for i := range list {

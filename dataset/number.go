@@ -27,7 +27,7 @@ func (t *Table) learnNumber(c *column, weights []float64, r Rules) (*Input, erro
 }
 
 const (
-	noValues = "has no values; drop the column"
+	noValues = "has no values; {$drop}"
 	tooLarge = "has numbers too large to standardize; rescale the column"
 )
 

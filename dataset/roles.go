@@ -13,6 +13,11 @@ func (r Rules) others() []string {
 	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
 }
 
+// others are the columns that Learn knew and made no features of.
+func (e *Encoder) others() []string {
+	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
+}
+
 // checkRoles returns an error for a column that the rules name and the table lacks, and
 // for one with two roles. names are those of the columns; nil: not known yet.
 func (t *Table) checkRoles(r Rules, names []string) error {

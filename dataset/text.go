@@ -74,7 +74,7 @@ func textRule(entries []entry, counts []int, kinds, present, rows int, declared 
 	case odd, tooMany && 2*numbers > cells:
 		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), text
 	case tooMany:
-		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), missing
+		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(rows, "row")), missing
 	}
 	return "", missing
 }

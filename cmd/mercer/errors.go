@@ -101,6 +101,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			return "name it with --na-values"
 		case parameter == "categorical":
 			return "name the column with --categorical"
+		case name == "drop":
+			return "leave it out with --drop " + shellWord(value)
 		case name == "task":
 			return "say --task " + value
 		case isValue:
@@ -112,6 +114,19 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 		return "--" + name
 	}
 }
+
+// shellWord is a name of a column as a flag with commas takes it from a shell.
+func shellWord(name string) string {
+	if strings.ContainsAny(name, ",\"") {
+		name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	}
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 
 // packages begin messages of the library; at a terminal they are of no use.
 var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning): )+`)

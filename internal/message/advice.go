@@ -46,10 +46,16 @@ var parameters = map[string]string{
 	"thousands=comma":     "the thousands mark ','",
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
+	"drop":                "drop the column", // with the name of the column behind =
 }
 
 // Plain names a parameter for Go programs.
-func Plain(parameter string) string { return parameters[parameter] }
+func Plain(parameter string) string {
+	if strings.HasPrefix(parameter, "drop=") {
+		parameter = "drop"
+	}
+	return parameters[parameter]
+}
 
 // Parameters lists those that advice may name.
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
