@@ -59,7 +59,8 @@ type BayesRidgeModel struct {
 	evidence  []float64 // log p(y)
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output on its own. Where MaxIter
+// steps are not enough the model is that of the last, and the fact "warning" says so.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
 	defer named(bayesRidgeName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, bayesRidgeName, l.parameters(), x, y, o)
@@ -73,7 +74,7 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	facts := []Fact{{"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise[0])}, {"lambda", r.Noise[0] / r.Prior[0]}, {"log evidence", r.Evidence[0]}, {squaredNorm, coefNorm(r.Coef)}}
 	return &BayesRidgeModel{
-		linear: linear{model{bayesRidgeName, facts}, r.Coef, r.Intercept}, fitted: !l.NoIntercept,
+		linear: linear{model{bayesRidgeName, warned(facts, r.Warnings...)}, r.Coef, r.Intercept}, fitted: !l.NoIntercept,
 		posterior: r.Posterior, evidence: r.Evidence,
 	}, nil
 }

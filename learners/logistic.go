@@ -60,8 +60,9 @@ const (
 //
 // With λ > 0 there is one minimum, except that the K intercepts may all be
 // changed by the same number: theirs sum to 0. With λ = 0 there is one only
-// when the classes cannot be separated; Fit then gives an error that says so,
-// and takes the K−1 columns of Reference, whose minimum is the same function.
+// when the classes cannot be separated; otherwise Fit gives an error that says so, or with
+// MaxIter the model at the end of the iterations with the fact "warning".
+// It takes the K−1 columns of Reference then, whose minimum is the same function.
 //
 // The fact "remaining decrease" estimates the part of the loss that it may still fall by:
 // gᵀM⁻¹g/2 of the gradient g, M being the Hessian for newton, mean(p(1−p))·XᵀX + λI for

@@ -10,7 +10,8 @@ import (
 )
 
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
-// or with steps that F itself allows where the rate is 0. It stops where gᵀM⁻¹g/2 by the
+// θ = (W, b), or in the centered coordinates with steps that F itself allows where the
+// rate is 0. It stops where gᵀM⁻¹g/2 by the
 // metric is below tol of F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
@@ -25,7 +26,7 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := 0; ; iter++ {
-		if err := l.separated(); err != nil {
+		if _, err := l.separated(); err != nil { // a given number of steps is made
 			return p, iter, stalled, err
 		}
 		gain, err := l.gain(p, metric)
@@ -42,7 +43,7 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 			return p, iter, exhausted, nil
 		}
 		if rate > 0 {
-			next, err := l.at(along(p.theta, -step, p.gradient))
+			next, err := l.at(along(p.theta, -step, l.uncentered(p.gradient)))
 			if err != nil {
 				return p, iter, stalled, message.Errorf("%w; {or lower $rate}", err)
 			}
@@ -58,6 +59,24 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		step = math.Sqrt(dot(moved, moved) / dot(p.gradient, p.gradient))
 		p = next
 	}
+}
+
+// uncentered returns, in the coordinates W and c = b + Wᵀx̄, the gradient by W and b that
+// belongs to the gradient g by W and c: with ∇W + x̄ ∇cᵀ for W, b changes by ∇c, and c also
+// by x̄ᵀ times the change of W.
+func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
+	if l.mean == nil {
+		return g
+	}
+	u := along(g, 0, g)
+	b := u.Row(l.d)
+	for p, m := range l.mean {
+		for c, v := range g.Row(l.d) {
+			u.Row(p)[c] += m * v
+			b[c] += m * u.Row(p)[c]
+		}
+	}
+	return u
 }
 
 // gain is the part of F that it may still fall by from p, by the model of second order

@@ -26,7 +26,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 	var falls []float64              // of F
 	evaluations += l.evals
 	for iter := 0; ; iter++ {
-		if err := l.separated(); err != nil {
+		if done, err := l.separated(); done {
 			return p, iter, stalled, err
 		}
 		changed, err := metric.refresh(l.spread)

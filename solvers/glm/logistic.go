@@ -113,7 +113,10 @@ type Result struct {
 }
 
 // Solve minimizes the loss of p. Where the solver ends before Tol is reached, by MaxIter
-// or because rounding hides every further step, the result has a Warning.
+// or because rounding hides every further step, the result has a Warning. So it has where
+// Lambda is 0 and the classes can be separated, so that there is no minimum, if MaxIter is
+// given: Descent makes the steps, and the others end where the classes are separated.
+// Otherwise that is an error.
 func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	columns, reference := p.columns()
 	f, err := newLogit(t, p.X, p.Class, p.Weights, columns, reference, p.Lambda, p.Intercept)
@@ -175,6 +178,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 		}
 		return r, p, err
 	}
+	f.fixed = l.MaxIter > 0
 	if p, err = f.start(); err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +213,13 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 		}
 	}
 	if err == nil {
+		if done, _ := f.separated(); done {
+			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
+			r.Warning = message.Errorf("%s ended after %s, where the loss may still fall by about %.2g of itself: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain).Error()
+		}
 		f.t.Traced(run.Epoch{Number: r.Iters, Loss: p.value})
+	}
+	if err == nil {
 		err = f.t.Step("fit", 1)
 	}
 	return r, p, err

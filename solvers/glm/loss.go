@@ -46,6 +46,7 @@ type logit struct {
 	spread    float64                 // mean of p(1−p) at the last eval
 	evals     int
 	right     bool // all samples are on the right side of the last eval's decision
+	fixed     bool // the caller gave the number of iterations
 }
 
 // logitBytes is what it takes on the device.
@@ -441,12 +442,19 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 // two reports whether the only column is the difference of two classes.
 func (l *logit) two() bool { return l.c == 1 && !l.reference }
 
-// separated is the error that follows when λ = 0 and nothing is misjudged.
-func (l *logit) separated() error {
+// unbounded says why the loss has no minimum, when λ = 0 and nothing is misjudged.
+const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
+
+// separated reports whether that is so. It is an error where the caller did not give the
+// number of iterations.
+func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
-		return nil
+		return false, nil
 	}
-	return message.Errorf("the classes can be separated, so that without a penalty w grows without end: {raise $lambda}")
+	if !l.fixed {
+		return true, message.Errorf(unbounded)
+	}
+	return true, nil
 }
 
 // coef returns W and the intercepts of f(x) = Wᵀx + b at θ, of K > 2 classes

@@ -18,7 +18,7 @@ import (
 // what the model of second order still promises is below tol of F.
 func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	for iter := 0; ; iter++ {
-		if err := l.separated(); err != nil {
+		if done, err := l.separated(); done {
 			return p, iter, stalled, err
 		}
 		step, err := l.newtonStep(p.gradient)

@@ -21,6 +21,7 @@ type EvidenceFit struct {
 	Posterior
 	Evidence []float64 // log p(y) of each output
 	Steps    int       // the largest number of steps of an output
+	Warnings []string  // of the outputs whose steps ended before tol was reached
 }
 
 // Posterior is the variance of w under that posterior, and of the noise.
@@ -83,7 +84,7 @@ func (c *Samples) EvidenceBytes(n int) int64 {
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //
 // with the eigenvalues s_i of XᵀX and λ = σ²/σ_w², until the fitted values move by less
-// than tol of ‖y − ȳ‖, or fails after maxIter of them.
+// than tol of ‖y − ȳ‖, or there were maxIter of them.
 func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit, error) {
 	e, err := c.spectrum(t)
 	if err != nil {
@@ -102,6 +103,9 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 			return nil, err
 		}
 		m.Steps = max(m.Steps, f.steps)
+		if f.warning != "" {
+			m.Warnings = append(m.Warnings, f.warning)
+		}
 		for i, s := range e.values {
 			m.Spread.Row(j)[i] = f.noise / (s + f.lambda)
 			// Σ_i v_i √s_i a_i/(s_i + λ)
@@ -130,6 +134,7 @@ type spectrum struct {
 type evidenceFit struct {
 	noise, lambda, evidence float64
 	steps                   int
+	warning                 string // why the steps ended before tol; "": they did not
 }
 
 // spectrum decomposes XᵀX, or XXᵀ where that is smaller, on the host.
@@ -253,7 +258,8 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 			break
 		}
 		if f.steps == maxIter {
-			return f, message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
+			f.warning = message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total)).Error()
+			break
 		}
 		if f.steps%64 == 0 {
 			if err := t.Step("solve", 0.9); err != nil {

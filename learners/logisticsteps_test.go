@@ -1,0 +1,110 @@
+package learners_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// TestGradientDescentSteps: a given number of steps with a given rate is the update of the
+// textbooks on φ = (1, x), also where the loss has no minimum (lecture notes of CS 337,
+// logistic regression: w ← w − η(mean of the gradients + λw/n)), and the model has a warning
+// with the part of the loss that is still to fall.
+func TestGradientDescentSteps(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	corners := []float64{0, 0, 0, 1, 1, 0, 1, 1}
+	for name, c := range map[string]struct {
+		x            []float64
+		y            []float64
+		lambda, rate float64
+		noIntercept  bool
+	}{
+		"AND":               {corners, []float64{0, 0, 0, 1}, 0, 1, false},
+		"OR":                {corners, []float64{0, 1, 1, 1}, 0, 0.5, false},
+		"XOR":               {corners, []float64{0, 1, 1, 0}, 0, 1, false},
+		"AND, penalized":    {corners, []float64{0, 0, 0, 1}, 0.2, 1, false},
+		"through 0":         {corners, []float64{0, 1, 1, 1}, 0, 1, true},
+		"far from 0":        {[]float64{10, 3, 11, 3, 12, 5, 14, 4}, []float64{0, 1, 0, 1}, 0, 0.01, false},
+		"far and separable": {[]float64{10, 3, 11, 3, 12, 5, 14, 4}, []float64{0, 0, 1, 1}, 0, 0.01, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, y := mat.NewDense(4, 2, c.x), mat.NewDense(4, 1, c.y)
+			w, b, size := [2]float64{}, 0.0, 0.0
+			for step := 1; step <= 40; step++ {
+				g, h := [2]float64{}, 0.0
+				for i := range 4 {
+					r := 1/(1+math.Exp(-b-w[0]*x.At(i, 0)-w[1]*x.At(i, 1))) - y.At(i, 0)
+					g[0], g[1], h = g[0]+r*x.At(i, 0)/4, g[1]+r*x.At(i, 1)/4, h+r/4
+				}
+				for j := range w {
+					w[j] -= c.rate * (g[j] + c.lambda*w[j]/4)
+				}
+				if !c.noIntercept {
+					b -= c.rate * h
+				}
+				size = max(size, math.Abs(b)+14*(math.Abs(w[0])+math.Abs(w[1])))
+				if step != 1 && step != 5 && step != 40 {
+					continue
+				}
+				m, err := learners.Logistic{Solver: learners.LogisticDescent, Lambda: c.lambda, Rate: c.rate, MaxIter: step, NoIntercept: c.noIntercept}.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Each step adds a few roundings of f, which moves the gradient by a
+				// fourth of that; the steps of these cases are no larger than f is.
+				bound := float64(16*step) * 0x1p-52 * (1 + size) * 14
+				coef := m.Coef()
+				for j := range w {
+					if d := math.Abs(coef.At(j, 0) - w[j]); !(d <= bound) {
+						t.Errorf("after %d steps w%d is %v, want %v", step, j+1, coef.At(j, 0), w[j])
+					}
+				}
+				if d := math.Abs(m.Intercept()[0] - b); !(d <= bound) {
+					t.Errorf("after %d steps b is %v, want %v", step, m.Intercept()[0], b)
+				}
+				// On XOR the gradient at w = 0 is 0.
+				if text := warningOf(m); (name == "XOR") == strings.Contains(text, "may still fall by about") {
+					t.Errorf("after %d steps the warning is %q", step, text)
+				}
+			}
+		})
+	}
+}
+
+// TestGivenIterations: a number of iterations that the caller gives ends a fit with a model
+// and a warning, also where the classes can be separated; without it that is an error.
+func TestGivenIterations(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	x, y := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1}), mat.NewDense(4, 1, []float64{0, 0, 0, 1})
+	three := mat.NewDense(4, 1, []float64{0, 1, 2, 2})
+	for _, solver := range []learners.LogisticSolver{learners.LogisticAuto, learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+		for _, labels := range []*mat.Dense{y, three} {
+			for _, steps := range []int{1, 2, 100, 3000} {
+				m, err := learners.Logistic{Solver: solver, MaxIter: steps}.Fit(t.Context(), dev, x, labels, learners.Options{})
+				if err != nil {
+					t.Errorf("%s, %d steps: %v", solver, steps, err)
+				} else if text := warningOf(m); !strings.Contains(text, "may still fall by about") {
+					t.Errorf("%s, %d steps: the warning is %q", solver, steps, text)
+				}
+			}
+			if _, err := (learners.Logistic{Solver: solver}).Fit(t.Context(), dev, x, labels, learners.Options{}); err == nil {
+				t.Errorf("%s: no error", solver)
+			}
+		}
+	}
+}
+
+func warningOf(m learners.Describer) string {
+	for _, fact := range m.Facts() {
+		if fact.Name == "warning" {
+			return fmt.Sprint(fact.Value)
+		}
+	}
+	return ""
+}
