@@ -22,7 +22,8 @@ type Classifier interface {
 	Classes() Classes
 	// Decision returns the decision values of the rows of x: n×1 for two
 	// classes, where > 0 is the second class and everything else the first,
-	// and n×K for K > 2, where the largest is predicted and the first of equals.
+	// and n×K for K > 2, where the largest is predicted and the first of equals;
+	// SVCProbabilityModel alone predicts by its probabilities.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 

@@ -43,7 +43,7 @@ type svcOption struct {
 }
 
 func (l *svcOption) parameters() []Parameter {
-	return append(l.SVC.parameters(), boolParam("probability", &l.probability, "false", "also fit probabilities, by cross-validation in five parts: six times the work"))
+	return append(l.SVC.parameters(), boolParam("probability", &l.probability, "false", "also fit probabilities, by cross-validation in five parts: six times the work; the label is then the most probable class"))
 }
 
 func (l svcOption) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
@@ -261,7 +261,10 @@ func (m *SVCModel) checkCounts() error {
 	return nil
 }
 
-// SVCProbabilityModel is a fitted SVC that knows probabilities.
+// SVCProbabilityModel is a fitted SVC that knows probabilities. It predicts the class of
+// the largest probability, as svm-predict -b 1 of LIBSVM does, and among equal ones the
+// class that SVCModel predicts. Where the calibrated probability of two classes is 1/2
+// need not be f = 0, so that the label may contradict the sign of Decision.
 type SVCProbabilityModel struct {
 	SVCModel
 	// Of each pair the probability of the second class is
@@ -271,10 +274,11 @@ type SVCProbabilityModel struct {
 
 // FitProbabilities is Fit, and fits for each pair of classes a sigmoid to decision
 // values of samples that the machine has not seen: those of five machines, each
-// fitted to four fifths of the pair (Platt 2000, with the algorithm of Lin, Lin
-// and Weng 2007). For K > 2 the probabilities of the pairs are coupled (Wu, Lin
-// and Weng 2004, their second method). It costs six times as much as Fit. The
-// class that is most probable need not be the one that is predicted.
+// fitted to four fifths of the pair (Platt 1999, with the algorithm of Lin, Lin
+// and Weng 2007). The probability of a pair's class never falls while its decision value
+// rises; where the values tell nothing of the classes it is constant. For K > 2 the
+// probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method). It
+// costs six times as much as Fit.
 func (l SVC) FitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCProbabilityModel, err error) {
 	defer named(svcName, l.parameters(), &m, &err)
 	const share = 1. / (1 + svm.Parts)
@@ -298,6 +302,36 @@ func (m *SVCProbabilityModel) Proba(ctx context.Context, dev backend.Device, x m
 		svm.Probabilities(out.RawRowView(i), pairs.RawRowView(i), m.sigmoid.Row(0), m.sigmoid.Row(1))
 	}
 	return out, nil
+}
+
+// Predict implements Model.
+func (m *SVCProbabilityModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	decision, err := m.Decision(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	proba, err := m.Proba(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	return m.Decide(decision, proba), nil
+}
+
+// Decide returns the n×1 labels of rows by their decision values and probabilities.
+func (m *SVCProbabilityModel) Decide(decision, proba *mat.Dense) *mat.Dense {
+	labels := m.classes.Decide(decision)
+	n, _ := proba.Dims()
+	for i := range n {
+		row := proba.RawRowView(i)
+		best := m.classes.Index(labels.At(i, 0))
+		for c, p := range row {
+			if p > row[best] {
+				best = c
+			}
+		}
+		labels.Set(i, 0, m.classes.Labels[best])
+	}
+	return labels
 }
 
 // State implements Model: that of the SVCModel, and "sigmoid", 2×K(K−1)/2.

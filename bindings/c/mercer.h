@@ -125,7 +125,8 @@ int mercer_fit(mercer_handle device, const mercer_learner *learner, const mercer
                const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
 
 enum mercer_wanted {
-	MERCER_VALUES = 0,        /* targets, or the number of the class: n×t */
+	MERCER_VALUES = 0,        /* targets, or the number of the class: n×t; of svc with the
+	                           * parameter probability=true that of the largest probability */
 	MERCER_DECISION = 1,      /* decision values: n×1 for two classes, > 0 is the second; n×K for more */
 	MERCER_PROBABILITIES = 2, /* of the classes: n×K */
 	MERCER_DEVIATIONS = 3     /* standard deviations of new targets, noise included: n×t */

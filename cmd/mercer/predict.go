@@ -38,7 +38,8 @@ be in any format that mercer fit reads.
 
 A model of classes predicts their labels. --proba adds a column
 "probability_CLASS" for each, --decision the decision values: "decision" of two
-classes, where > 0 is the second, and "decision_CLASS" of more. A model of
+classes, where > 0 is the second, and "decision_CLASS" of more. A model of svc
+fitted with --probability predicts the most probable class. A model of
 novelty predicts inlier, f ≥ 0, or outlier.
 
 --std adds "std", or "std_NAME" for each of several targets: the standard

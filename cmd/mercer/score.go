@@ -55,11 +55,22 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 	if err != nil {
 		return o, err
 	}
-	o.values = k.Classes().Decide(o.decision)
-	if p, ok := m.(learners.Prober); ok && proba {
+	by, probable := m.(*learners.SVCProbabilityModel)
+	if p, ok := m.(learners.Prober); ok && (proba || probable) {
 		o.proba, err = a.inBlocks(ctx, x, "proba", func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })
+		if err != nil {
+			return o, err
+		}
 	}
-	return o, err
+	if !probable {
+		o.values = k.Classes().Decide(o.decision)
+		return o, nil
+	}
+	o.values = by.Decide(o.decision, o.proba)
+	if !proba {
+		o.proba = nil
+	}
+	return o, nil
 }
 
 // check refuses values that are not finite.

@@ -177,7 +177,7 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 }
 
 // values are the numbers that a prediction is made of: the decision values of a
-// classifier, from which the labels must follow.
+// classifier, from which the labels must follow, or from the probabilities of svc.
 func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	c.Helper()
 	f := c.predict(m, x)
@@ -193,6 +193,18 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	classes := k.Classes()
 	if cols != classes.Columns() {
 		c.Fatalf("%d columns of decision values for %d classes", cols, classes.Len())
+	}
+	if p, ok := m.(*learners.SVCProbabilityModel); ok {
+		proba, err := p.Proba(c.Context(), c.dev, x)
+		if err != nil {
+			c.Fatal(err)
+		}
+		for i := range n {
+			if row := proba.RawRowView(i); row[classes.Index(f.At(i, 0))] != slices.Max(row) {
+				c.Errorf("row %d: the prediction is %v, with the probabilities %v", i, f.At(i, 0), row)
+			}
+		}
+		return d
 	}
 	for i := range n {
 		best := 0

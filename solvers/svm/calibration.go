@@ -6,12 +6,38 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// sigmoid returns the A and B with which 1/(1 + exp(A f + B)) gives the
-// probability of sign 1 best, by Newton's method with a backtracking line search
-// on the cross-entropy against Platt's regularized targets (Lin, Lin and Weng
-// 2007).
+// sigmoid returns the A ≤ 0 and B with which 1/(1 + exp(A f + B)) gives the
+// probability of sign 1 best, so that it does not fall while f rises: the minimum of the
+// cross-entropy against Platt's regularized targets (Platt 1999; Lin, Lin and Weng 2007).
+// Where the values tell nothing of the classes, or the opposite, the minimum with A ≤ 0 is
+// at A = 0, because the cross-entropy is convex, and the probability is the mean of the
+// targets. Values of any scale have the same probabilities.
 func sigmoid(values, sign, weight []float64) (a, b float64) {
-	var positive, negative float64
+	scale := 0.0
+	for _, f := range values {
+		scale = max(scale, math.Abs(f))
+	}
+	if scale > 0 {
+		unit := make([]float64, len(values))
+		for i, f := range values {
+			unit[i] = f / scale
+		}
+		if a, b = freeSigmoid(unit, sign, weight); a < 0 {
+			return a / scale, b
+		}
+	}
+	return 0, constant(sign, weight)
+}
+
+// constant is the B of the best probability that is the same for all values.
+func constant(sign, weight []float64) float64 {
+	positive, negative := weightOfSigns(sign, weight)
+	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)
+	return math.Log((positive + negative - high - low) / (high + low))
+}
+
+// weightOfSigns sums the weights of either sign.
+func weightOfSigns(sign, weight []float64) (positive, negative float64) {
 	for i, s := range sign {
 		if s > 0 {
 			positive += weight[i]
@@ -19,6 +45,13 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 			negative += weight[i]
 		}
 	}
+	return positive, negative
+}
+
+// freeSigmoid is sigmoid without the bound of A, by Newton's method with a backtracking
+// line search (Lin, Lin and Weng 2007).
+func freeSigmoid(values, sign, weight []float64) (a, b float64) {
+	positive, negative := weightOfSigns(sign, weight)
 	target := func(i int) float64 {
 		if sign[i] > 0 {
 			return (positive + 1) / (positive + 2)
@@ -56,7 +89,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 			ga += f * d1
 			gb += d1
 		}
-		if math.Abs(ga) < 1e-5 && math.Abs(gb) < 1e-5 {
+		if math.Abs(ga) < 1e-8 && math.Abs(gb) < 1e-8 {
 			break
 		}
 		det := haa*hbb - hab*hab

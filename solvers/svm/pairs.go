@@ -140,7 +140,7 @@ func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 
 // Sigmoids fits to each machine the A and B with which 1/(1 + exp(A(f(x) + b) + B)) is
 // the probability of its second class: to values of samples that it has not seen, by
-// machines of four fifths of the pair (Platt 2000). It is the part of a task from base
+// machines of four fifths of the pair (Platt 1999). A ≤ 0. It is the part of a task from base
 // to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)

@@ -65,7 +65,36 @@ func TestSigmoid(t *testing.T) {
 	values, sign, weight := make([]float64, 8), []float64{1, 1, 1, 1, 1, 1, -1, -1}, slices.Repeat([]float64{1}, 8)
 	a, b = sigmoid(values, sign, weight)
 	// The mean of the targets: (6·7/8 + 2·1/4)/8.
-	if p := 1 / (1 + math.Exp(b)); math.Abs(p-(6*7./8+2./4)/8) > 1e-5 {
+	share := (6*7./8 + 2./4) / 8
+	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
+	}
+	// Values of the wrong sign, or large ones of it, have the same constant probability
+	// (scikit-learn #13211: there it falls while the value rises).
+	for _, scale := range []float64{1e-9, 1, 1e9} {
+		for i, s := range sign {
+			values[i] = -s * scale * float64(1+i%3)
+		}
+		a, b = sigmoid(values, sign, weight)
+		if p := 1 / (1 + math.Exp(b)); a != 0 || math.Abs(p-share) > 1e-12 {
+			t.Errorf("scale %v: got %v, %v: %v", scale, a, b, p)
+		}
+	}
+	// A is in the inverse unit of the values, and weights count as repetitions.
+	values = []float64{-2, -1, 0.5, 1, -0.5, 3, 0.2, -1}
+	want, wantB := sigmoid(values, sign, weight)
+	for _, scale := range []float64{1e-9, 1e-3, 1e9} {
+		scaled := make([]float64, len(values))
+		for i, v := range values {
+			scaled[i] = scale * v
+		}
+		if a, b = sigmoid(scaled, sign, weight); math.Abs(a*scale-want) > 1e-8*math.Abs(want) || math.Abs(b-wantB) > 1e-8 {
+			t.Errorf("scale %v: got %v, %v, want %v, %v", scale, a*scale, b, want, wantB)
+		}
+	}
+	twice, _ := sigmoid(values, sign, slices.Repeat([]float64{2}, 8))
+	repeated, _ := sigmoid(slices.Repeat(values, 2), slices.Repeat(sign, 2), slices.Repeat(weight, 2))
+	if math.Abs(twice-repeated) > 1e-8 {
+		t.Errorf("weights of 2: A is %v, of repetitions %v", twice, repeated)
 	}
 }

@@ -68,7 +68,9 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         Weights of the classes, which multiply sample_weight; "balanced" is
         n_samples/(n_classes · the number of samples of the class).
     probability : bool, default=False
-        Of svc: fit probabilities too, at six times the work.
+        Of svc: fit probabilities too, at six times the work. predict then returns the
+        class of the largest probability, and the sign of decision_function may differ;
+        scikit-learn's SVC returns the class of the decision values.
     tol : float, default=None
         The accuracy at which the method ends; None is its own default.
     max_iter : int, default=None
@@ -225,7 +227,7 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         -------
         f : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of two classes one value, > 0 for the second; of more one for each, of
-            which the largest is predicted.
+            which the largest is predicted, but of svc with probability=True.
         """
         f = self._predict_model(X, "decision")
         return f[:, 0] if f.shape[1] == 1 else f

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestCommandsPredictTheMostProbableClass: the labels of a model of svc with probabilities
+// are those of the library in every command, whether it asks for the probabilities or not;
+// on noise they differ from those of the decision values (scikit-learn #31222).
+func TestCommandsPredictTheMostProbableClass(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	t.Log("seed 1")
+	r := rand.New(rand.NewPCG(1, 0))
+	for _, classes := range []int{2, 4} {
+		x, y := mat.NewDense(120, 30, nil), mat.NewDense(120, 1, nil)
+		for i := range 120 {
+			for j := range 30 {
+				x.Set(i, j, r.NormFloat64())
+			}
+			y.Set(i, 0, float64(i%7%classes))
+		}
+		m, err := learners.SVC{Kernel: kernels.Linear{}}.FitProbabilities(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, proba := range []bool{true, false} {
+			o, err := (&app{}).outcomes(t.Context(), dev, m, x, proba)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !mat.Equal(o.values, want) || mat.Equal(o.values, m.Classes().Decide(o.decision)) || (o.proba != nil) != proba {
+				t.Errorf("%d classes, probabilities asked for: %v: the labels are not those of the model", classes, proba)
+			}
+			for i := 0; proba && i < 120; i++ {
+				row := o.proba.RawRowView(i)
+				if row[m.Classes().Index(o.values.At(i, 0))] != slices.Max(row) {
+					t.Errorf("%d classes, row %d: label %v, probabilities %v", classes, i, o.values.At(i, 0), row)
+				}
+			}
+		}
+	}
+}
