@@ -115,7 +115,7 @@ class TestKernelRidge(unittest.TestCase):
         for model in (mercer.MercerKernelRidge, mercer.MercerRidge):
             with self.assertRaisesRegex(ValueError, r"alpha has the shape \(2,\): it must be a number, or one for each target, of which there are 3"):
                 model(alpha=[1, 2]).fit(X, np.column_stack([y, y, y]))
-            with self.assertRaisesRegex(ValueError, "number 2: must be a finite number ≥ 0, got -1"):
+            with self.assertRaisesRegex(ValueError, r"alpha\[1\] must be a finite number ≥ 0, got -1"):
                 model(alpha=[1, -1]).fit(X, np.column_stack([y, y]))
 
     def test_precomputed(self):

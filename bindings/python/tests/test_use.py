@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -192,11 +193,11 @@ class TestMemory(unittest.TestCase):
         column = y.reshape(-1, 1)
         model = mercer.Model.fit("ridge", X, column)
         for a in (huge, apart):
-            with self.assertRaisesRegex(ValueError, "x: .* beyond the memory of the process"):
+            with self.assertRaisesRegex(ValueError, "X: .* beyond the memory of the process"):
                 mercer.Model.fit("ridge", a, column)
             with self.assertRaisesRegex(ValueError, "y: .* beyond the memory of the process"):
                 mercer.Model.fit("ridge", X, a)
-        with self.assertRaisesRegex(ValueError, "x: .* beyond the memory of the process"):
+        with self.assertRaisesRegex(ValueError, "X: .* beyond the memory of the process"):
             model.predict(apart)
         for a in (huge, one):  # the result, or the copy, has no room
             with self.assertRaises(MemoryError):
@@ -278,9 +279,9 @@ class TestErrors(unittest.TestCase):
     def test_texts(self):
         X, y = support.smooth(support.rng(self), 20, 2)
         for estimator, text in [
-            (mercer.MercerKernelRidge(alpha=-1), "alpha: must be a finite number ≥ 0, got -1"),
+            (mercer.MercerKernelRidge(alpha=-1), "^alpha must be a finite number ≥ 0, got -1"),
             (mercer.MercerKernelRidge(alpha=None), "alpha must not be None; its default is 1.0"),
-            (mercer.MercerKernelRidge(max_iter=0), "max_iter: must be"),
+            (mercer.MercerKernelRidge(max_iter=0), "^max_iter must be"),
             (mercer.MercerKernelRidge(fit_intercept="perhaps"), "fit_intercept: want true or false"),
             (mercer.MercerKernelRidge(fit_intercept=True, alpha=0), "alpha: with the kernel linear"),
             (mercer.MercerKernelRidge(threads=-1), "threads must be an integer ≥ 1, or None for all, got -1"),
@@ -291,15 +292,15 @@ class TestErrors(unittest.TestCase):
             (mercer.MercerKernelRidge(kernel="poly", gamma=0), "gamma must be a finite number > 0"),
             (mercer.MercerKernelRidge(kernel="poly", coef0=-1), "coef0 must be a finite number ≥ 0 for the kernel 'poly', got -1"),
             (mercer.MercerKernelRidge(kernel="poly", degree=2.5), "degree must be an integer ≥ 1, got 2.5"),
-            (mercer.MercerNystroemRidge(n_components=0), "n_components: must be"),
-            (mercer.MercerFourierRidge(n_components=0), "n_components: must be"),
-            (mercer.MercerGaussianProcess(n_restarts_optimizer=-1), "n_restarts_optimizer: must be"),
+            (mercer.MercerNystroemRidge(n_components=0), "^n_components must be"),
+            (mercer.MercerFourierRidge(n_components=0), "^n_components must be"),
+            (mercer.MercerGaussianProcess(n_restarts_optimizer=-1), "^n_restarts_optimizer must be"),
             (mercer.MercerGaussianProcess(optimize="perhaps"), "optimize: want true or false"),
             (mercer.MercerGaussianProcess(fit_scale="perhaps"), "fit_scale: want true or false"),
-            (mercer.MercerSVR(cache_size=-1), "cache_size: must be"),
+            (mercer.MercerSVR(cache_size=-1), "^cache_size must be"),
             (mercer.MercerSVR(tol=1e-9, max_iter=1), "raise tol or max_iter"),
-            (mercer.MercerRegressor("lasso", params={"lambda": -1}), "lasso: lambda: must be"),  # its own name
-            (mercer.MercerRegressor("lasso", params={"alpha": 1}), "alpha: is no parameter of lasso, which has lambda"),
+            (mercer.MercerRegressor("lasso", params={"lambda": -1}), "^lambda must be"),  # its own name
+            (mercer.MercerRegressor("lasso", params={"alpha": 1}), "^alpha is no parameter of lasso, which has lambda"),
             (mercer.MercerRegressor("lasso", params=5), "params must be a dict of the learner's parameters or None, got 5"),
             (mercer.MercerKernelRidge(kernel="abacus"), "there is no kernel 'abacus'"),
             (mercer.MercerKernelRidge(kernel="gaussian(sigma=-1)"), "sigma"),
@@ -314,6 +315,45 @@ class TestErrors(unittest.TestCase):
             mercer.MercerRidge(device="abacus").fit(X, y)
         with self.assertRaises(mercer.NotConverged):
             mercer.MercerKernelRidge(kernel="rbf", alpha=1e-8, solver="cg", tol=1e-14, max_iter=2).fit(X, y)
+
+    def test_places(self):
+        """Errors name the array that was given and count from 0, without the parts of the
+        library. What is wrong stands at a known place of each."""
+        X, y = support.smooth(support.rng(self), 12, 2)
+        classes, two = (y > 0).astype(int), np.column_stack([y, y])
+        estimators = [(name, getattr(mercer, name)()) for name in mercer.__all__ if name.startswith("Mercer") and name not in (
+            "MercerError", "MercerClassifier", "MercerOneClassSVM")]
+        estimators += [(m, mercer.MercerRegressor(m)) for m in ("kernel-knn", "kernel-vote", "lasso", "bayes-ridge")]
+        estimators += [(m, mercer.MercerClassifier(m)) for m in ("svc", "logistic", "perceptron", "kernel-knn", "rvc")]
+        for name, estimator in estimators:
+            target = classes if isinstance(estimator, mercer.MercerClassifier) else y
+            for i in (0, 1, 11):
+                weight = np.ones(12)
+                weight[i] = -2
+                with self.subTest(estimator=name), self.assertRaisesRegex(ValueError, rf"^sample_weight\[{i}\] must be .*, got -2"):
+                    estimator.fit(X, target, sample_weight=weight)
+        nan = X.copy()
+        nan[7, 1] = np.nan
+        f = mercer.Factor(np.eye(2))
+        far = mercer.MercerKernelRidge(kernel="poly", degree=5).fit(X, y)
+        huge = X.copy()
+        huge[3] = 1e200
+        for call, text in (
+            (lambda: mercer.MercerKernelRidge(alpha=[1, -2]).fit(X, two), r"^alpha\[1\] must be a finite number ≥ 0, got -2"),
+            (lambda: mercer.Model.fit("ridge", nan, two), r"^X\[7, 1\] is NaN"),
+            (lambda: mercer.Model.fit("ridge", X, nan), r"^y\[7, 1\] is NaN"),
+            (lambda: mercer.solve(np.eye(2), [1, np.nan]), r"^y\[1\] is NaN"),
+            (lambda: f.append([0, 1, np.nan]), r"^values\[2\] is NaN"),
+            (lambda: f.append([1]), "^the row has 1 element, the factor has order 2"),
+            (lambda: f.append([9, 9, 0]), "^K \\+ alpha I is not positive definite for alpha = 1"),
+            (lambda: far.predict(huge), r"^X\[3\]: the prediction is "),
+            (lambda: far.predict_interval(X, level=2), "^level must be"),
+            (lambda: mercer.load("/nonexistent/m"), "^/nonexistent/m: no such file"),
+        ):
+            with self.subTest(text=text), self.assertRaises(Exception) as caught:
+                call()
+            self.assertRegex(str(caught.exception), text)
+            self.assertNotRegex(str(caught.exception), "\n|learners: |solvers: |λ")
 
     def test_texts_speak_of_alpha(self):
         """Errors and notes have the names of the arguments, not lambda and λ."""
@@ -338,7 +378,7 @@ class TestErrors(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "alpha must be a number"):
                 call()
         self.assertEqual(mercer.Factor(singular, alpha=2).info["alpha"], 2)
-        with self.assertRaisesRegex(ValueError, "raise max_iter or alpha"):
+        with self.assertWarnsRegex(ConvergenceWarning, "raise alpha, tol or max_iter"):
             mercer.MercerClassifier("logistic", max_iter=1, tol=1e-14).fit(X, y > 0)
 
     def test_devices_agree(self):

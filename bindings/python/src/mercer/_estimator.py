@@ -2,10 +2,12 @@
 
 import inspect
 import sys
+import warnings
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -166,6 +168,8 @@ class Estimator(BaseEstimator):
             raise
         info = self.model_.info
         facts = {**info.get("facts", {}), **info}
+        if "warning" in facts:
+            warnings.warn(in_python(facts["warning"], self._arguments()), ConvergenceWarning, stacklevel=3)
         self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
         if self.verbose:
             said = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]

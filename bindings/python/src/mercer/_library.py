@@ -165,7 +165,7 @@ def dense(X):
     if need > SMALL:
         free = json.loads(describe(0)).get("memory_bytes", 0)
         if free and need > 0.8 * free:
-            raise OutOfMemory(f"mercer: the {rows}×{cols} sparse matrix has {X.nnz} values, and Mercer works with dense rows, which need {need} bytes: "
+            raise OutOfMemory(f"the {rows}×{cols} sparse matrix has {X.nnz} values, and Mercer works with dense rows, which need {need} bytes: "
                               f"{int(0.8 * free)} are available; reduce the columns (TruncatedSVD), or compute the {rows}×{rows} kernel matrix and give it with kernel='precomputed'")
     return X.astype(np.float64, copy=False).toarray()
 
@@ -175,7 +175,7 @@ def matrix(array):
     rows are contiguous, and of a copy elsewhere. It keeps that memory alive."""
     a = np.asarray(dense(array))
     if a.ndim != 2:
-        raise ValueError(f"mercer: expected a matrix, got an array of {a.ndim} dimensions")
+        raise ValueError(f"expected a matrix, got an array of {a.ndim} dimensions")
     if a.dtype not in (np.float64, np.float32) or not a.dtype.isnative or not a.flags.aligned:
         a = np.ascontiguousarray(a, dtype=np.float64)
     rows, cols = a.shape

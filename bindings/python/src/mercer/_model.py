@@ -157,7 +157,7 @@ class Model:
         if sample_weight is not None:
             weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
             if weights.shape != (mx.rows,):
-                raise ValueError(f"mercer: {weights.size} weights for {mx.rows} rows")
+                raise ValueError(f"sample_weight has {weights.size} weights, X {mx.rows} rows")
             what.weights = cast(weights.ctypes.data, POINTER(c_double))
         dev = _library.device(device, threads)
         handle = _library.Handle()

@@ -18,7 +18,7 @@ def _right(y, rows):
     flat = y.ndim == 1
     m = _library.matrix(y.reshape(-1, 1) if flat else y)
     if m.rows != rows:
-        raise ValueError(f"mercer: y has {m.rows} rows, the system {rows}")
+        raise ValueError(f"y has {m.rows} rows, the system {rows}")
     return m, flat
 
 
@@ -153,7 +153,8 @@ class Factor:
             Where the larger matrix is not; the factor stays what it was.
         """
         values = np.ascontiguousarray(values, dtype=np.float64).ravel()
-        _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
+        with python_names():
+            _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
 
     def remove(self, i):
         """Takes a sample out in O(n²) operations.
