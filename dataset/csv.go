@@ -104,10 +104,9 @@ func readCSV(in *input) (*Table, error) {
 
 // readHeader reads the header. It returns what comes after it, and what cuts the
 // rest of the file into pieces of that many lines at most.
-func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
-	h, err := in.readHead()
-	if err != nil {
-		return rest, nil, err
+func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
+	if h, err = in.readHead(); err != nil {
+		return h, rest, nil, err
 	}
 	in.t.comma = h.comma
 	cut = &pieces{in: in, quotes: true, line: 1, lines: lines}
@@ -117,7 +116,7 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 			if first, err = cut.next(); err == io.EOF {
 				break
 			} else if err != nil {
-				return rest, nil, err
+				return h, rest, nil, err
 			}
 			continue
 		}
@@ -127,10 +126,10 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 	first.text = tightQuotes(first.text, h.comma)
 	r := newCSVReader(bytes.NewReader(first.text), h.comma)
 	if err := in.t.readNames(r, first.line-1, h.rowNames); err != nil {
-		return rest, nil, err
+		return h, rest, nil, err
 	}
 	end := int(r.InputOffset())
-	return piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
+	return h, piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
 }
 
 func newCSVReader(in io.Reader, comma byte) *csv.Reader {
@@ -315,7 +314,7 @@ func (t *Table) readFault(next int, err error) *Error {
 
 // beginCSV reads the header.
 func (p *pass) beginCSV(in *input, lines int) error {
-	first, cut, err := in.readHeader(lines)
+	_, first, cut, err := in.readHeader(lines)
 	if err != nil {
 		return err
 	}

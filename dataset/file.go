@@ -199,14 +199,16 @@ func article(f form) string {
 
 // An input is an open file, or standard input, without its compression.
 type input struct {
-	t      *Table // names the source in faults
-	r      *bufio.Reader
-	offset int64    // of what take takes next
-	size   int64    // bytes in all, −1 when that is not known beforehand
-	file   *os.File // nil unless the file can be read at any place
-	gzip   bool     // or zstd
-	zip    bool     // a member of a zip file
-	opened io.Closer
+	t         *Table // names the source in faults
+	r         *bufio.Reader
+	offset    int64    // of what take takes next
+	size      int64    // bytes in all, −1 when that is not known beforehand
+	file      *os.File // nil unless the file can be read at any place
+	gzip      bool     // or zstd
+	zip       bool     // a member of a zip file
+	converted bool     // from UTF-16
+	part      bool     // CSV: some lines behind their header, which say nothing about the dialect
+	opened    io.Closer
 
 	unpacker *zstd.Decoder // nil unless compressed by zstd
 

@@ -77,7 +77,7 @@ func (in *input) readHead() (h head, err error) {
 			in.t.note = "{; if spaces separate the columns, give $delimiter=space}"
 		}
 	}
-	if whole {
+	if whole && !in.part {
 		in.learn(&h, first)
 	}
 	return h, nil

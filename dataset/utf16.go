@@ -19,7 +19,7 @@ func (in *input) decode() error {
 	case little, bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
 		in.r.Discard(2)
 		in.r = bufio.NewReaderSize(&utf16Reader{r: in.r, big: !little}, bufferSize)
-		in.file, in.size = nil, -1
+		in.file, in.size, in.converted = nil, -1, true
 	}
 	return nil
 }

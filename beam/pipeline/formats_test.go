@@ -329,6 +329,67 @@ func TestDialect(t *testing.T) {
 	}
 }
 
+// TestDialectsAreFound: files in the dialects that dataset finds by itself are the plain
+// file, whether they are cut into pieces or not.
+func TestDialectsAreFound(t *testing.T) {
+	const seed, n = 35, 400
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	lines := []string{"a,kind,y"}
+	for range n {
+		lines = append(lines, fmt.Sprintf("%.2f,%s,%d", 10*r.NormFloat64(), []string{"red", "blue"}[r.IntN(2)], r.IntN(50)))
+	}
+	write := func(before, comma, decimal, end string) string {
+		var b strings.Builder
+		for _, line := range lines {
+			line = strings.ReplaceAll(strings.ReplaceAll(line, ".", decimal), ",", "\x00")
+			b.WriteString(before + strings.ReplaceAll(strings.ReplaceAll(line, "\x00", comma), "\x01", ",") + end)
+		}
+		return b.String()
+	}
+	numbered := strings.Split(write("", ";", ".", "\n"), "\n")
+	for i := range numbered[1 : n+1] {
+		numbered[i+1] = fmt.Sprintf("%d;", i+1) + numbered[i+1]
+	}
+	wide := []byte{0xff, 0xfe}
+	for _, c := range write("", ",", ".", "\r\n") {
+		wide = append(wide, byte(c), 0)
+	}
+	dialects := map[string][]byte{
+		"decimal commas":          []byte(write("", ";", "\x01", "\n")),
+		"delimiters at the end":   []byte(write("", ",", ".", ",\n")),
+		"spaces":                  []byte(write("  ", "   ", ".", " \n")),
+		"sep":                     []byte("sep=:\r\n" + write("", ":", ".", "\r\n")),
+		"white lines":             []byte(" \n" + write("", ",", ".", "\n   \n")),
+		"spaces before the cells": []byte(strings.ReplaceAll(write("", ", ", ".", "\n"), "red", "\"red\"")),
+		"CR":                      []byte(write("", ",", ".", "\r")),
+		"UTF-16":                  wide,
+		"row names":               []byte(strings.Join(numbered, "\n")),
+	}
+	p := Params{Learner: "ridge", Targets: []string{"y"}, Lambdas: []float64{3}, Intercept: true, Tol: 1e-9, PieceBytes: 1024}
+	dir := folder(t, files{"plain.csv": []byte(write("", ",", ".", "\n"))})
+	p.Inputs = []string{filepath.Join(dir, "plain.csv")}
+	want, _ := fit(t, p)
+	for name, text := range dialects {
+		p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": text}), "odd.csv")}
+		got, ran := fit(t, p)
+		if ran.Report.Rows != n {
+			t.Errorf("%s: %d rows of %d", name, ran.Report.Rows, n)
+		}
+		near(t, name, numbersOf(got.Encoder), numbersOf(want.Encoder), 0)
+		if !slices.Equal(got.Encoder.FeatureNames(), want.Encoder.FeatureNames()) {
+			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
+		}
+	}
+	// A line with a cell too many is no row name, even where it is a piece of its own.
+	broken := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
+	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": broken}), "odd.csv")}
+	p.Model = filepath.Join(t.TempDir(), "m.safetensors")
+	if _, err := Run(t.Context(), "prism", p, 1); err == nil || !strings.Contains(err.Error(), "has 4 cells where the header has 3") {
+		t.Errorf("a cell too many: %v", err)
+	}
+}
+
 // files are the contents of a folder by their names.
 type files = map[string][]byte
 

@@ -98,15 +98,17 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	if _, err := at.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	r := bufio.NewReader(at)
-	if magic, _ := r.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // gzip by another name
+	begin, _ := bufio.NewReaderSize(at, headBytes).Peek(headBytes)
+	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // gzip by another name
 		emit(whole)
 		return nil
 	}
 	var header []byte
+	dialect := p.Dialect
 	if text == csvText {
-		if header, err = headerOf(r, p.Dialect.Comment); err != nil {
-			emit(whole) // no line below it: the reader reports what is wrong
+		var ok bool
+		if header, dialect, ok = p.Dialect.Header(begin); !ok {
+			emit(whole) // or the reader reports what is wrong
 			return nil
 		}
 	}
@@ -118,26 +120,14 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 		if err != nil {
 			return err
 		}
-		emit(Piece{Path: path, From: from, To: to, Header: header, Dialect: p.Dialect})
+		emit(Piece{Path: path, From: from, To: to, Header: header, Dialect: dialect})
 		from = to
 	}
 	return nil
 }
 
-// headerOf reads the lines up to the first that is not empty or a comment.
-func headerOf(r *bufio.Reader, comment string) (header []byte, err error) {
-	for {
-		line, err := r.ReadBytes('\n')
-		header = append(header, line...)
-		if err != nil {
-			return header, err
-		}
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
-		if len(line) > 0 && (comment == "" || line[0] != comment[0]) {
-			return header, nil
-		}
-	}
-}
+// headBytes is how much of a file is looked at for its header.
+const headBytes = 1 << 20
 
 const (
 	csvText    = "CSV"
@@ -304,7 +294,7 @@ func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
 	var err error
 	switch {
 	case p.Header != nil:
-		t, err = p.Dialect.Apply(dataset.File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(p.Header), bytes.NewReader(text))}).ReadCSV()
+		t, err = p.Dialect.ReadLines(p.Header, bytes.NewReader(text))
 	case hasRow(text):
 		t, err = dataset.ReadLIBSVM("-", bytes.NewReader(text))
 	default:

@@ -123,7 +123,7 @@ func columnsOf(enc *dataset.Encoder) int {
 // rounding, categories exactly; the median that stands for missing numbers is that
 // of their counts where they have few values, and of the sample where not.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
-	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers()}
+	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers(), Decimal: p.Dialect.Decimal, Thousands: p.Dialect.Thousands}
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {

@@ -10,8 +10,9 @@ import (
 // The flags about CSV files are those of mercer fit.
 func TestCSVFlags(t *testing.T) {
 	for _, c := range []struct{ args, fault string }{
-		{"--delimiter tab --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
+		{"--delimiter tab --decimal , --thousands . --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
 		{"--delimiter ;;", `--delimiter: want one character, such as ; or |, or tab, got ";;"`},
+		{"--decimal ;", `--decimal, --thousands: the decimal mark ';' cannot be one: use . or ,`},
 		{"--comment //", `--comment: want one character, such as #, got "//"`},
 	} {
 		var o options
@@ -27,7 +28,7 @@ func TestCSVFlags(t *testing.T) {
 			}
 			continue
 		}
-		if d := p.Dialect; err != nil || d.Delimiter != "tab" || d.Comment != "#" || !d.NoDefaultNA || !slices.Equal(d.NAValues, []string{"-999", "gone", "x"}) {
+		if d := p.Dialect; err != nil || d.Delimiter != "tab" || d.Decimal != "," || d.Thousands != "." || d.Comment != "#" || !d.NoDefaultNA || !slices.Equal(d.NAValues, []string{"-999", "gone", "x"}) {
 			t.Errorf("%s: %+v, %v", c.args, d, err)
 		}
 	}
