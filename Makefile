@@ -158,7 +158,7 @@ arm64: ## run the short tests of the kernels and the backend as arm64 under qemu
 .PHONY: generate
 generate: ## write the generated assembly and docs/results.md anew
 	cd tools && $(GO) run ./asmgen
-	$(GO) generate ./bench
+	$(GO) generate ./internal/bench
 
 .PHONY: check-generated
 check-generated: ## fail if the generated assembly differs from what its source makes
@@ -172,7 +172,7 @@ vet: ## gofmt, go vet and staticcheck, of Windows and macOS too; the packages co
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }
 	$(GO) vet ./... ./testdata
 	$(GO) vet -tags purego ./cpu/...
-	$(GO) vet -tags static ./cuda/... ./bench/... ./cmd/...
+	$(GO) vet -tags static ./cuda/... ./internal/bench/... ./cmd/...
 	GOOS=windows GOARCH=amd64 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) vet ./cpu/internal/ukr ./cuda/internal/driver ./host ./internal/atomicfile ./internal/process
 	GOARCH=386 $(GO) build -gcflags=all='-N -l' . ./cuda

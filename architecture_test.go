@@ -97,7 +97,7 @@ var layers = []layer{
 	{folder: "internal/browser", ours: []string{"internal/required"}},
 	{folder: "testdata"},
 	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
-	{folder: "bench", ours: []string{"*"}, others: []string{"*"}},
+	{folder: "internal/bench", ours: []string{"*"}, others: []string{"*"}},
 }
 
 // listed is what `go list -json` tells of a package.
@@ -213,20 +213,20 @@ func TestPackageComments(t *testing.T) {
 
 // withoutExample are the packages, with those below them, that no program imports.
 var withoutExample = map[string]string{
-	"backend/backendtest":  "for tests of backends",
-	"kernels/kerneltest":   "for tests of kernels",
-	"learners/learnertest": "for tests of learners",
-	"solvers/solvertest":   "for tests of solvers",
-	"cuda/cudatest":        "for tests without a GPU",
-	"cuda/ptx":             "what cuda loads",
-	"solvers/glm":          "what learners call, with the tasks of internal/run",
-	"solvers/lsq":          "what learners call, with the tasks of internal/run",
-	"solvers/online":       "what learners call, with the tasks of internal/run",
-	"solvers/sparse":       "what learners call, with the tasks of internal/run",
-	"solvers/svm":          "what learners call, with the tasks of internal/run",
-	"bench/peer":           "what bench compares with",
-	"bench/pypeer":         "what bench compares with",
-	"bench/report":         "what the command writes of bench",
+	"backend/backendtest":   "for tests of backends",
+	"kernels/kerneltest":    "for tests of kernels",
+	"learners/learnertest":  "for tests of learners",
+	"solvers/solvertest":    "for tests of solvers",
+	"cuda/cudatest":         "for tests without a GPU",
+	"cuda/ptx":              "what cuda loads",
+	"solvers/glm":           "what learners call, with the tasks of internal/run",
+	"solvers/lsq":           "what learners call, with the tasks of internal/run",
+	"solvers/online":        "what learners call, with the tasks of internal/run",
+	"solvers/sparse":        "what learners call, with the tasks of internal/run",
+	"solvers/svm":           "what learners call, with the tasks of internal/run",
+	"internal/bench/peer":   "what bench compares with",
+	"internal/bench/pypeer": "what bench compares with",
+	"internal/bench/report": "what the command writes of bench",
 }
 
 // Every package that a program may import has an example that is run.

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mercer-go/mercer/bench"
-	"github.com/mercer-go/mercer/bench/report"
+	"github.com/mercer-go/mercer/internal/bench"
+	"github.com/mercer-go/mercer/internal/bench/report"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/bench"
 )
 
 func (a *app) benchCompareCommand() *cobra.Command {

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/mercer-go/mercer/bench"
+import "github.com/mercer-go/mercer/internal/bench"
 
 // A benchText is the help of a measurement, and what its command does that others do not.
 type benchText struct {

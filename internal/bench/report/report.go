@@ -11,7 +11,7 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/bench"
 )
 
 //go:embed page.html

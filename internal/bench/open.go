@@ -8,8 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
-	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/bench/peer"
+	"github.com/mercer-go/mercer/internal/bench/pypeer"
 	"github.com/mercer-go/mercer/internal/run"
 )
 

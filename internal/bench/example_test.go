@@ -3,7 +3,7 @@ package bench_test
 import (
 	"fmt"
 
-	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/bench"
 )
 
 func ExampleSummarize() {

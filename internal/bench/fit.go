@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/bench/pypeer"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -11,7 +11,7 @@ import (
 // TestResultsPageIsCurrent: docs/results.md is what go generate makes of the files in
 // bench/results.
 func TestResultsPageIsCurrent(t *testing.T) {
-	names, err := filepath.Glob("results/*.json")
+	names, err := filepath.Glob("../../bench/results/*.json")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%d measurements, %v", len(names), err)
 	}
@@ -22,13 +22,13 @@ func TestResultsPageIsCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, links = append(list, r), append(links, "../bench/"+filepath.ToSlash(name))
+		list, links = append(list, r), append(links, "../bench/results/"+filepath.Base(name))
 	}
 	want, err := Page(list, links)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../docs/results.md")
+	got, err := os.ReadFile("../../docs/results.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
 // entries makes the entries of a case. The first device's result is the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/bench"
 	"github.com/mercer-go/mercer/internal/browser"
 )
 
@@ -27,7 +27,7 @@ func TestBrowser(t *testing.T) {
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}
-	files, err := filepath.Glob("../results/*.json")
+	files, err := filepath.Glob("../../../bench/results/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

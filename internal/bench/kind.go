@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
-	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/bench/peer"
+	"github.com/mercer-go/mercer/internal/bench/pypeer"
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 

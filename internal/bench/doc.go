@@ -58,4 +58,4 @@
 // go test -bench and of whole programs (mercer bench import).
 package bench
 
-//go:generate sh -c "go run ../cmd/mercer bench report --out ../docs/results.md results/*.json"
+//go:generate sh -c "cd ../../bench && go run ../cmd/mercer bench report --out ../docs/results.md results/*.json"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref"
-	"github.com/mercer-go/mercer/bench/peer"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
 func init() { copied = 1 << 20 }

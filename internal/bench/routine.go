@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
 // routine is a BLAS or LAPACK routine on n × n operands.

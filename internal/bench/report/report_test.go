@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/bench"
 )
 
 // sample is a measurement of two routines: Mercer, two libraries of which one

@@ -17,7 +17,7 @@ import (
 // TestGPUBundleManifest: `make gpu-bundle` builds the programs that the script runs,
 // of packages that exist, and no others.
 func TestGPUBundleManifest(t *testing.T) {
-	makefile, err := os.ReadFile("../Makefile")
+	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +26,14 @@ func TestGPUBundleManifest(t *testing.T) {
 	var built []string
 	for _, m := range regexp.MustCompile(`-o '\$\(BUNDLE\)/([a-z.]+)' (\./\S+)`).FindAllStringSubmatch(recipe, -1) {
 		built = append(built, m[1])
-		if sources, _ := filepath.Glob(filepath.Join("..", m[2], "*.go")); len(sources) == 0 {
+		if sources, _ := filepath.Glob(filepath.Join("..", "..", m[2], "*.go")); len(sources) == 0 {
 			t.Errorf("%s is built of %s, where there is no Go", m[1], m[2])
 		}
 	}
 	if !strings.Contains(recipe, "install -m 755 bench/gpubundle.sh '$(BUNDLE)/run'") {
 		t.Error("the script is not installed as run")
 	}
-	script, err := os.ReadFile("gpubundle.sh")
+	script, err := os.ReadFile("../../bench/gpubundle.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestGPUBundleManifest(t *testing.T) {
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
 	required.Program(t, "sh", "gzip")
-	script, err := filepath.Abs("gpubundle.sh")
+	script, err := filepath.Abs("../../bench/gpubundle.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

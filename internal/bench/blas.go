@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/peer"
-	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/bench/peer"
+	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
 // BLASKind measures level 3, and what else of the BLAS and LAPACK the solvers stand on:
