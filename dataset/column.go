@@ -95,6 +95,7 @@ type column struct {
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
 	rounded bool           // plain: the numbers were read from texts that are gone
+	exact   bool           // the column stays coded, its cells as they are written: see File.Keep
 
 	cells cells   // plain, instead of numbers: the cells of the whole table
 	at    int     // place of the column in cells
@@ -128,7 +129,7 @@ func (c *column) add(s string) {
 	}
 	code, ok := c.index.find(c.entries, s)
 	if !ok {
-		if plain := c.reading.plain(s); plain != s {
+		if plain := c.reading.plain(s); plain != s && !c.exact {
 			v, k := c.reading.parse(s)
 			code = c.entryOf(entry{plain, v, k})
 		} else {
@@ -137,7 +138,7 @@ func (c *column) add(s string) {
 		}
 	}
 	c.codes = append(c.codes, code)
-	if len(c.entries) > MaxCategories && !c.texts {
+	if len(c.entries) > MaxCategories && !c.texts && !c.exact {
 		c.makePlain()
 	}
 }
@@ -173,7 +174,7 @@ func (c *column) join(more *column, room int) {
 		codes := make([]int32, len(more.entries))
 		for k, e := range more.entries {
 			codes[k] = c.entryOf(e)
-			if len(c.entries) > MaxCategories && !c.texts {
+			if len(c.entries) > MaxCategories && !c.texts && !c.exact {
 				c.makePlain()
 				break
 			}

@@ -259,6 +259,9 @@ func (t *Table) namelessFault(line int, cell string) *Error {
 	return e
 }
 
+// IndexName is what File.Keep calls a first column of a CSV file that has no name.
+const IndexName = "index"
+
 // setHeader names the columns. Columns without a name at the end of the header, which ends
 // with delimiters then, are none.
 func (t *Table) setHeader(names []string, rowNames bool) *Error {
@@ -270,6 +273,9 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 		names = names[1:]
 	}
 	t.index = t.index || rowNames
+	if t.index && slices.Contains(t.keep, IndexName) && !slices.Contains(names, IndexName) {
+		t.index, names = false, append([]string{IndexName}, names...)
+	}
 	return t.setNames(names)
 }
 
@@ -327,7 +333,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 				return nil, err
 			}
 		}
-		return &csvPart{piece: next, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, nameless: in.t.nameless, plain: p.plain}, nil
+		return &csvPart{piece: next, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, keep: in.t.keep, nameless: in.t.nameless, plain: p.plain}, nil
 	}
 	return nil
 }
@@ -340,6 +346,7 @@ type csvPart struct {
 	names    []string
 	comma    byte
 	index    bool
+	keep     []string
 	nameless int
 	plain    []atomic.Bool // columns that are known to be of numbers only
 }
@@ -355,8 +362,8 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
 	for j, name := range p.names {
 		c := begin(j)
-		c.name, c.reading, c.rounded = name, p.reading, true
-		if c.plain {
+		c.name, c.reading, c.rounded, c.exact = name, p.reading, true, slices.Contains(p.keep, name)
+		if c.plain = c.plain && !c.exact; c.plain {
 			c.numbers = make([]float64, 0, rows)
 		} else {
 			c.codes = make([]int32, 0, rows)

@@ -68,6 +68,11 @@ type File struct {
 	// among them stands for all its spellings.
 	NAValues []string
 
+	// Keep names columns of CSV and of texts whose cells stay as they are written, for
+	// Table.Cells: 007 is not 7. The first column of a CSV file that has no name, the index
+	// of pandas and R, is read as a column with the name IndexName if that is among them.
+	Keep []string
+
 	// Memory is the number of bytes that the table may take, 0 for any number. A
 	// file that takes more is refused before it is read, where it says so itself,
 	// and otherwise as soon as it does: what it claims is not believed.
@@ -219,7 +224,7 @@ type input struct {
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path, reading: newReading(f.NAValues, newMarks(f.Decimal, f.Thousands))}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
+	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: newReading(f.NAValues, newMarks(f.Decimal, f.Thousands))}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
 	in.t.reading.given = f.Decimal != 0 || f.Thousands == '.' || f.Thousands == ','
 	if f.Path == "-" {
 		in.t.Source = "standard input"

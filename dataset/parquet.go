@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -388,7 +389,7 @@ func (p *parquetFile) newTable(rows int64) *Table {
 	t := &Table{Source: p.t.Source}
 	room := p.bytesOf(rows) <= expansion*p.size
 	for _, c := range p.columns {
-		to := &column{name: strings.TrimSpace(c.name), plain: !c.text()}
+		to := &column{name: strings.TrimSpace(c.name), plain: !c.text(), exact: slices.Contains(p.t.keep, strings.TrimSpace(c.name))}
 		if c.integer() {
 			to.cells = &integers{unsigned: c.unsigned && c.physical == parquetInt64}
 		} else if room && to.plain {

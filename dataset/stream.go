@@ -114,6 +114,27 @@ func (s *Stream) Head() (*Table, error) {
 	return t, nil
 }
 
+// Cells reads the file once and returns the cells of columns, as Table.Cells does.
+func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) {
+	p, err := s.begin(0)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	cells := make([][]string, len(names))
+	err = ordered(ctx, runtime.GOMAXPROCS(0), p.next, part.table, func(t *Table) error {
+		for j, name := range names {
+			some, err := t.Cells(name)
+			if err != nil {
+				return err
+			}
+			cells[j] = append(cells[j], some...)
+		}
+		return nil
+	})
+	return cells, err
+}
+
 // Blocks reads the file once and calls use with its rows in order, as the
 // features and targets that e makes of them: blocks of rows rows, the last one
 // with the rest. y is nil when e has no targets. Rows of weight 0 are not among them,

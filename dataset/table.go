@@ -27,6 +27,7 @@ type Table struct {
 	reading  *reading // of the cells of CSV, and of texts
 	comma    byte     // CSV: the delimiter
 	index    bool     // CSV: each row begins with a cell that is in no column
+	keep     []string // names of columns: see File.Keep
 	nameless int      // CSV: cells at the end of the header that are empty
 	notices  []string // see Notices
 }
@@ -116,7 +117,7 @@ func (t *Table) setNames(names []string) *Error {
 			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
 		}
 		first[name] = i
-		t.columns = append(t.columns, &column{name: strings.Clone(name), reading: t.reading})
+		t.columns = append(t.columns, &column{name: strings.Clone(name), reading: t.reading, exact: slices.Contains(t.keep, name)})
 	}
 	return nil
 }
@@ -203,6 +204,21 @@ func (t *Table) OnlyTexts(name string) bool {
 		some = some || k == text
 	}
 	return some
+}
+
+// Cells returns the cells of a column as the file has them, "" where one is empty; of a
+// column of numbers that File.Keep does not name they are written anew, in the shortest
+// form. A column that does not exist is an *Error.
+func (t *Table) Cells(name string) ([]string, error) {
+	c, err := t.column(name)
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]string, t.rows)
+	for i := range cells {
+		cells[i] = c.cell(i)
+	}
+	return cells, nil
 }
 
 // find returns a column, or nil.

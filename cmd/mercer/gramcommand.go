@@ -516,11 +516,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	write := func(to io.Writer) error {
 		b := bufio.NewWriter(to)
 		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
-			head := fmt.Sprintf("{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %d), }", m.Rows, m.Cols)
-			head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
-			b.WriteString("\x93NUMPY\x01\x00")
-			binary.Write(b, binary.LittleEndian, uint16(len(head)))
-			b.WriteString(head)
+			b.Write(npyHead("<f8", m.Rows, m.Cols))
 			for i := range m.Rows {
 				binary.Write(b, binary.LittleEndian, m.Row(i))
 			}

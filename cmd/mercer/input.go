@@ -14,6 +14,7 @@ import (
 // formats whose files do not say everything themselves.
 type inputFlags struct {
 	arrays []string
+	keep   []string // of predict
 	labels string
 
 	dialect   dataset.Dialect
@@ -114,9 +115,10 @@ func (a *app) stream(file string) (*dataset.Stream, error) {
 	return s, err
 }
 
-// reportNotices says what reading a CSV file decided by itself.
+// reportNotices says what reading a CSV file decided by itself. That an index is left out
+// does not matter to a model, which has its columns.
 func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) {
-	if leftOutIndex {
+	if leftOutIndex && a.input.ofModel == nil {
 		notices = append(notices, "the first column has no name and is left out, as the index of pandas")
 	}
 	for _, text := range notices {
@@ -128,7 +130,7 @@ func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) 
 func (a *app) file(name string) dataset.File {
 	d := a.input.dialect
 	d.NoDefaultNA = !a.input.defaultNA
-	f := dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Memory: a.memoryLimit()}
+	f := dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Keep: a.input.keep, Memory: a.memoryLimit()}
 	if a.input.ofModel != nil {
 		f = a.input.ofModel.Reading(f)
 	}

@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -24,6 +24,7 @@ type predictFlags struct {
 	proba, decision, std bool
 	stream               bool
 	interval             float64
+	keep                 []string // columns of the table
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -34,7 +35,12 @@ func (a *app) predictCommand() *cobra.Command {
 		Long: `Predict a row for each row of a table: CSV with the header "prediction", or
 "prediction_NAME" for each of several targets. The table has the columns that
 the model was fitted with, in any order; other columns are not looked at. It may
-be in any format that mercer fit reads.
+be in any format that mercer fit reads. --keep COLUMNS copies columns of the table, such as
+a key, beside the predictions, as they are written there; the index of pandas, a first
+column without a name, is called index.
+
+--out FILE writes the format of its ending: .csv, .csv.gz, .json (an array of one object
+for each row), .npy (numbers only) or .npz (an array for each column).
 
 A model of classes predicts their labels. --proba adds a column
 "probability_CLASS" for each, --decision the decision values: "decision" of two
@@ -59,7 +65,8 @@ intervals cost no more than a prediction.`,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
 	a.addModel(c, &f.model)
-	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all, ending in "+strings.Join(predictEndings, ", ")+" (default: CSV to the standard output)")
+	c.Flags().StringSliceVar(&f.keep, "keep", nil, "`COLUMNS` of the table to copy beside the predictions")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
 	addInterval(c.Flags(), &f.interval)
@@ -74,6 +81,17 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 			return err
 		}
 	}
+	ending := ".csv"
+	if f.out != "" {
+		var err error
+		if ending, err = predictEnding(f.out, a.json); err != nil {
+			return err
+		}
+	}
+	if twice(f.keep) != "" {
+		return usagef("--keep: %q is given twice", twice(f.keep))
+	}
+	a.input.keep = f.keep
 	dev, b, t, memory, err := a.openModel(f.model, file, f.stream)
 	if err != nil {
 		return err
@@ -88,6 +106,10 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if b, err = a.complete(ctx, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
+	cells, err := a.kept(ctx, f.keep, t, file)
+	if err != nil {
+		return err
+	}
 	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, interval: f.interval}, memory)
 	if err != nil {
 		return err
@@ -96,11 +118,14 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.keep(f.keep, cells); err != nil {
+		return err
+	}
 	if a.json {
 		memory.note(memory.held() + p.textBytes())
 		p.Planned, p.Used = memory.total(), process.Read()
 	}
-	text, err := a.format(p)
+	text, err := a.format(p, ending)
 	if err != nil {
 		return err
 	}
@@ -227,21 +252,21 @@ func (a *app) inBlocks(ctx context.Context, x *mat.Dense, stage string, f func(p
 
 // predictions is the object that --json prints; its columns make the CSV.
 type predictions struct {
-	N           int         `json:"n"`
-	Targets     []string    `json:"targets"`
-	Classes     []string    `json:"classes,omitempty"`
-	Predictions any         `json:"predictions"` // [][]float64, or []string of classes
-	Proba       [][]float64 `json:"probabilities,omitempty"`
-	Decision    [][]float64 `json:"decision,omitempty"`
-	Std         [][]float64 `json:"std,omitempty"`
-	Lower       [][]float64 `json:"lower,omitempty"` // of the intervals
-	Upper       [][]float64 `json:"upper,omitempty"`
-	Sets        [][]string  `json:"sets,omitempty"`          // of classes, of each row
-	Planned     int64       `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	N           int                 `json:"n"`
+	Targets     []string            `json:"targets"`
+	Classes     []string            `json:"classes,omitempty"`
+	Predictions any                 `json:"predictions"` // [][]float64, or []string of classes
+	Proba       [][]float64         `json:"probabilities,omitempty"`
+	Decision    [][]float64         `json:"decision,omitempty"`
+	Std         [][]float64         `json:"std,omitempty"`
+	Lower       [][]float64         `json:"lower,omitempty"` // of the intervals
+	Upper       [][]float64         `json:"upper,omitempty"`
+	Sets        [][]string          `json:"sets,omitempty"`          // of classes, of each row
+	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of columns of the table
+	Planned     int64               `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
 
-	head    []string
-	columns []func(i int) string
+	columns []predictedColumn
 }
 
 // textBytes is about what the table takes while it is written: 20 characters of a
@@ -249,9 +274,7 @@ type predictions struct {
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 // add adds a column.
-func (p *predictions) add(name string, cell func(i int) string) {
-	p.head, p.columns = append(p.head, name), append(p.columns, cell)
-}
+func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }
 
 // newPredictions makes the table of what a model says.
 func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions, error) {
@@ -284,7 +307,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 		labels[i] = classes.Names[classes.Index(o.values.At(i, 0))]
 	}
 	p.Predictions = labels
-	add("prediction", func(i int) string { return labels[i] })
+	add(predictedColumn{name: "prediction", text: func(i int) string { return labels[i] }})
 	if f.proba {
 		p.Proba = rowsOf(o.proba)
 		addNumbers(add, "probability", classes.Names, o.proba)
@@ -301,14 +324,15 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 }
 
 // addNumbers adds the columns of m; several are told apart by names.
-func addNumbers(add func(string, func(int) string), what string, names []string, m *mat.Dense) {
+func addNumbers(add func(predictedColumn), what string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {
 		name := what
 		if cols > 1 {
 			name += "_" + names[j]
 		}
-		add(name, func(i int) string { return exact(m.At(i, j)) })
+		number := func(i int) float64 { return m.At(i, j) }
+		add(predictedColumn{name: name, text: func(i int) string { return exact(number(i)) }, number: number})
 	}
 }
 
@@ -321,23 +345,35 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// format writes predictions as CSV or JSON.
-func (a *app) format(p predictions) ([]byte, error) {
-	var buf bytes.Buffer
-	if a.json {
-		e := json.NewEncoder(&buf)
-		err := e.Encode(p)
-		return buf.Bytes(), err
+// kept are the cells of columns of a table, or where that is nil of one that stays in its
+// file.
+func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
-	w := csv.NewWriter(&buf)
-	_ = w.Write(p.head) // Flush's error is kept, and a Buffer has none
-	record := make([]string, len(p.head))
-	for i := range p.N {
-		for j, cell := range p.columns {
-			record[j] = cell(i)
+	if t == nil {
+		s, err := a.file(file).Open()
+		if err != nil {
+			return nil, err
 		}
-		_ = w.Write(record)
+		return s.Cells(ctx, names)
 	}
-	w.Flush()
-	return buf.Bytes(), w.Error()
+	cells := make([][]string, len(names))
+	for j, name := range names {
+		var err error
+		if cells[j], err = t.Cells(name); err != nil {
+			return nil, err
+		}
+	}
+	return cells, nil
+}
+
+// format writes predictions as one object of JSON, or in the format of an ending.
+func (a *app) format(p predictions, ending string) ([]byte, error) {
+	if !a.json {
+		return p.encode(ending)
+	}
+	var buf bytes.Buffer
+	err := json.NewEncoder(&buf).Encode(p)
+	return buf.Bytes(), err
 }

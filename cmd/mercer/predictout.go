@@ -1,0 +1,267 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// predictEndings are those of the files that predict writes.
+var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz"}
+
+// predictEnding is the ending of a file to write, or an error that lists them.
+func predictEnding(path string, object bool) (string, error) {
+	name := strings.ToLower(path)
+	for _, ending := range predictEndings {
+		switch {
+		case !strings.HasSuffix(name, ending):
+		case object && ending != ".json":
+			return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
+		default:
+			return ending, nil
+		}
+	}
+	last := len(predictEndings) - 1
+	why := ""
+	if strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".pq") {
+		why = "; Parquet is read but not written"
+	}
+	return "", usagef("--out: %s must end in %s or %s%s", path, strings.Join(predictEndings[:last], ", "), predictEndings[last], why)
+}
+
+// predictedColumn is a column of predictions, or one that is kept of the table.
+type predictedColumn struct {
+	name   string
+	text   func(i int) string
+	number func(i int) float64 // nil: a column of texts
+	kept   bool
+}
+
+// jsonNumber is a number as JSON has it: 007 is none.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+// literal reports whether every cell of a column is a number of JSON or empty.
+func (c predictedColumn) literal(n int) bool {
+	for i := 0; i < n && c.kept; i++ {
+		if s := c.text(i); s != "" && !jsonNumber.MatchString(s) {
+			return false
+		}
+	}
+	return c.kept || c.number != nil
+}
+
+// float returns the numbers of a column, NaN where a cell is empty, or an error where they
+// are none or would be rounded.
+func (c predictedColumn) float(n int) ([]float64, error) {
+	if !c.literal(n) {
+		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .csv or .json", c.name)
+	}
+	values := make([]float64, n)
+	for i := range values {
+		switch s := c.text(i); {
+		case c.number != nil:
+			values[i] = c.number(i)
+		case s == "":
+			values[i] = math.NaN()
+		default:
+			v, err := strconv.ParseFloat(s, 64)
+			if integer := !strings.ContainsAny(s, ".eE"); err != nil || integer && strconv.FormatFloat(v, 'f', 0, 64) != s {
+				return nil, fmt.Errorf("column %q: row %d: %s is no float64, which .npy has: use .npz, .csv or .json", c.name, i+1, s)
+			}
+			values[i] = v
+		}
+	}
+	return values, nil
+}
+
+// encode writes the columns in the format of an ending.
+func (p predictions) encode(ending string) ([]byte, error) {
+	var buf bytes.Buffer
+	var err error
+	switch ending {
+	case ".csv.gz":
+		w := gzip.NewWriter(&buf)
+		if err = p.writeCSV(w); err == nil {
+			err = w.Close()
+		}
+	case ".json":
+		err = p.writeRecords(&buf)
+	case ".npy":
+		err = p.writeNPY(&buf)
+	case ".npz":
+		err = p.writeNPZ(&buf)
+	default:
+		err = p.writeCSV(&buf)
+	}
+	return buf.Bytes(), err
+}
+
+func (p predictions) writeCSV(to io.Writer) error {
+	w := csv.NewWriter(to)
+	record := make([]string, len(p.columns))
+	for j, c := range p.columns {
+		record[j] = c.name
+	}
+	_ = w.Write(record) // Flush's error is kept
+	for i := range p.N {
+		for j, c := range p.columns {
+			record[j] = c.text(i)
+		}
+		_ = w.Write(record)
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// writeRecords writes an array of objects, one on each line, whose names are the columns.
+func (p predictions) writeRecords(buf *bytes.Buffer) error {
+	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
+	for j, c := range p.columns {
+		var err error
+		if names[j], err = json.Marshal(c.name); err != nil {
+			return err
+		}
+		literal[j] = c.literal(p.N)
+	}
+	for i := range p.N {
+		buf.WriteString(map[bool]string{true: "[\n{", false: ",\n{"}[i == 0])
+		for j, c := range p.columns {
+			if j > 0 {
+				buf.WriteByte(',')
+			}
+			buf.Write(names[j])
+			buf.WriteByte(':')
+			switch s := c.text(i); {
+			case s == "" && c.kept:
+				buf.WriteString("null")
+			case literal[j]:
+				buf.WriteString(s)
+			default:
+				text, err := json.Marshal(s)
+				if err != nil {
+					return err
+				}
+				buf.Write(text)
+			}
+		}
+		buf.WriteByte('}')
+	}
+	buf.WriteString("\n]\n")
+	return nil
+}
+
+// writeNPY writes a matrix with the columns, or a vector of one.
+func (p predictions) writeNPY(buf *bytes.Buffer) error {
+	columns := make([][]float64, len(p.columns))
+	for j, c := range p.columns {
+		var err error
+		if columns[j], err = c.float(p.N); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	shape := []int{p.N, len(columns)}
+	if len(columns) == 1 {
+		shape = shape[:1]
+	}
+	buf.Write(npyHead("<f8", shape...))
+	for i := range p.N {
+		for _, column := range columns {
+			_ = binary.Write(buf, binary.LittleEndian, column[i]) // a Buffer has no errors
+		}
+	}
+	return nil
+}
+
+// writeNPZ writes a vector for each column: float64, int64 of kept integers, or texts.
+func (p predictions) writeNPZ(buf *bytes.Buffer) error {
+	z := zip.NewWriter(buf)
+	for _, c := range p.columns {
+		w, err := z.Create(c.name + ".npy")
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(c.npy(p.N)); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// npy is a column as a vector of numpy.
+func (c predictedColumn) npy(n int) []byte {
+	var out []byte
+	if c.kept {
+		integers := make([]int64, n)
+		whole := c.literal(n)
+		for i := 0; i < n && whole; i++ {
+			var err error
+			integers[i], err = strconv.ParseInt(c.text(i), 10, 64)
+			whole = err == nil
+		}
+		if whole {
+			out, _ = binary.Append(npyHead("<i8", n), binary.LittleEndian, integers)
+			return out
+		}
+	}
+	if values, err := c.float(n); err == nil {
+		out, _ = binary.Append(npyHead("<f8", n), binary.LittleEndian, values)
+		return out
+	}
+	width := 1
+	for i := range n {
+		width = max(width, utf8.RuneCountInString(c.text(i)))
+	}
+	out = npyHead(fmt.Sprintf("<U%d", width), n)
+	for i := range n {
+		at := 0
+		for _, r := range c.text(i) {
+			out = binary.LittleEndian.AppendUint32(out, uint32(r))
+			at++
+		}
+		out = append(out, make([]byte, 4*(width-at))...)
+	}
+	return out
+}
+
+// npyHead is the beginning of an NPY file, format 1.0, of an array in C order.
+func npyHead(descr string, shape ...int) []byte {
+	sizes := make([]string, len(shape))
+	for i, size := range shape {
+		sizes[i] = strconv.Itoa(size)
+	}
+	if len(shape) == 1 {
+		sizes = append(sizes, "")
+	}
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, strings.TrimSuffix(strings.Join(sizes, ", "), " "))
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
+	return append(out, head...)
+}
+
+// keep puts columns of the table before those of the predictions.
+func (p *predictions) keep(names []string, cells [][]string) error {
+	var kept []predictedColumn
+	for j, name := range names {
+		if slices.ContainsFunc(p.columns, func(c predictedColumn) bool { return c.name == name }) {
+			return usagef("--keep: the predictions have a column %q themselves", name)
+		}
+		kept = append(kept, predictedColumn{name: name, text: func(i int) string { return cells[j][i] }, kept: true})
+		if p.Kept == nil {
+			p.Kept = map[string][]string{}
+		}
+		p.Kept[name] = cells[j]
+	}
+	p.columns = append(kept, p.columns...)
+	return nil
+}
