@@ -64,7 +64,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	}
 	defer dev.Close()
 	if len(b.Encoder.Outputs) == 0 {
-		return usagef("%s: the model was fitted without a --target, so that there is no truth to compare with", model)
+		return usagef("%s: the model was fitted without a target, so that there is no truth to compare with", model)
 	}
 	if err := checkInterval(interval, b); err != nil {
 		return err

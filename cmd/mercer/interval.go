@@ -29,9 +29,9 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 	case b.HasIntervals():
 		return nil
 	case !jackknife:
-		return usagef("--interval: this model of %s has no prediction intervals; fit it with --calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner())
+		return usagef("--interval: this model of %s has no prediction intervals; fit it by mercer fit --calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner())
 	}
-	return usagef("--interval: this model of ridge has no prediction intervals; fit it with --intervals, or with --calibrate 0.2, which holds out a part of the rows for them")
+	return usagef("--interval: this model of ridge has no prediction intervals; fit it by mercer fit --intervals, or by mercer fit --calibrate 0.2, which holds out a part of the rows for them")
 }
 
 // cover is what is to contain the targets of rows.

@@ -187,7 +187,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {
-			return "; fit it with --" + parameter
+			return "; fit it by mercer fit --" + parameter
 		}
 	}
 	return ""

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/testdata"
 )
 
@@ -26,7 +31,59 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"mercer": main})
+	testscript.Main(m, map[string]func(){"mercer": func() {
+		var errs bytes.Buffer
+		code := run(os.Args[1:], os.Stdin, os.Stdout, io.MultiWriter(os.Stderr, &errs))
+		if flag := missingFlag(os.Args[1:], errs.String()); flag != "" {
+			fmt.Fprintf(os.Stderr, "this message names --%s, which the command lacks\n", flag)
+			code = 99
+		}
+		os.Exit(code)
+	}})
+}
+
+var namedFlag = regexp.MustCompile(`(?:mercer ((?:[a-z]+ )+))?--([a-z][a-z-]*|C\b)`)
+
+// missingFlag returns the first flag in a message of a call that neither the command has,
+// for the learner that is named, nor another command that the message names before it, nor
+// the caller has typed.
+func missingFlag(args []string, text string) string {
+	root := new(app).root()
+	if len(args) > 0 && args[0] == "help" {
+		args = args[1:]
+	}
+	for _, m := range namedFlag.FindAllStringSubmatch(text, -1) {
+		words := args
+		if m[1] != "" {
+			words = strings.Fields(m[1])
+		}
+		c, _, err := root.Find(words)
+		if err != nil {
+			c = root
+		}
+		has := func(name string) bool {
+			flag := c.Flag(name)
+			if flag == nil {
+				return name == "help"
+			}
+			at := slices.Index(args, "--learner") + 1
+			if _, is := flag.Value.(*parameterFlag); !is || m[1] != "" || at == 0 || at == len(args) {
+				return true
+			}
+			for _, learner := range strings.Split(args[at], ",") {
+				d, _ := learners.Find(learner)
+				if _, has := d.Parameter(strings.TrimPrefix(name, "no-")); has {
+					return true
+				}
+			}
+			return false
+		}
+		typed := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "--"+m[2]) })
+		if !has(m[2]) && !typed {
+			return m[2]
+		}
+	}
+	return ""
 }
 
 // TestScripts runs the transcripts in testdata/script. They know these

@@ -272,7 +272,7 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 		return nil, usagef("--importance: the model has no columns to shuffle: its input is a kernel matrix, or one column of texts or trees")
 	}
 	if len(b.Encoder.Outputs) == 0 {
-		return nil, usagef("--importance: the model was fitted without a --target, so that there is no truth to compare with")
+		return nil, usagef("--importance: the model was fitted without a target, so that there is no truth to compare with")
 	}
 	t, weights, _, err := a.scoreWeights(b.Encoder, t)
 	if err != nil {
