@@ -23,7 +23,7 @@ func init() {
 			"Rosenblatt (1958), The perceptron; Cristianini and Shawe-Taylor (2000), table 2.1"},
 		"averaged-perceptron": {"the perceptron's w and b averaged over all steps",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm; Collins (2002)"},
-		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k starts at 1 and gains 1 for each sample classified correctly",
+		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k is 1 after the mistake that makes w_k, 0 for the first, w = 0, and gains 1 for each sample classified correctly",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
 		register(Description{

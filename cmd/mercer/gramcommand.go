@@ -79,6 +79,7 @@ a time of the order of n³.`,
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
 	f.tableFlags.add(flags)
+	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, as with --no-standardize")
 	flags.Lookup("target").Usage = "`COLUMN` that is no feature, and is copied to a CSV file; repeat it for several"
 	flags.StringVar(&f.train, "train", "", "`FILE` of other rows: K is that of TABLE with them")
 	flags.BoolVar(&f.center, "center", false, "move the origin of the feature space to the mean of the rows")
