@@ -129,13 +129,12 @@ func (c *column) add(s string) {
 	}
 	code, ok := c.index.find(c.entries, s)
 	if !ok {
-		if plain := c.reading.plain(s); plain != s && !c.exact {
-			v, k := c.reading.parse(s)
-			code = c.entryOf(entry{plain, v, k})
-		} else {
-			v, k := c.reading.parse(s)
-			code = c.addEntry(entry{strings.Clone(s), v, k})
+		v, k := c.reading.parse(s)
+		text := s
+		if k < spelled && !c.exact {
+			text = c.reading.plain(s)
 		}
+		code = c.entryOf(entry{strings.Clone(text), v, k})
 	}
 	c.codes = append(c.codes, code)
 	if len(c.entries) > MaxCategories && !c.texts && !c.exact {

@@ -190,7 +190,7 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 		cells = newReading(nil, points)
 	}
 	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: cells.list}
-	if cells.given || cells.marks != points {
+	if cells.given || cells.decimal != '.' || cells.thousands != 0 {
 		e.Decimal, e.Thousands = string(cells.decimal), strings.Trim(string(cells.thousands), "\x00")
 	}
 	return e

@@ -258,7 +258,7 @@ func (in *input) learn(h *head, sample []byte) {
 	records = recordsOf(sample, h.comma, bufferSize)
 	h.rowNames = areRowNames(records)
 	if example := in.decimalComma(records[1:]); semicolons && example != "" {
-		in.t.reading = newReading(in.t.reading.list, marks{',', in.t.reading.thousands})
+		in.t.reading = newReading(in.t.reading.list, newMarks(',', in.t.reading.thousands))
 		in.t.notices = append(in.t.notices, "the decimal mark is taken to be a comma, as in "+quote(example)+"{; for a point give $decimal=point}")
 	}
 }
@@ -270,7 +270,7 @@ func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false
 	seen := make(map[string]bool, len(rows))
-	counting := len(rows) > 1
+	counting := len(rows) > 2
 	from := 0
 	for i, r := range rows {
 		if len(r.cells) != len(header)+1 || seen[r.cells[0]] || r.cells[0] == "" {
@@ -293,7 +293,7 @@ func areRowNames(records []record) bool {
 // decimalComma returns the first cell that is a number with a decimal comma, where there
 // is one and no number with a decimal point. Cells such as 1,000 and 1.000 may be either.
 func (in *input) decimalComma(rows []record) (example string) {
-	comma, point := marks{',', '.'}, marks{'.', ','}
+	comma, point := newMarks(',', '.'), newMarks('.', ',')
 	for _, r := range rows {
 		for _, cell := range r.cells {
 			if !strings.ContainsAny(cell, ",.") {

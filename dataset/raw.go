@@ -29,7 +29,8 @@ func (e *Encoder) Raw() Raw {
 }
 
 // Texts returns the cells of the column of texts or trees that e was learned
-// from, one for each row of t, without the spaces around them. An empty cell is
+// from, one for each row of t, without the spaces around them; a text that is a number in
+// another spelling, such as −5, is written plainly. An empty cell is
 // an empty text, unless missing cells are refused; it is no tree. An encoder
 // whose inputs become features, a table without rows or without the column, and
 // one where the column holds numbers are each an error.

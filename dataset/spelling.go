@@ -21,10 +21,11 @@ import (
 type marks struct {
 	decimal   byte // '.' or ','
 	thousands byte // separates groups of digits; 0: only an apostrophe or a no-break space does
+	fixed     bool // no option names others
 }
 
-// points are the marks of a plain number.
-var points = marks{decimal: '.'}
+// points are the marks of plain numbers, in tables that are no CSV files.
+var points = marks{decimal: '.', fixed: true}
 
 // newMarks fills in the mark that is 0.
 func newMarks(decimal, thousands byte) marks {
@@ -34,7 +35,7 @@ func newMarks(decimal, thousands byte) marks {
 			decimal = ','
 		}
 	}
-	return marks{decimal, thousands}
+	return marks{decimal: decimal, thousands: thousands}
 }
 
 // check returns what is wrong with the marks, or "".
@@ -174,14 +175,14 @@ func (m marks) spell(s string) (plain, rule string) {
 }
 
 // spellings are the marks that files have, in the order in which advice names them.
-var spellings = []marks{{'.', ','}, {',', 0}, {',', '.'}, {'.', 0}, {'.', ' '}, {',', ' '}}
+var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.'), newMarks('.', 0), newMarks('.', ' '), newMarks(',', ' ')}
 
 // markNames are the values of parameters in advice.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
 // advice names the marks that make a number of digits that the marks of the file do not.
 func (m marks) advice(sign, body, exponent string) string {
-	var best []string
+	var best, numbers []string
 	fewest := 3
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
@@ -196,11 +197,15 @@ func (m marks) advice(sign, body, exponent string) string {
 			change = append(change, "$thousands="+markNames[other.thousands])
 		}
 		if len(change) < fewest {
-			best, fewest = nil, len(change)
+			best, numbers, fewest = nil, nil, len(change)
 		}
 		if len(change) == fewest {
+			numbers = append(numbers, sign+digits+exponent)
 			best = append(best, "give "+strings.Join(change, " and ")+" to read "+sign+digits+exponent)
 		}
+	}
+	if m.fixed {
+		return "is a number in another spelling: write " + strings.Join(numbers, " or ")
 	}
 	return "is a number in another spelling: {" + strings.Join(best, "|") + "}"
 }

@@ -164,10 +164,22 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	_, err := dataset.FromRows("", json.RawMessage(`[{"x": "1"}, {"x": "12%"}]`))
+	// Where no option names a mark, the number itself is proposed.
+	rows, err := dataset.FromRows("", json.RawMessage(`[{"x": "1"}, {"x": "-1,5"}, {"x": "1,000"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = rows.Numbers("x")
+	wantFault(t, err, `dataset: row 2: column "x": "-1,5" is a number in another spelling: write -1.5`)
+	_, err = rows.Select([]int{2}).Numbers("x")
+	wantFault(t, err, `dataset: row 3: column "x": "1,000" is a number in another spelling: write 1000 or 1.000`)
+	array := file(t, "x.npy", npyOf("<U3", "False", "2,", '0', '.', '5', '1', ',', '5'))
+	texts, err := dataset.Read(array, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = dataset.Learn(texts, dataset.Rules{})
+	wantFault(t, err, array+`: row 2: column "x1": "1,5" is a number in another spelling: write 1.5, or name the column as categorical`)
 	made, err := dataset.NewTable("", dataset.Texts("x", []string{"5", "$4"}), dataset.Numbers("y", []float64{1, 2}))
 	if err != nil {
 		t.Fatal(err)
