@@ -43,7 +43,7 @@ type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
 	Tol     float64        // in units of f, or of its range at the start where that is below 1; 0 is 1e-3
-	MaxIter int            // 0 is 10 million steps, or 100n if that is more
+	MaxIter int            // 0 is 10 million steps, or 100n if that is more; a given number that is too small leaves the fact "warning"
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
 }
 

@@ -155,6 +155,7 @@ func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel
 	if len(results) == 1 {
 		m.facts = append(m.facts, Fact{squaredNorm, results[0].Square})
 	}
+	m.facts = warned(m.facts, svm.Short(results...))
 	return m
 }
 

@@ -70,7 +70,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	}
 	points, beta := res.Support(p.X)
 	facts := []Fact{{"support vectors", points.Rows}, {"steps", res.Steps}, {"objective", res.Objective}, {squaredNorm, res.Square}, {"rows of K", res.Rows}}
-	return &SupportModel{kernelExpansion{model{f.learner, facts}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
+	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
 }
 
 // Support returns a copy of the support vectors.

@@ -37,6 +37,8 @@ type Params struct {
 	Tol     float64 // largest violation of the optimality conditions at the end, as part of the range of v at the start where that is below 1; 0 is 1e-3
 	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
 	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
+
+	given bool // the caller gave MaxIter: what it leaves is a warning, and no error
 }
 
 // WithDefaults returns p with its defaults for n rows. It refuses values that are out
@@ -45,7 +47,7 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	if p.Tol == 0 {
 		p.Tol = 1e-3
 	}
-	if p.MaxIter == 0 {
+	if p.given = p.MaxIter > 0; p.MaxIter == 0 {
 		p.MaxIter = max(10_000_000, 100*n)
 	}
 	if p.Cache == 0 {
@@ -76,6 +78,30 @@ type Result struct {
 	Square    float64   // ‖f‖² = βᵀKβ
 	Steps     int       // changes of a pair
 	Rows      int       // rows of K that were computed
+	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
+}
+
+// Short is a warning about the results whose Gap exceeds Tol, because Params.MaxIter ended
+// the steps; "" where there are none.
+func Short(results ...*Result) string {
+	var worst *Result
+	short := 0
+	for _, r := range results {
+		if r.Gap > r.Tol {
+			short++
+			if worst == nil || r.Gap > worst.Gap {
+				worst = r
+			}
+		}
+	}
+	if short == 0 {
+		return ""
+	}
+	which := ""
+	if len(results) > 1 {
+		which = fmt.Sprintf("%d of %d machines are ", short, len(results))
+	}
+	return message.Errorf("%snot optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol).Error()
 }
 
 // smo solves a Problem by sequential minimal optimization in two levels.
@@ -113,6 +139,7 @@ type smo struct {
 	inactive []int // for how many sets in a row a row could be left out
 	steps    int
 	rows     int
+	gap      float64 // most − least of the last violation that optimize looked at
 }
 
 // SolveIn is Solve as the part of a task from base to base + share.
@@ -287,11 +314,12 @@ func (s *smo) violation() (most, least float64) {
 }
 
 // optimize runs working sets until the rows in use are optimal to tol, or
-// shrinking has changed which are in use and they are again.
+// shrinking has changed which are in use and they are again, or MaxIter ends them.
 func (s *smo) optimize() error {
 	for {
 		most, least := s.violation()
 		gap := most - least
+		s.gap = gap
 		if math.IsNaN(gap) || math.IsInf(gap, 1) {
 			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.Kernel))
 		}
@@ -299,6 +327,9 @@ func (s *smo) optimize() error {
 			return err
 		}
 		if gap <= s.set.Tol {
+			return nil
+		}
+		if s.steps >= s.set.MaxIter && s.set.given {
 			return nil
 		}
 		if s.steps >= s.set.MaxIter {
@@ -554,7 +585,7 @@ func (s *smo) result() (*Result, error) {
 		s.f = f
 	}
 	most, least := s.violation()
-	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows}
+	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Gap: s.gap, Tol: s.set.Tol}
 	// b is v of the free variables, which differ by tol at most.
 	sum, free := 0.0, 0
 	for i, v := range s.v {

@@ -108,3 +108,34 @@ func warningOf(m learners.Describer) string {
 	}
 	return ""
 }
+
+// TestGivenIterationsOfMachines: a support vector machine whose number of steps the caller
+// gives is a model with a warning where the steps are too few, and one without where they are
+// enough.
+func TestGivenIterationsOfMachines(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	t.Log("seed 9")
+	x, y := rings(120, 0.5, 9)
+	for name, fit := range map[string]func(steps int) (learners.Model, error){
+		"svc": func(steps int) (learners.Model, error) {
+			return learners.SVC{C: 1e3, MaxIter: steps}.Fit(t.Context(), dev, x, y, learners.Options{})
+		},
+		"svr": func(steps int) (learners.Model, error) {
+			return learners.SVR{C: 1e3, MaxIter: steps}.Fit(t.Context(), dev, x, y, learners.Options{})
+		},
+		"one-class-svm": func(steps int) (learners.Model, error) {
+			return learners.OneClassSVM{Nu: 0.2, MaxIter: steps, Tol: 1e-6}.Fit(t.Context(), dev, x, nil, learners.Options{})
+		},
+	} {
+		for _, steps := range []int{1, 0, 10_000_000} {
+			m, err := fit(steps)
+			if err != nil {
+				t.Errorf("%s, %d steps: %v", name, steps, err)
+				continue
+			}
+			if text := warningOf(m.(learners.Describer)); (steps == 1) != strings.Contains(text, "not optimal after") {
+				t.Errorf("%s, %d steps: the warning is %q", name, steps, text)
+			}
+		}
+	}
+}
