@@ -224,6 +224,7 @@ var withoutExample = map[string]string{
 	"solvers/online":        "what learners call, with the tasks of internal/run",
 	"solvers/sparse":        "what learners call, with the tasks of internal/run",
 	"solvers/svm":           "what learners call, with the tasks of internal/run",
+	"backend/check":         "the argument rules that every backend calls, as package ref shows",
 	"internal/bench/peer":   "what bench compares with",
 	"internal/bench/pypeer": "what bench compares with",
 	"internal/bench/report": "what the command writes of bench",

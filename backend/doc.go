@@ -17,7 +17,7 @@
 //	err = b.Potrf(backend.Lower, k)
 //
 // Misuse of this interface (shapes that do not fit, a matrix of another
-// device) is the caller's bug and panics with a text made in check.go. Faults
+// device) is the caller's bug and panics with a text made in package check. Faults
 // of the data or of the world are errors, listed in errors.go.
 //
 // Some abilities are optional and found by assertion: Wrapper, Exponential,

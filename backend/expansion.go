@@ -30,29 +30,3 @@ type Expansion[T Float] interface {
 	// Free gives the memory back; no Apply may be under way, and none may follow.
 	Free()
 }
-
-// CheckNewExpansion panics unless Z is m × d, V m × t and the kernel's
-// parameters obey their rules.
-func CheckNewExpansion[T Float](k kernels.Kernel, z, v Host[T]) (m, d, t int) {
-	CheckHost("NewExpansion", z)
-	CheckHost("NewExpansion", v)
-	if v.Rows != z.Rows {
-		misuse("NewExpansion", "V has %d rows, Z has %d", v.Rows, z.Rows)
-	}
-	if k == nil {
-		misuse("NewExpansion", "the kernel is nil")
-	}
-	if err := k.Check(z.Cols); err != nil {
-		misuse("NewExpansion", "%v", err)
-	}
-	return z.Rows, z.Cols, v.Cols
-}
-
-// CheckApply panics unless X is n × d and dst n × t.
-func CheckApply[T Float](dst, x Host[T], d, t int) {
-	CheckHost("Apply", dst)
-	CheckHost("Apply", x)
-	if x.Cols != d || dst.Cols != t || dst.Rows != x.Rows {
-		misuse("Apply", "X is %d×%d and dst %d×%d; the expansion has %d features and %d outputs", x.Rows, x.Cols, dst.Rows, dst.Cols, d, t)
-	}
-}

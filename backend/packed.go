@@ -2,8 +2,6 @@ package backend
 
 import (
 	"math"
-
-	"github.com/mercer-go/mercer/kernels"
 )
 
 // FixedBackend is a PackedBackend with the optional ability, found by assertion, to
@@ -30,15 +28,6 @@ type FixedBackend[T Float] interface {
 	FixedBytes(n int) int64
 }
 
-// CheckGramFixed panics unless the kernel has bounds for d features.
-func CheckGramFixed(k kernels.Kernel, d int) (c Coding) {
-	low, high, ok := kernels.Bounds(k, d)
-	if !ok {
-		misuse("GramPacked", "the values of %v have no known bounds, which 16 bits need", k)
-	}
-	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
-}
-
 // A Coding is how values are stored in 16 bits: as c·Step + Low.
 type Coding struct{ Low, Step float64 }
 
@@ -63,95 +52,11 @@ func (c Coding) Check(i, j int, value float64) error {
 	return &RangeError{i, j, value, low, high}
 }
 
-// NoFixed panics: a method does not take a matrix of 16 bits.
-func NoFixed(op string) { misuse(op, "the matrix has 16 bits for an element") }
-
 // PackedNarrower is a Device with the optional ability, found by assertion, to round
 // a packed matrix to float32: both are its own, of the same order, and no leading parts.
 type PackedNarrower interface {
 	// NarrowPacked queues dst ← src, rounded to nearest.
 	NarrowPacked(dst Packed[float32], src Packed[float64])
-}
-
-// CheckNarrowPacked panics unless the orders are equal.
-func CheckNarrowPacked(dst Packed[float32], src Packed[float64]) {
-	if dst.Order() != src.Order() {
-		misuse("NarrowPacked", "orders differ: %d and %d", dst.Order(), src.Order())
-	}
-}
-
-// CheckNewPacked panics unless n ≥ 0.
-func CheckNewPacked(n int) {
-	if n < 0 {
-		misuse("NewPacked", "negative order: %d", n)
-	}
-}
-
-// CheckLeading panics unless 0 ≤ n ≤ order.
-func CheckLeading(n, order int) {
-	if n < 0 || n > order {
-		misuse("Packed.Leading", "%d rows of a packed matrix of order %d", n, order)
-	}
-}
-
-// CheckTransferPacked panics unless h is well formed and holds rows of a from
-// first on.
-func CheckTransferPacked[T Float](op string, a Packed[T], first int, h Host[T]) {
-	CheckHost(op, h)
-	n := a.Order()
-	if first < 0 || first > n || h.Rows > n-first || h.Cols != first+h.Rows {
-		misuse(op, "host matrix %d×%d does not hold rows from %d on of a packed matrix of order %d", h.Rows, h.Cols, first, n)
-	}
-}
-
-// CheckGramPacked panics unless X is n × d for dst of order n and the kernel's
-// parameters obey their rules.
-func CheckGramPacked[T Float](dst Packed[T], k kernels.Kernel, x Matrix[T]) (n, d int) {
-	n, _, d = checkPoints("GramPacked", k, x, x)
-	if dst.Order() != n {
-		misuse("GramPacked", "dst must have order %d, has %d", n, dst.Order())
-	}
-	return n, d
-}
-
-// CheckAddDiagPacked panics unless d has 1 or n elements for A of order n.
-func CheckAddDiagPacked[T Float](d []T, a Packed[T]) (n int) {
-	n = a.Order()
-	if len(d) != 1 && len(d) != n {
-		misuse("AddDiagPacked", "d has %d elements for a packed matrix of order %d; it must have 1 or %d", len(d), n, n)
-	}
-	return n
-}
-
-// CheckDiagPacked panics unless dst has n elements for A of order n.
-func CheckDiagPacked[T Float](dst []T, a Packed[T]) (n int) {
-	n = a.Order()
-	if len(dst) != n {
-		misuse("DiagPacked", "dst has %d elements for a packed matrix of order %d", len(dst), n)
-	}
-	return n
-}
-
-// CheckSymmPacked panics unless B and C are n × t for A of order n.
-func CheckSymmPacked[T Float](a Packed[T], b, c Matrix[T]) (n, t int) {
-	n = a.Order()
-	br, t := b.Dims()
-	cr, cc := c.Dims()
-	if br != n || cr != n || cc != t {
-		misuse("SymmPacked", "shapes do not fit: A %d×%d, B %d×%d, C %d×%d", n, n, br, t, cr, cc)
-	}
-	return n, t
-}
-
-// CheckTrsmPacked panics unless B is n × m for A of order n.
-func CheckTrsmPacked[T Float](t Trans, a Packed[T], b Matrix[T]) (n, m int) {
-	checkTrans("TrsmPacked", t)
-	n = a.Order()
-	br, m := b.Dims()
-	if br != n {
-		misuse("TrsmPacked", "shapes do not fit: A %d×%d on the Left of B %d×%d", n, n, br, m)
-	}
-	return n, m
 }
 
 // ReducedBackend is a PackedBackend with a faster factorization that is good enough

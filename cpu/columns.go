@@ -1,9 +1,12 @@
 package cpu
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+)
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
-	n := backend.CheckAddDiag(d, a)
+	n := check.AddDiag(d, a)
 	v := q.own("AddDiag", a).view()
 	if q.stopped() {
 		return
@@ -14,7 +17,7 @@ func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 }
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
-	rows, cols := backend.CheckColumns("ColAxpy", alpha, x, y)
+	rows, cols := check.Columns("ColAxpy", alpha, x, y)
 	mx, my := q.own("ColAxpy", x), q.own("ColAxpy", y)
 	q.rows(rows, cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -28,7 +31,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 
 // ColDot adds up in float64, in pieces that depend on the shape alone.
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
-	rows, cols := backend.CheckColumns("ColDot", dst, x, y)
+	rows, cols := check.Columns("ColDot", dst, x, y)
 	mx, my := q.own("ColDot", x), q.own("ColDot", y)
 	grain := rowGrain(cols)
 	partial := make([]float64, panels(rows, grain)*cols)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
@@ -103,20 +104,20 @@ func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine:
 func (d *device) F64() backend.Backend[float64] { return &queue[float64]{engine: d.f64} }
 
 func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
-	backend.CheckSameDims("Narrow", dst, src)
+	check.SameDims("Narrow", dst, src)
 	to, from := d.f32.own("Narrow", dst), d.f64.own("Narrow", src)
 	convert(d, to, from)
 }
 
 func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
-	backend.CheckSameDims("Widen", dst, src)
+	check.SameDims("Widen", dst, src)
 	to, from := d.f64.own("Widen", dst), d.f32.own("Widen", src)
 	convert(d, to, from)
 }
 
 // NarrowPacked implements backend.PackedNarrower.
 func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[float64]) {
-	backend.CheckNarrowPacked(dst, src)
+	check.NarrowPacked(dst, src)
 	to := (&queue[float32]{engine: d.f32}).ownPacked("NarrowPacked", dst)
 	from := (&queue[float64]{engine: d.f64}).ownPacked("NarrowPacked", src)
 	n, n1 := to.Order(), to.n1

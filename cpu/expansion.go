@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -22,7 +23,7 @@ type expansion[T backend.Float] struct {
 
 // NewExpansion implements backend.Expander.
 func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend.Expansion[T], error) {
-	m, d, t := backend.CheckNewExpansion(k, z, v)
+	m, d, t := check.NewExpansion(k, z, v)
 	f := &expansion[T]{engine: q.engine, kernel: k, d: d, t: t}
 	given := q.Wrap(z).(*matrix[T])
 	g := q.newGram(k, given, given)
@@ -54,9 +55,9 @@ func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend
 func (f *expansion[T]) Dims() (features, outputs int) { return f.d, f.t }
 
 func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error {
-	backend.CheckApply(dst, x, f.d, f.t)
+	check.Apply(dst, x, f.d, f.t)
 	if f.gram == nil {
-		backend.Freed("Apply")
+		check.Freed("Apply")
 	}
 	q := &queue[T]{engine: f.engine, ctx: ctx}
 	for i := range dst.Rows {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -41,12 +42,12 @@ func (h *fixedMatrix[T]) Free() {
 }
 
 func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.n)
+	check.Leading(n, h.n)
 	return &fixedMatrix[T]{h.memory, h.codes, h.diag[:n], h.coding, n, true}
 }
 
 func (q *queue[T]) FixedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	if 2*(float64(n)+2*codeChunk)*(float64(n)+2*codeChunk) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -78,10 +79,10 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 		return nil
 	}
 	if h.memory.device != q.engine.device {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	if h.memory.data == nil {
-		backend.Freed(op)
+		check.Freed(op)
 	}
 	return h
 }
@@ -102,7 +103,7 @@ func (h *fixedMatrix[T]) value(i, j int) T {
 
 // gramFixed evaluates tiles in scratch memory and stores their codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) {
-	*h.coding = backend.CheckGramFixed(k, x.cols)
+	*h.coding = check.GramFixed(k, x.cols)
 	g := &gramMul[T]{gram: q.newGram(k, x, x).useIntegers()}
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {

@@ -2,16 +2,17 @@ package cpu
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckGemm(tA, tB, a, b, c)
+	check.Gemm(tA, tB, a, b, c)
 	q.gemm(alpha, q.own("Gemm", a).view().op(tA), q.own("Gemm", b).view().op(tB), beta, q.own("Gemm", c).view(), whole)
 }
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSyrk(ul, t, a, c)
+	check.Syrk(ul, t, a, c)
 	q.syrk(ul, alpha, q.own("Syrk", a).view().op(t), beta, q.own("Syrk", c).view())
 }
 
@@ -25,7 +26,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, alpha T, a view[T], beta T, c view[T]) 
 }
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymm(ul, a, b, c)
+	check.Symm(ul, a, b, c)
 	q.symm(backend.Left, ul, alpha, q.own("Symm", a).view(), q.own("Symm", b).view(), beta, q.own("Symm", c).view())
 }
 

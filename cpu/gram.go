@@ -5,12 +5,13 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
-	backend.CheckGram(dst, k, x, z)
+	check.Gram(dst, k, x, z)
 	mx, mz := q.own("Gram", x), q.own("Gram", z)
 	part := whole
 	if mx.same(mz) {

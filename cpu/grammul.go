@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -11,7 +12,7 @@ import (
 // once. With Z = X each tile below the diagonal serves for its rows and, the
 // other way round, for its columns: half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
-	n, m, d, t := backend.CheckGramMul(dst, k, x, z, v)
+	n, m, d, t := check.GramMul(dst, k, x, z, v)
 	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
 	q.scale(0, out.view(), whole)
 	if n == 0 || m == 0 || t == 0 {

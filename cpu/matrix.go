@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 )
 
 // matrix is a row-major matrix in Go memory.
@@ -19,7 +20,7 @@ type matrix[T backend.Float] struct {
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
 
 func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
-	backend.CheckView(i, j, rows, cols, m.rows, m.cols)
+	check.View(i, j, rows, cols, m.rows, m.cols)
 	h := m.host().View(i, j, rows, cols)
 	return &matrix[T]{device: m.device, rows: rows, cols: cols, stride: h.Stride, data: h.Data}
 }
@@ -138,14 +139,14 @@ func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
 		return own
 	}
-	backend.Foreign(op)
+	check.Foreign(op)
 	panic("unreachable")
 }
 
 func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.engine.own(op, m) }
 
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
-	backend.CheckNew(rows, cols)
+	check.New(rows, cols)
 	bytes, size := int64(math.MaxInt64), int(unsafe.Sizeof(*new(T)))
 	if cols == 0 || rows <= math.MaxInt/cols/size {
 		bytes = int64(rows) * int64(cols) * int64(size)
@@ -171,20 +172,20 @@ func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], er
 
 // Wrap makes a matrix of h's own memory.
 func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
-	backend.CheckHost("Wrap", h)
+	check.Host("Wrap", h)
 	return &matrix[T]{device: q.engine.device, rows: h.Rows, cols: h.Cols, stride: h.Stride, data: h.Data}
 }
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	to := q.own("Upload", dst)
-	backend.CheckTransfer("Upload", dst, src)
+	check.Transfer("Upload", dst, src)
 	q.copy(to.host(), src)
 	return q.wait()
 }
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	from := q.own("Download", src)
-	backend.CheckTransfer("Download", src, dst)
+	check.Transfer("Download", src, dst)
 	q.copy(dst, from.host())
 	return q.wait()
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -32,7 +33,7 @@ func (p *packedMatrix[T]) Free()      { p.rect.Free() }
 
 // Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
 func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, p.Order())
+	check.Leading(n, p.Order())
 	n1 := min(n, p.n1)
 	return &packedMatrix[T]{p.rect.window(0, 0, p.rect.rows, p.rect.cols), n1, n - n1}
 }
@@ -72,7 +73,7 @@ func packedStride[T backend.Float](n int) int {
 }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	stride, size := packedStride[T](n), int64(unsafe.Sizeof(*new(T)))
 	if (float64(n)+1)*float64(stride)*float64(size) >= math.MaxInt64 {
 		return math.MaxInt64
@@ -91,21 +92,21 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 // ownPacked is a as a live packed matrix of this device; any other panics.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
-		backend.NoFixed(op)
+		check.NoFixed(op)
 	}
 	p, ok := a.(*packedMatrix[T])
 	if !ok || p.rect.device != q.engine.device {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	if p.rect.data == nil {
-		backend.Freed(op)
+		check.Freed(op)
 	}
 	return p
 }
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
 	p := q.ownPacked("UploadPacked", dst)
-	backend.CheckTransferPacked("UploadPacked", dst, first, src)
+	check.TransferPacked("UploadPacked", dst, first, src)
 	q.rows(src.Rows, src.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			left, right := p.row(first + i)
@@ -120,7 +121,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
 	fixed := q.fixed("DownloadPacked", src)
-	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	check.TransferPacked("DownloadPacked", src, first, dst)
 	if fixed != nil {
 		q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
@@ -145,7 +146,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 }
 
 func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := backend.CheckGramPacked(a, k, x)
+	_, d := check.GramPacked(a, k, x)
 	mx := q.own("GramPacked", x)
 	if fixed := q.fixed("GramPacked", a); fixed != nil {
 		q.gramFixed(fixed, k, mx)
@@ -160,7 +161,7 @@ func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.M
 }
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
-	n := backend.CheckAddDiagPacked(d, a)
+	n := check.AddDiagPacked(d, a)
 	diagonal := q.diagonalOf("AddDiagPacked", a)
 	if q.stopped() {
 		return
@@ -171,7 +172,7 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
-	n := backend.CheckDiagPacked(dst, a)
+	n := check.DiagPacked(dst, a)
 	diagonal := q.diagonalOf("DiagPacked", a)
 	for i := range n {
 		dst[i] = *diagonal(i)
@@ -196,7 +197,7 @@ func (p *packedMatrix[T]) diagonal(i int) *T {
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymmPacked(a, b, c)
+	check.SymmPacked(a, b, c)
 	vb, vc := q.own("SymmPacked", b).view(), q.own("SymmPacked", c).view()
 	if fixed := q.fixed("SymmPacked", a); fixed != nil {
 		q.symmFixed(alpha, fixed, vb, beta, vc)
@@ -252,7 +253,7 @@ func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
 }
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
-	backend.CheckTrsmPacked(t, a, b)
+	check.TrsmPacked(t, a, b)
 	p := q.ownPacked("TrsmPacked", a)
 	a11, a21, a22t := p.parts()
 	b1, b2 := p.cut(q.own("TrsmPacked", b).view())

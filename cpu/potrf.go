@@ -2,11 +2,12 @@ package cpu
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
-	backend.CheckPotrf(ul, a)
+	check.Potrf(ul, a)
 	v := q.own("Potrf", a).view()
 	if err := q.wait(); err != nil {
 		return err

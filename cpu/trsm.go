@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
-	backend.CheckTrsm(s, ul, t, a, b)
+	check.Trsm(s, ul, t, a, b)
 	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
 }
 

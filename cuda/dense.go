@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -209,7 +210,7 @@ func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 }
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
-	backend.CheckAddDiag(d, a)
+	check.AddDiag(d, a)
 	A, one := q.own("AddDiag", a), len(d) == 1
 	var first T
 	if one {
@@ -224,7 +225,7 @@ func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 }
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
-	n, t := backend.CheckColumns("ColAxpy", alpha, x, y)
+	n, t := check.Columns("ColAxpy", alpha, x, y)
 	X, Y := q.own("ColAxpy", x), q.own("ColAxpy", y)
 	q.run("axpy", q.withVector(alpha, func(p driver.DevicePtr) error {
 		q.engine.device.args.Reset().Int(n).Int(t).Ptr(p).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride)
@@ -386,7 +387,7 @@ func (d *device) get(p driver.DevicePtr, v []byte) error {
 func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
-	n, t := backend.CheckColumns("ColDot", dst, x, y)
+	n, t := check.Columns("ColDot", dst, x, y)
 	X, Y := q.own("ColDot", x), q.own("ColDot", y)
 	return q.wait("dot", func() error {
 		if n == 0 || t == 0 {
@@ -417,14 +418,14 @@ func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 }
 
 func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
-	backend.CheckSameDims("Narrow", dst, src)
+	check.SameDims("Narrow", dst, src)
 	q := &queue[float64]{engine: d.f64}
 	to, from := (&queue[float32]{engine: d.f32}).own("Narrow", dst), q.own("Narrow", src)
 	q.run("narrow", func() error { return convert(d, "narrow", to, from) })
 }
 
 func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
-	backend.CheckSameDims("Widen", dst, src)
+	check.SameDims("Widen", dst, src)
 	q := &queue[float32]{engine: d.f32}
 	to, from := (&queue[float64]{engine: d.f64}).own("Widen", dst), q.own("Widen", src)
 	q.run("widen", func() error { return convert(d, "widen", to, from) })

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -35,7 +36,7 @@ func (h *fixedMatrix[T]) Free() {
 }
 
 func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.n)
+	check.Leading(n, h.n)
 	return &fixedMatrix[T]{h.memory, h.diag, h.coding, n, true}
 }
 
@@ -49,7 +50,7 @@ func (h *fixedMatrix[T]) args(a *driver.Args, coding backend.Coding) {
 }
 
 func (q *queue[T]) FixedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	if 2*(float64(n)+tile)*(float64(n)+2*tile) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -76,7 +77,7 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 		return nil
 	}
 	if h.memory.device != q.engine.device {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	return h
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -42,7 +43,7 @@ func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
 }
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
-	backend.CheckGram(dst, k, x, z)
+	check.Gram(dst, k, x, z)
 	K, X, Z := q.own("Gram", dst), q.own("Gram", x), q.own("Gram", z)
 	q.run("gram", func() error {
 		part := whole
@@ -166,7 +167,7 @@ func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 }
 
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
-	backend.CheckGramMul(dst, k, x, z, v)
+	check.GramMul(dst, k, x, z, v)
 	out, X, Z, V := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
 	q.run("gram product", func() error {
 		n, m, t := out.rows, Z.rows, out.cols

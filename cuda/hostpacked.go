@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -56,7 +57,7 @@ func panelWidth[T backend.Float](n int) int {
 }
 
 func (q *queue[T]) HostPackedBytes(n int) (device, hostBytes int64) {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	size := float64(sizeOf[T]())
 	w := panelWidth[T](n)
 	if float64(n)*(float64(n)+float64(w))/2*size >= math.MaxInt64/4 {
@@ -79,7 +80,7 @@ func (q *queue[T]) HostFree() int64 {
 }
 
 func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	d := q.engine.device
 	onDevice, onHost := q.HostPackedBytes(n)
 	if free := q.HostFree(); onHost > free {
@@ -182,7 +183,7 @@ func (h *hostPacked[T]) Free() {
 }
 
 func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.n)
+	check.Leading(n, h.n)
 	return &hostPacked[T]{h.store, n}
 }
 
@@ -444,10 +445,10 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 		return nil
 	}
 	if h.store.device != q.engine.device {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	if h.store.freed.Load() {
-		backend.Freed(op)
+		check.Freed(op)
 	}
 	return h
 }

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -111,7 +112,7 @@ func sizeOf[T backend.Float]() int { return int(unsafe.Sizeof(T(0))) }
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
 
 func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
-	backend.CheckView(i, j, rows, cols, m.rows, m.cols)
+	check.View(i, j, rows, cols, m.rows, m.cols)
 	return &matrix[T]{device: m.device, ptr: m.at(i, j), rows: rows, cols: cols, stride: m.stride}
 }
 
@@ -151,7 +152,7 @@ func (d *device) deallocate(p driver.DevicePtr) {
 }
 
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
-	backend.CheckNew(rows, cols)
+	check.New(rows, cols)
 	size := sizeOf[T]()
 	if cols > 0 && rows > math.MaxInt/cols/size {
 		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.most()}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -25,7 +26,7 @@ func (h *packedMatrix[T]) Free()      { h.rect.Free() }
 
 // Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.Order())
+	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
 	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
 }
@@ -49,7 +50,7 @@ func packedStride[T backend.Float](n int) int {
 }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	stride := packedStride[T](n)
 	if (float64(n)+1)*float64(stride)*float64(sizeOf[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
@@ -58,7 +59,7 @@ func (q *queue[T]) PackedBytes(n int) int64 {
 }
 
 func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	d, bytes := q.engine.device, q.PackedBytes(n)
 	rect := &matrix[T]{device: d, rows: n + 1, cols: n/2 + n%2, stride: max(packedStride[T](n), 1), owner: true}
 	if bytes > 0 {
@@ -74,12 +75,12 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 // ownPacked is a as a packed matrix of this device; any other panics.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
-		backend.NoFixed(op)
+		check.NoFixed(op)
 	}
 	if h, ok := a.(*packedMatrix[T]); ok && h.rect.device == q.engine.device {
 		return h
 	}
-	backend.Foreign(op)
+	check.Foreign(op)
 	panic("unreachable")
 }
 
@@ -139,7 +140,7 @@ func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) 
 }
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
-	backend.CheckTransferPacked("UploadPacked", dst, first, src)
+	check.TransferPacked("UploadPacked", dst, first, src)
 	if h := q.onHost("UploadPacked", dst); h != nil {
 		return q.wait("upload", func() error {
 			return h.hostRows(q, first, src.Rows, func(i, j int, v []T) { copy(v, src.Row(i - first)[j:]) })
@@ -162,7 +163,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 }
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
-	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	check.TransferPacked("DownloadPacked", src, first, dst)
 	if h := q.onHost("DownloadPacked", src); h != nil {
 		return q.wait("download", func() error {
 			return h.hostRows(q, first, dst.Rows, func(i, j int, v []T) { copy(dst.Row(i - first)[j:], v) })
@@ -206,14 +207,14 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 }
 
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := backend.CheckGramPacked(dst, k, x)
+	_, d := check.GramPacked(dst, k, x)
 	points := q.own("GramPacked", x)
 	if h := q.onHost("GramPacked", dst); h != nil {
 		q.run("gram", func() error { return h.gram(q, k, points) })
 		return
 	}
 	if h := q.fixed("GramPacked", dst); h != nil {
-		coding := backend.CheckGramFixed(k, d)
+		coding := check.GramFixed(k, d)
 		*h.coding = coding
 		q.run("gram", func() error { return q.gramFixed(h, k, points, coding) })
 		return
@@ -241,7 +242,7 @@ func firstOf(list ...func() error) error {
 }
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
-	n := backend.CheckAddDiagPacked(d, a)
+	n := check.AddDiagPacked(d, a)
 	if h := q.onHost("AddDiagPacked", a); h != nil {
 		own := append([]T(nil), d...)
 		q.run("add diagonal", func() error {
@@ -291,7 +292,7 @@ func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) e
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
-	backend.CheckDiagPacked(dst, a)
+	check.DiagPacked(dst, a)
 	diagonal := q.diagonalOf("DiagPacked", a)
 	return q.wait("diagonal", func() error { return diagonal(dst) })
 }
@@ -320,7 +321,7 @@ func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(dst []T) erro
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymmPacked(a, b, c)
+	check.SymmPacked(a, b, c)
 	B, C := q.own("SymmPacked", b), q.own("SymmPacked", c)
 	if h := q.onHost("SymmPacked", a); h != nil {
 		q.run("symm", func() error { return h.symm(q, alpha, B, beta, C) })
@@ -387,7 +388,7 @@ func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 }
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
-	backend.CheckTrsmPacked(t, a, b)
+	check.TrsmPacked(t, a, b)
 	B := q.own("TrsmPacked", b)
 	if h := q.onHost("TrsmPacked", a); h != nil {
 		q.run("trsm", func() error { return h.trsm(q, t, B) })

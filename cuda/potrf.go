@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
-	backend.CheckPotrf(ul, a)
+	check.Potrf(ul, a)
 	A := q.own("Potrf", a)
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
@@ -268,7 +269,7 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 
 // PotrfPreserve factors the triangle that cuSOLVER is faster on.
 func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
-	backend.CheckPotrf(backend.Lower, a)
+	check.Potrf(backend.Lower, a)
 	A := q.own("PotrfPreserve", a)
 	return q.wait("potrf", func() error {
 		if err := q.copy(A.view().t(), A.view(), upper); err != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -11,7 +12,7 @@ import (
 // precision unless a factorization that preconditions asks for less (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckGemm(tA, tB, a, b, c)
+	check.Gemm(tA, tB, a, b, c)
 	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
 	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, rounding{}) })
 }
@@ -169,7 +170,7 @@ func (d *device) math(reduced bool) error {
 }
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSyrk(ul, t, a, c)
+	check.Syrk(ul, t, a, c)
 	A, C := q.own("Syrk", a), q.own("Syrk", c)
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
@@ -223,7 +224,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 }
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymm(ul, a, b, c)
+	check.Symm(ul, a, b, c)
 	A, B, C := q.own("Symm", a), q.own("Symm", b), q.own("Symm", c)
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }

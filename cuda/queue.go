@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -28,7 +29,7 @@ func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
 		return own
 	}
-	backend.Foreign(op)
+	check.Foreign(op)
 	panic("unreachable")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -373,7 +374,7 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		if err != nil {
 			b.Fatal(err)
 		}
-		fixed, coding := packed.(*fixedMatrix[T]), backend.CheckGramFixed(k, 50)
+		fixed, coding := packed.(*fixedMatrix[T]), check.GramFixed(k, 50)
 		m.figure(b, fmt.Sprintf("op=gram fixed16/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n)/2, "pairs/s", nil,
 			func() error { return q.gramFixed(fixed, k, x, coding) })
 		m.figure(b, fmt.Sprintf("op=symv fixed16/type=%s/n=%d", precision, n), float64(n)*float64(n)*2/2/1e9, "GB/s", nil,

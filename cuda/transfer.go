@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
@@ -24,7 +25,7 @@ func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	to := q.own("Upload", dst)
-	backend.CheckTransfer("Upload", dst, src)
+	check.Transfer("Upload", dst, src)
 	return q.wait("upload", func() error { return q.upload(to, src) })
 }
 
@@ -53,7 +54,7 @@ func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	from := q.own("Download", src)
-	backend.CheckTransfer("Download", src, dst)
+	check.Transfer("Download", src, dst)
 	return q.wait("download", func() error {
 		return q.download(from, func(i, j int, v []T) { copy(dst.Row(i)[j:], v) })
 	})

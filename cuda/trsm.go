@@ -2,11 +2,12 @@ package cuda
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
-	backend.CheckTrsm(s, ul, t, a, b)
+	check.Trsm(s, ul, t, a, b)
 	A, B := q.own("Trsm", a), q.own("Trsm", b)
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }

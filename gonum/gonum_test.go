@@ -15,6 +15,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/backend/check"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/gonum"
@@ -82,7 +83,7 @@ func TestHost(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		backend.CheckHost("test", h)
+		check.Host("test", h)
 		rows, cols := c.m.Dims()
 		if h.Rows != rows || h.Cols != cols {
 			t.Errorf("%s: %d×%d, want %d×%d", c.name, h.Rows, h.Cols, rows, cols)

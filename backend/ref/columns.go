@@ -1,9 +1,12 @@
 package ref
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+)
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
-	n := backend.CheckAddDiag(d, a)
+	n := check.AddDiag(d, a)
 	A := own(q.dev, "AddDiag", a)
 	q.addDiag(d, n, func(i int) *T { return &A.data[i*(A.rs+A.cs)] })
 }
@@ -19,7 +22,7 @@ func (q *queue[T]) addDiag(d []T, n int, diagonal func(i int) *T) {
 }
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
-	rows, cols := backend.CheckColumns("ColAxpy", alpha, x, y)
+	rows, cols := check.Columns("ColAxpy", alpha, x, y)
 	X, Y := own(q.dev, "ColAxpy", x), own(q.dev, "ColAxpy", y)
 	for i := range rows {
 		if q.stopped() {
@@ -32,7 +35,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
-	rows, cols := backend.CheckColumns("ColDot", dst, x, y)
+	rows, cols := check.Columns("ColDot", dst, x, y)
 	X, Y := own(q.dev, "ColDot", x), own(q.dev, "ColDot", y)
 	for j := range cols {
 		if q.stopped() {

@@ -2,11 +2,12 @@ package ref
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
-	n, m, d := backend.CheckGram(dst, k, x, z)
+	n, m, d := check.Gram(dst, k, x, z)
 	K, X, Z := own(q.dev, "Gram", dst), own(q.dev, "Gram", x), own(q.dev, "Gram", z)
 	symmetric := X.same(Z)
 	eval := pair(k, X, Z)
@@ -28,7 +29,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 
 // GramMul keeps one row of k(X, Z), in float64.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
-	n, m, d, t := backend.CheckGramMul(dst, k, x, z, v)
+	n, m, d, t := check.GramMul(dst, k, x, z, v)
 	F, X, Z, V := own(q.dev, "GramMul", dst), own(q.dev, "GramMul", x), own(q.dev, "GramMul", z), own(q.dev, "GramMul", v)
 	eval := pair(k, X, Z)
 	row := make([]float64, m)

@@ -1,9 +1,12 @@
 package ref
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+)
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	m, n, k := backend.CheckGemm(tA, tB, a, b, c)
+	m, n, k := check.Gemm(tA, tB, a, b, c)
 	A, B, C := own(q.dev, "Gemm", a).op(tA), own(q.dev, "Gemm", b).op(tB), own(q.dev, "Gemm", c)
 	progress := q.meter(backend.GemmFlops(m, n, k), m)
 	for i := range m {
@@ -22,7 +25,7 @@ func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], b
 }
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	n, k := backend.CheckSyrk(ul, t, a, c)
+	n, k := check.Syrk(ul, t, a, c)
 	A, C := own(q.dev, "Syrk", a).op(t), own(q.dev, "Syrk", c)
 	progress := q.meter(backend.SyrkFlops(n, k), n)
 	for i := range n {
@@ -45,7 +48,7 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 }
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymm(ul, a, b, c)
+	check.Symm(ul, a, b, c)
 	q.symm(ul, alpha, own(q.dev, "Symm", a), own(q.dev, "Symm", b), beta, own(q.dev, "Symm", c))
 }
 
@@ -73,7 +76,7 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 // Trsm solves op(A) X = αB by substitution. From the right, X op(A) = αB is
 // op(A)ᵀ Xᵀ = αBᵀ: the same loops over transposed grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
-	backend.CheckTrsm(s, ul, t, a, b)
+	check.Trsm(s, ul, t, a, b)
 	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)
 	lower := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 )
 
 // allocation is what a matrix and its views share.
@@ -23,7 +24,7 @@ type matrix[T backend.Float] struct {
 func (m *matrix[T]) Dims() (rows, cols int) { return m.host.Rows, m.host.Cols }
 
 func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
-	backend.CheckView(i, j, rows, cols, m.host.Rows, m.host.Cols)
+	check.View(i, j, rows, cols, m.host.Rows, m.host.Cols)
 	return &matrix[T]{host: m.host.View(i, j, rows, cols), memory: m.memory, view: true}
 }
 
@@ -38,7 +39,7 @@ func (m *matrix[T]) Free() {
 
 // New returns a matrix of zeros without padding.
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
-	backend.CheckNew(rows, cols)
+	check.New(rows, cols)
 	bytes, err := q.dev.take(rows, cols, sizeof[T]())
 	if err != nil {
 		return nil, err
@@ -48,12 +49,12 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 
 // Wrap returns a matrix over h.Data itself. It counts no bytes.
 func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
-	backend.CheckHost("Wrap", h)
+	check.Host("Wrap", h)
 	return &matrix[T]{host: h, memory: &allocation{dev: q.dev}}
 }
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
-	backend.CheckTransfer("Upload", dst, src)
+	check.Transfer("Upload", dst, src)
 	to := own(q.dev, "Upload", dst)
 	if err := q.wait(); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 }
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
-	backend.CheckTransfer("Download", src, dst)
+	check.Transfer("Download", src, dst)
 	from := own(q.dev, "Download", src)
 	if err := q.wait(); err != nil {
 		return err
@@ -91,10 +92,10 @@ type grid[T backend.Float] struct {
 func own[T backend.Float](d *device, op string, m backend.Matrix[T]) grid[T] {
 	r, ok := m.(*matrix[T])
 	if !ok || r.memory.dev != d {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	if r.memory.freed.Load() {
-		backend.Freed(op)
+		check.Freed(op)
 	}
 	return grid[T]{rows: r.host.Rows, cols: r.host.Cols, rs: r.host.Stride, cs: 1, data: r.host.Data}
 }

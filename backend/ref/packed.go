@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -23,7 +24,7 @@ type packedMatrix[T backend.Float] struct {
 func (h *packedMatrix[T]) Order() int { return h.n }
 
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
-	backend.CheckLeading(n, h.n)
+	check.Leading(n, h.n)
 	leading := *h
 	leading.n, leading.part = n, true
 	return &leading
@@ -42,7 +43,7 @@ func (h *packedMatrix[T]) Free() {
 func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r := ownPacked(d, op, h)
 	if r.coding != nil {
-		backend.NoFixed(op)
+		check.NoFixed(op)
 	}
 	return r
 }
@@ -51,10 +52,10 @@ func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packe
 func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r, ok := h.(*packedMatrix[T])
 	if !ok || r.memory.dev != d {
-		backend.Foreign(op)
+		check.Foreign(op)
 	}
 	if r.memory.freed.Load() {
-		backend.Freed(op)
+		check.Freed(op)
 	}
 	return r
 }
@@ -85,7 +86,7 @@ func (h *packedMatrix[T]) at(i, j int) float64 {
 func (h *packedMatrix[T]) set(i, j int, v float64) { *h.address(i, j) = T(v) }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	// One of n and n+1 is even; a float64 reports whether the product fits.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
@@ -106,7 +107,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 }
 
 func (q *queue[T]) FixedBytes(n int) int64 {
-	backend.CheckNewPacked(n)
+	check.NewPacked(n)
 	if float64(n)*(float64(n)+16) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -125,7 +126,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 }
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
-	backend.CheckTransferPacked("UploadPacked", dst, first, src)
+	check.TransferPacked("UploadPacked", dst, first, src)
 	to := ownFloat(q.dev, "UploadPacked", dst)
 	if err := q.wait(); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 }
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
-	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	check.TransferPacked("DownloadPacked", src, first, dst)
 	from := ownPacked(q.dev, "DownloadPacked", src)
 	if err := q.wait(); err != nil {
 		return err
@@ -153,10 +154,10 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 }
 
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
-	n, d := backend.CheckGramPacked(dst, k, x)
+	n, d := check.GramPacked(dst, k, x)
 	K, X := ownPacked(q.dev, "GramPacked", dst), own(q.dev, "GramPacked", x)
 	if K.coding != nil {
-		*K.coding = backend.CheckGramFixed(k, d)
+		*K.coding = check.GramFixed(k, d)
 	}
 	eval := pair(k, X, X)
 	progress := q.meter(backend.GramFlops(n, n, d, true), n)
@@ -191,13 +192,13 @@ func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 }
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
-	n := backend.CheckAddDiagPacked(d, a)
+	n := check.AddDiagPacked(d, a)
 	A := ownPacked(q.dev, "AddDiagPacked", a)
 	q.addDiag(d, n, func(i int) *T { return A.address(i, i) })
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
-	n := backend.CheckDiagPacked(dst, a)
+	n := check.DiagPacked(dst, a)
 	A := ownPacked(q.dev, "DiagPacked", a)
 	for i := range n {
 		dst[i] = *A.address(i, i)
@@ -218,7 +219,7 @@ func (h *packedMatrix[T]) full() grid[T] {
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymmPacked(a, b, c)
+	check.SymmPacked(a, b, c)
 	A := ownPacked(q.dev, "SymmPacked", a)
 	q.symm(backend.Lower, alpha, A.full(), own(q.dev, "SymmPacked", b), beta, own(q.dev, "SymmPacked", c))
 }
@@ -236,7 +237,7 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 }
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
-	backend.CheckTrsmPacked(t, a, b)
+	check.TrsmPacked(t, a, b)
 	L := ownFloat(q.dev, "TrsmPacked", a).full()
 	q.trsm(t == backend.NoTrans, 1, L.op(t), own(q.dev, "TrsmPacked", b))
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 )
 
 // Potrf computes L row by row (Cholesky–Banachiewicz):
@@ -14,7 +15,7 @@ import (
 // UᵀU is the same on the transposed grid. When pivot i fails, rows 0…i−1 of L
 // are the factor of the leading i × i part of A.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
-	backend.CheckPotrf(ul, a)
+	check.Potrf(ul, a)
 	L := own(q.dev, "Potrf", a)
 	if ul == backend.Upper {
 		L = L.transpose()

@@ -25,6 +25,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
 )
 
 // DefaultMemory is the limit of a device that is opened with Config.Memory 0:
@@ -92,7 +93,7 @@ func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32])
 }
 
 func convert[D, S backend.Float](d *device, op string, dst backend.Matrix[D], src backend.Matrix[S]) {
-	backend.CheckSameDims(op, dst, src)
+	check.SameDims(op, dst, src)
 	to, from := own(d, op, dst), own(d, op, src)
 	for i := range to.rows {
 		for j := range to.cols {
