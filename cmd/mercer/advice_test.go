@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// sourceTexts returns every string of the sources of some folders of the repository, with
+// the place of each. Parts that are joined by + are one text, with … for what is computed.
+func sourceTexts(t *testing.T, folders ...string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	set := token.NewFileSet()
+	var joined func(e ast.Expr) string
+	joined = func(e ast.Expr) string {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+				return s
+			}
+		case *ast.BinaryExpr:
+			if e.Op == token.ADD {
+				return joined(e.X) + joined(e.Y)
+			}
+		}
+		return "…"
+	}
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "test"+string(filepath.Separator)) {
+				return err
+			}
+			file, err := parser.ParseFile(set, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				e, ok := n.(ast.Expr)
+				if !ok {
+					return true
+				}
+				switch e.(type) {
+				case *ast.BasicLit, *ast.BinaryExpr:
+					texts[set.Position(e.Pos()).String()+" "+fmt.Sprint(e.End())] = joined(e)
+					_, more := e.(*ast.BinaryExpr)
+					return more && joined(e) == "…"
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
+}
+
+// librarySources are the folders whose errors every front end shows.
+var librarySources = []string{"solvers", "learners", "dataset", "kernels", "backend", "cpu", "cuda", "internal/run", "gonum"}
+
+var (
+	groupPattern     = regexp.MustCompile(`\{[^{}]*\$[^{}]*\}`)
+	parameterPattern = regexp.MustCompile(`\$([a-zA-Z-]+(?:=[a-z]+)?)`)
+)
+
+// TestAdviceNamesParametersByMarks collects the texts of the library: advice names
+// parameters by $name, which each front end replaces or leaves out, and only those that
+// package message knows. A name that is written out reaches callers who lack it, as
+// "raise lambda or tol" did those of gaussian-process, which has no tol.
+func TestAdviceNamesParametersByMarks(t *testing.T) {
+	known := message.Parameters()
+	var names []string
+	for _, d := range learners.Catalogue() {
+		for _, p := range d.Parameters {
+			names = append(names, regexp.QuoteMeta(p.Name))
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	writtenOut := regexp.MustCompile(`\b(raise|lower|increase|decrease|reduce|set|use fewer|use more)( the)? (` + strings.Join(names, "|") + `)\b|--[a-z]`)
+	// Texts that only callers with the parameter can see.
+	exempt := map[string]string{
+		"dataset/dialect.go":             "checks the flags of the commands",
+		"solvers/lsq/lasso.go":           "a warning of lasso, which has lambda, tol and iterations",
+		"solvers/lsq/lassobound.go":      "a warning of lasso, which has tol",
+		"solvers/lsq/l0.go":              "a warning of l0, which has lambda and iterations",
+		"solvers/sparse/laplace.go":      "a warning of rvc, which has tol and iterations",
+		"solvers/sparse/evidence.go":     "a warning of rvm, which has tol and iterations",
+		"kernels/trees/subtree.go":       "decay is a parameter of the kernel",
+		"kernels/strings/subsequence.go": "decay and length are parameters of the kernel",
+	}
+	groups := 0
+	for place, text := range sourceTexts(t, librarySources...) {
+		for _, m := range groupPattern.FindAllString(text, -1) {
+			groups++
+			for _, p := range parameterPattern.FindAllStringSubmatch(m, -1) {
+				if name, _, _ := strings.Cut(p[1], "="); !slices.Contains(known, p[1]) && !slices.Contains(known, name) {
+					t.Errorf("%s: advice names $%s, which package message does not know: %q", place, p[1], text)
+				}
+			}
+		}
+		outside := groupPattern.ReplaceAllString(text, "")
+		file := strings.Split(filepath.ToSlash(strings.TrimPrefix(place, filepath.Join("..", "..")+string(filepath.Separator))), ":")[0]
+		if w := writtenOut.FindString(outside); w != "" && exempt[file] == "" {
+			t.Errorf("%s: %q is advice with a name written out: write {raise $name}: %q", place, w, text)
+		}
+	}
+	if groups < 40 {
+		t.Errorf("only %d pieces of advice were found", groups)
+	}
+}
+
+// valid are values of the parameters that advice names.
+var valid = map[string]string{
+	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "centers": "5", "features": "5",
+	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
+	"decimal": ".", "thousands": ",", "delimiter": ",",
+}
+
+// TestAdviceCanBeFollowed shows each piece of advice of the library as each command and
+// each learner shows it: a flag in it is one of the command, a parameter of a learner is
+// one of the learner at hand, and the call takes it. In Go a learner's own error names
+// its parameters only.
+func TestAdviceCanBeFollowed(t *testing.T) {
+	var advice []string
+	for _, text := range sourceTexts(t, librarySources...) {
+		advice = append(advice, groupPattern.FindAllString(text, -1)...)
+	}
+	slices.Sort(advice)
+	advice = slices.Compact(advice)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("data.csv", []byte(everyData()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	writeWithout(t, "data.csv", "number.csv", "class")
+	writeWithout(t, "data.csv", "class.csv", "number")
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 3, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, -1, 1})
+	anyLearner := map[string]bool{}
+	for _, d := range learners.Catalogue() {
+		for _, p := range d.Parameters {
+			anyLearner[p.Name] = true
+		}
+	}
+	words := map[string]string{} // a plain name in a Go error → its parameter
+	for _, name := range message.Parameters() {
+		if anyLearner[name] {
+			words[message.Plain(name)] = name
+		}
+	}
+	root := new(app).root()
+	flag := regexp.MustCompile(`(mercer )?--([a-z][a-z-]*|C\b)( [a-z]+)?`)
+	tried := map[string]bool{}
+	for _, d := range learners.Catalogue() {
+		for _, text := range advice {
+			// The cause of a context comes out of a fit as an error of the solver does.
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(message.Errorf("fault: " + text))
+			fit, err := d.Make("", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = fit(ctx, dev, x, y, learners.Options{})
+			if err == nil || !strings.Contains(err.Error(), "fault") {
+				t.Fatalf("%s: the fit ends with %v", d.Name, err)
+			}
+			columns := strings.ReplaceAll(err.Error(), "features or outputs", "columns") // of x and y, not the parameter
+			for word, name := range words {
+				if _, has := d.Parameter(name); !has && regexp.MustCompile(`(raise|lower|fewer|,|or) `+word+`\b`).MatchString(columns) {
+					t.Errorf("%s in Go: the learner has no %s: %v", d.Name, name, err)
+				}
+			}
+			for _, c := range root.Commands() {
+				if c.Flag("target") == nil || c.Flag("learner") == nil {
+					continue
+				}
+				shown := (&app{command: c}).oneLine(err)
+				for _, m := range flag.FindAllStringSubmatch(shown, -1) {
+					name := m[2]
+					_, has := d.Parameter(name)
+					f := c.Flag(name)
+					switch {
+					case f == nil:
+						t.Errorf("mercer %s --learner %s: there is no --%s: %s", c.Name(), d.Name, name, shown)
+					case anyLearner[name] && !has && c.Name() != "tune":
+						t.Errorf("mercer %s --learner %s: the learner has no --%s: %s", c.Name(), d.Name, name, shown)
+					}
+					if c.Name() == "fit" && valid[name] == "" {
+						t.Errorf("--%s is advice, and this test has no value to try", name)
+					}
+					if c.Name() != "fit" || tried[d.Name+name] || d.Does(learners.Novelty) {
+						continue
+					}
+					tried[d.Name+name] = true
+					value := valid[name]
+					if p, _ := d.Parameter(name); m[3] != "" && slices.Contains(p.Choices, m[3][1:]) {
+						value = m[3][1:]
+					}
+					target := "number"
+					if !d.Does(learners.Regression) || name == "task" {
+						target = "class"
+					}
+					if name == "task" && !d.Does(learners.Classification) {
+						continue // of a target that may be both, which the learner takes for numbers
+					}
+					var out, errs bytes.Buffer
+					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name, value, target + ".csv"}
+					if code := run(args, nil, &out, &errs); code == 2 {
+						t.Errorf("%s: mercer %q: %s", shown, args, errs.String())
+					}
+				}
+			}
+		}
+	}
+	if len(tried) < 50 {
+		t.Errorf("only %d flags were tried", len(tried))
+	}
+}
