@@ -12,6 +12,15 @@ import (
 // regression, and summed over the functions of K classes.
 const squaredNorm = "squared norm"
 
+// normFacts are the fact ‖f‖² of a support vector machine and, where it is negative, why.
+func normFacts(square float64) []Fact {
+	facts := []Fact{{squaredNorm, square}}
+	if square < 0 {
+		facts = warned(facts, "the squared norm is negative, because the kernel is not positive definite on these samples: there is no margin, and the solution may be one of several")
+	}
+	return facts
+}
+
 // squares returns the sum of the squares of all elements.
 func squares(h backend.Host[float64]) (sum float64) {
 	for i := range h.Rows {

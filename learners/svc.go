@@ -3,6 +3,7 @@ package learners
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -81,7 +82,9 @@ type SVC struct {
 
 // SVCModel is a fitted SVC. Steps and objectives among its facts are summed over the
 // pairs. An objective is the minimum of the formula, by the dual: what LIBSVM prints as
-// obj with the other sign.
+// obj with the other sign. For two classes there are ‖f‖² and the margin 1/‖f‖, the
+// distance from f = 0 to f = ±1 in the space of the kernel: half of that between the
+// classes where no sample is inside.
 type SVCModel struct {
 	model
 	classified
@@ -153,7 +156,11 @@ func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel
 	}
 	m.facts = []Fact{{"support vectors", m.points.Rows}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
 	if len(results) == 1 {
-		m.facts = append(m.facts, Fact{squaredNorm, results[0].Square})
+		square := results[0].Square
+		m.facts = append(m.facts, normFacts(square)...)
+		if square > 0 {
+			m.facts = append(m.facts, Fact{"margin", 1 / math.Sqrt(square)})
+		}
 	}
 	m.facts = warned(m.facts, svm.Short(results...))
 	return m

@@ -69,7 +69,8 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 		return nil, err
 	}
 	points, beta := res.Support(p.X)
-	facts := []Fact{{"support vectors", points.Rows}, {"steps", res.Steps}, {"objective", res.Objective}, {squaredNorm, res.Square}, {"rows of K", res.Rows}}
+	facts := []Fact{{"support vectors", points.Rows}, {"steps", res.Steps}, {"objective", res.Objective}, {"rows of K", res.Rows}}
+	facts = append(facts, normFacts(res.Square)...)
 	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
@@ -229,7 +230,8 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 }
 
 // Lambdas returns count numbers from low to high, equally far apart on a
-// logarithmic scale; both must be > 0.
+// logarithmic scale; both must be > 0. Those between have 12 digits, which the rounding of
+// the logarithms spares, so that 0.01 is not 0.009999999999999978.
 func Lambdas(low, high float64, count int) []float64 {
 	list := make([]float64, count)
 	for i := range list {
@@ -237,7 +239,14 @@ func Lambdas(low, high float64, count int) []float64 {
 		if count > 1 {
 			f = float64(i) / float64(count-1)
 		}
-		list[i] = math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
+		v := math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
+		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // of a number: cannot fail
+	}
+	if count > 0 {
+		list[0] = low
+	}
+	if count > 1 {
+		list[count-1] = high
 	}
 	return list
 }

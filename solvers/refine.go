@@ -182,6 +182,10 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	}
 	var weak *accuracyError
 	errors.As(err, &weak)
+	var last *ConvergenceError
+	if before != nil && errors.As(weak.err, &last) && last.Method != before.Method {
+		last.before = before.Method
+	}
 	return f.short(weak.err)
 }
 
@@ -575,7 +579,8 @@ type ConvergenceError struct {
 	Reason     string // what ended the attempts
 	Result     *Result
 
-	mayBeIndefinite bool // K
+	mayBeIndefinite bool   // K
+	before          Method // that fell back to Method; "": none
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
@@ -596,6 +601,10 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	if e.mayBeIndefinite {
 		advice = "take a positive definite $kernel|" + advice
 	}
+	method := string(e.Method)
+	if e.before != "" {
+		method = fmt.Sprintf("%s, then %s", e.before, e.Method)
+	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s%s%s",
-		e.Method, e.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
+		method, e.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
 }
