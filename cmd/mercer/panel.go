@@ -56,7 +56,7 @@ func (l *legend) Add(name string, marks ...plot.Thumbnailer) {
 }
 
 const (
-	legendLines = 12
+	legendLines = 30
 	markWidth   = 6 * vg.Millimeter
 	markGap     = 1.5 * vg.Millimeter
 	legendGap   = 2 * vg.Millimeter // between the label of the x axis and the legend
@@ -138,8 +138,10 @@ func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
 	return height
 }
 
-// titleHeight is the height of the space above the axes.
-const titleHeight = 9 * vg.Millimeter
+const (
+	titleHeight = 9 * vg.Millimeter  // of the space above the axes
+	labelRoom   = 25 * vg.Millimeter // by which the label of an axis is shorter than the panel
+)
 
 type tiles struct{ draw.Tiles }
 
@@ -173,6 +175,9 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			if p != nil {
 				plots[i][j] = p.Plot
 				titles[p], p.Title.Text = p.Title.Text, "" // Plot would align it with the ticks
+				tile := tiles.At(page, j, i)
+				p.X.Label.Text = fitted(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
+				p.Y.Label.Text = fitted(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)
 				if titles[p] != "" {
 					named[i]++
 				}

@@ -352,7 +352,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) error {
 	}
 	var names plotter.XYLabels
 	for k, class := range classes.Labels {
-		if deepest[class] > 3 { // room for a letter
+		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // room for a letter, and for no sentence
 			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
 		}
 	}
@@ -365,7 +365,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) error {
 		labels.TextStyle[i].Font.Size, labels.TextStyle[i].Font.Weight = vg.Points(11), 3 // bold
 		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
 	}
-	p.Add(labels)
+	p.Add(struct{ plot.Plotter }{labels}) // its boxes would make room beside the axes
 	return nil
 }
 

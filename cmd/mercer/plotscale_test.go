@@ -311,6 +311,12 @@ func TestManyClasses(t *testing.T) {
 			t.Errorf("%s stands %d times in the picture", name, strings.Count(svg, name))
 		}
 	}
+	// Names as long as sentences leave the axes their room, and are in the legend alone.
+	long := strings.ReplaceAll(table.String(), ",class ", ",a long description of the class ")
+	svg = svgOf(t, long, "boundary", "--learner", "kernel-knn", "--target", "class")
+	if strings.Count(svg, ">a long description of the class A<") != 1 {
+		t.Error("a long name is not once in the picture")
+	}
 	if len(circles(t, svg, ringStyle)) != 0 {
 		t.Error("points of a learner that keeps every row are ringed")
 	}
