@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +34,96 @@ func TestReadmeExample(t *testing.T) {
 	program := strings.NewReplacer("package mercer_test", "package main", "func Example()", "func main()").Replace(string(example))
 	if d := cmp.Diff(program, string(block[1])); d != "" {
 		t.Errorf("README.md differs from example_test.go (-want +got):\n%s", d)
+	}
+}
+
+// TestReadmeFigures looks up each figure of the README's table of times and rates in
+// docs/results.md, whose tables are written from the measurements, and holds the README to
+// it as rounded to the digits that it shows.
+func TestReadmeFigures(t *testing.T) {
+	text := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	results := text("docs/results.md")
+	// cells are those of a row of a table under a heading, by the heads of their columns.
+	cells := func(section, heading, row string) map[string]string {
+		t.Helper()
+		_, rest, found := strings.Cut(results, "\n## "+section)
+		if found {
+			rest, _, _ = strings.Cut(rest, "\n## ")
+			_, rest, found = strings.Cut(rest, "\n### "+heading+"\n")
+		}
+		if !found {
+			t.Fatalf("docs/results.md has no %q under %q", heading, section)
+		}
+		split := func(line string) (list []string) {
+			for _, cell := range strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|") {
+				list = append(list, strings.TrimSpace(cell))
+			}
+			return list
+		}
+		var heads []string
+		for line := range strings.SplitSeq(rest, "\n") {
+			if strings.HasPrefix(line, "#") {
+				break
+			}
+			switch list := split(line); {
+			case !strings.HasPrefix(line, "|"):
+			case heads == nil:
+				heads = list
+			case list[0] == row:
+				of := map[string]string{}
+				for i := range min(len(list), len(heads)) {
+					of[heads[i]], _, _ = strings.Cut(list[i], " ")
+				}
+				return of
+			}
+		}
+		t.Fatalf("docs/results.md has no row %q of %q", row, heading)
+		return nil
+	}
+	const seconds, rates = "ridge, float64, 2 threads: time, s", "rate, GFLOP/s"
+	const large = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, d = 50: time, s"
+	readme := text("README.md")
+	figure := regexp.MustCompile(`^(?:([A-Za-z-]+) )?([0-9.]+)(?: (?:s|GFLOP/s))?$`)
+	for label, of := range map[string]map[string]string{
+		"kernel ridge, exact, n = 10,000, d = 50": cells("fit-large: ", seconds, "10000"),
+		"kernel ridge, exact, n = 20,000, d = 50": cells("fit-large: ", seconds, "20000"),
+		"kernel ridge, exact, n = 50,000, d = 50": cells("programs: ", "fit, "+large, "50000"),
+		"Dgemm, n = 4096":                         cells("blas", rates, "gemm, float64, 2 threads, n = 4096"),
+		"Sgemm, n = 4096":                         cells("blas", rates, "gemm, float32, 2 threads, n = 4096"),
+		"Cholesky, float64, n = 4096":             cells("blas", rates, "potrf, float64, 2 threads, n = 4096"),
+	} {
+		line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(label) + ` \| (.*) \| (.*) \|$`).FindStringSubmatch(readme)
+		if line == nil {
+			t.Errorf("README.md has no row %q", label)
+			continue
+		}
+		compared := 0
+		for i, part := range strings.Split(line[1]+", "+line[2], ", ") {
+			m := figure.FindStringSubmatch(part)
+			if m == nil {
+				continue // memory, and words
+			}
+			name := strings.ToLower(m[1])
+			if i == 0 {
+				name = "mercer cpu/avx512"
+			}
+			measured, err := strconv.ParseFloat(of[name], 64)
+			digits := len(m[2]) - strings.Index(m[2]+".", ".") - 1
+			if shown := strconv.FormatFloat(measured, 'f', max(digits, 0), 64); err != nil || shown != m[2] {
+				t.Errorf("README.md, %s: %q, and docs/results.md has %s of %s", label, part, of[name], name)
+			}
+			compared++
+		}
+		if compared == 0 {
+			t.Errorf("README.md, %s: no figure could be compared", label)
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ func (d *Differences) Text(all bool) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	rows := [][]string{{"", "", "", "before", "after"}} // an empty column, which indents
+	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // an empty column, which indents
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
 	found := map[Verdict]int{}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {
@@ -169,7 +169,7 @@ func (d *Differences) Text(all bool) string {
 				continue
 			}
 			rows = append(rows, []string{
-				"", x.Case.String(), x.Implementation, figures(x.Old.Median), figures(x.New.Median),
+				"", x.Case.Title(), x.Implementation, figures(x.Old.Median), figures(x.New.Median),
 				fmt.Sprintf("%+.1f %%", 100*(x.Ratio-1)), words[v], fmt.Sprintf("p = %.3f", x.P),
 			})
 		}

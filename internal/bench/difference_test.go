@@ -88,8 +88,8 @@ func TestDifferenceText(t *testing.T) {
 		"processor: Abacus before, Sand after\n",
 		"the second was not measured on a quiet machine: 10.0 %",
 		"ceilings and other libraries took 1.25 × as long as before",
-		"n=7  mercer     1.02   1.52  +49.3 %  slower  p = 0.029\n",
-		"n=7  ceiling    1.00   1.25  +25.0 %  slower  p = 0.029\n",
+		"n = 7  mercer               1.02      1.52     +49.3 %  slower  p = 0.029\n",
+		"n = 7  ceiling              1.00      1.25     +25.0 %  slower  p = 0.029\n",
 		"2 of 2 timings are slower beyond noise, 0 faster\n",
 		"0 timings are in the first only, 2 in the second only\n",
 	} {
