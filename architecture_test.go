@@ -57,26 +57,27 @@ var layers = []layer{
 	// small and on the host, as the learners they serve do.
 	{folder: "solvers/evidence", ours: []string{"solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/neighbors", ours: []string{"solvers", "backend", "kernels", "internal/run"}},
 	{folder: "solvers/online", ours: []string{"backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/message", "internal/rowkey", "internal/run"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/message", "internal/rowkey", "internal/run", "internal/spread"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/spread", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners", ours: []string{"solvers", "solvers/evidence", "solvers/glm", "solvers/lsq", "solvers/neighbors", "solvers/online", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "solvers/evidence", "solvers/glm", "solvers/lsq", "solvers/neighbors", "solvers/online", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
+	{folder: "internal/spread"},
 	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
 	// message has errors that say what to do, and makes one line of them.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/mercer-go/mercer/internal/spread"
 )
 
 // learnNumber learns from a column that must be numbers.
@@ -173,22 +175,9 @@ func (m *Moments) add(o Moments) {
 	m.Low, m.High = min(m.Low, o.Low), max(m.High, o.High)
 }
 
-// maxRoundings bounds N in the rule of Rounding.
-const maxRoundings = 1000
-
-// Rounding is the largest standard deviation that is attributed to rounding: N·ε·|Mean|,
-// where N counts as 1 at least and as 1000 at most. A column whose SD is not above it is constant.
-//
-// Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
-// SD² ≤ N·ε·SD² + (N·ε·Mean)², without its first term, which adds less than one part in
-// 10¹² to the second, and without squares, so that it holds for numbers of 1e-300 as well.
-// N is there the number of roundings in a plain sum (Chan, Golub and LeVeque 1983, section
-// 3). The sums of momentsOf do not lose that many: here N stands for the roundings in
-// the numbers themselves, which do not grow with the number of rows, and 1e8 + k stays a
-// column of different numbers in a table of any length.
-func (m Moments) Rounding() float64 {
-	return min(max(m.N, 1), maxRoundings) * 0x1p-52 * math.Abs(m.Mean)
-}
+// Rounding is the largest standard deviation that is attributed to rounding: see
+// spread.Rounding. A column whose SD is not above it is constant.
+func (m Moments) Rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
 // Number is what Learn learns from the numbers of a column with that many missing cells,
 // which fill, the median, replaces. The text rule is what is wrong with the column, or "".

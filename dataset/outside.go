@@ -3,6 +3,7 @@ package dataset
 import (
 	"math"
 
+	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -43,7 +44,7 @@ func (e *Encoder) Outside(list []Outside, x *mat.Dense) []Outside {
 			continue
 		}
 		o.Low, o.High = n.Low, n.High
-		far := FarOutside * max(n.High-n.Low, maxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
+		far := FarOutside * max(n.High-n.Low, spread.MaxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
 		low, high := (n.Low-far-n.Mean)/n.Scale, (n.High+far-n.Mean)/n.Scale
 		for i := range rows {
 			if v := x.At(i, j); v < low || v > high {

@@ -63,6 +63,7 @@ type BayesRidgeModel struct {
 // steps are not enough the model is that of the last, and the fact "warning" says so.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
 	defer named(bayesRidgeName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, bayesRidgeName, l.parameters(), x, y, o)
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).EvidenceBytes)
 	if f.err != nil {

@@ -22,6 +22,9 @@ func (m *model) Learner() string { return m.learner }
 // Facts implements Describer.
 func (m *model) Facts() []Fact { return slices.Clone(m.facts) }
 
+// remark adds the fact "warning"; "" is none.
+func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
+
 func (m *model) setLearner(name string) { m.learner = name }
 
 // linear is the core of models f(x) = Wᵀx + b.

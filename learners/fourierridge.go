@@ -94,7 +94,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	return &FourierRidgeModel{
-		model:  model{fourierRidgeName, []Fact{{"features", 2 * pairs}, {"passes", res.Iters}}},
+		model:  model{fourierRidgeName, warned([]Fact{{"features", 2 * pairs}, {"passes", res.Iters}}, constantWarning(res.Constant, t))},
 		kernel: k, frequencies: res.Frequencies, solution: solution{l.Lambda, l.Intercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,

@@ -49,6 +49,10 @@ func (l *GaussianProcess) parameters() []Parameter {
 // (K + λW⁻¹)α = y − m. m is the weighted mean of y. s² is the one that maximizes
 // the likelihood, in closed form. Weights count repetitions. All outputs share
 // kernel and λ; each has its own s².
+//
+// A target that is constant up to rounding tells nothing about kernel, noise and scale, and any
+// s² → 0 would explain it. Its prediction is m, its s² is 1, as with UnitScale, and kernel and
+// λ are those of the other targets, or where there is none as they were given.
 type GaussianProcess struct {
 	// Kernel is k. Nil is the Gaussian whose sigma is the median distance, as
 	// for KernelRidge; with ARD it has one sigma for each feature.
@@ -80,6 +84,7 @@ type GaussianProcessModel struct {
 // Fit fits the n×d samples x to the n×t targets y.
 func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *GaussianProcessModel, err error) {
 	defer named(gaussianProcessName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, gaussianProcessName, l.parameters(), x, y, o)
 	if f.err != nil {
 		return nil, f.err
@@ -100,15 +105,26 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	centered := hy
 	if !l.NoIntercept {
 		m.intercept, centered = evidence.Center(hy, o.Weights)
+		for _, j := range constantTargets(hy, o.Weights) {
+			for i := range centered.Rows {
+				centered.Row(i)[j] = 0
+			}
+		}
 	}
+	informed := nonzeroColumns(centered)
 	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
 	evaluations := 0
+	if informed.Cols == 0 {
+		l.Fixed = true // the targets say nothing about kernel and noise
+	}
 	if !l.Fixed {
+		q := p
+		q.Y = informed
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
-		p.Kernel, p.Lambda, err = evidence.Maximize(ctx, dev, p, par, l.Restarts, l.Seed, func(n int) {
+		p.Kernel, p.Lambda, err = evidence.Maximize(ctx, dev, q, par, l.Restarts, l.Seed, func(n int) {
 			evaluations = n
 			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
 		})
@@ -135,6 +151,29 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
 	return m, nil
+}
+
+// nonzeroColumns returns h without its columns of zeros.
+func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
+	var list []int
+	for j := range h.Cols {
+		for i := range h.Rows {
+			if h.Row(i)[j] != 0 {
+				list = append(list, j)
+				break
+			}
+		}
+	}
+	if len(list) == h.Cols {
+		return h
+	}
+	part := backend.NewHost[float64](h.Rows, len(list))
+	for i := range h.Rows {
+		for k, j := range list {
+			part.Row(i)[k] = h.Row(i)[j]
+		}
+	}
+	return part
 }
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).

@@ -71,7 +71,8 @@ type KernelKNNModel struct {
 type KernelKNNClassModel struct{ KernelKNNModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNModel, error) {
+func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelKNNModel, err error) {
+	defer remarkConstant(&m, &err, y, o)
 	return l.fit(ctx, dev, x, y, o, Regression)
 }
 

@@ -80,6 +80,7 @@ type KernelRidgeModel struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	hx, hy, err := samples(x, y)
 	if err == nil {
 		if wrong := refused(l.parameters()); wrong != nil {

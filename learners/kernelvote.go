@@ -67,7 +67,8 @@ type KernelVoteModel struct{ trainingSet }
 type KernelVoteClassModel struct{ KernelVoteModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteModel, error) {
+func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelVoteModel, err error) {
+	defer remarkConstant(&m, &err, y, o)
 	return l.fit(ctx, dev, x, y, o, Regression)
 }
 

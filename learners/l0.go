@@ -63,6 +63,7 @@ type L0 struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(l0Name, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, l0Name, l.parameters(), x, y, o)
 	if f.err == nil && l.Support > f.x.Cols {
 		f.fail(fmt.Errorf("support is %d, but x has %s", l.Support, count.Of(f.x.Cols, "column")))

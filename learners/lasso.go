@@ -118,13 +118,14 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 	if err != nil {
 		return nil, err
 	}
+	constant := constantWarning(constantTargets(f.y, o.Weights), f.y.Cols)
 	models := make([]*LinearModel, len(fits))
 	for i, r := range fits {
 		facts := []Fact{{"iterations", r.Iters}, {"weights not 0", r.Support}, {"l1 norm", r.Norm}, {"duality gap", r.Gap}}
 		if l.Theta > 0 {
 			facts = append(facts, Fact{"lambda", r.Lambda[0]})
 		}
-		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, warned(facts, r.Warnings...))
+		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, warned(warned(facts, r.Warnings...), constant))
 	}
 	return models, nil
 }

@@ -60,6 +60,7 @@ type LeastSquares struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(leastSquaresName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, leastSquaresName, l.parameters(), x, y, o)
 	if l.LMS {
 		return l.lms(f)

@@ -89,7 +89,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	return &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
-			model:  model{nystromRidgeName, []Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}},
+			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
 			kernel: k, points: copyOf(res.Centers), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, l.Intercept, &res.Result},

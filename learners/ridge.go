@@ -63,6 +63,7 @@ type RidgeModel struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
 	defer named(ridgeName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	hx, hy, err := samples(x, y)
 	if err == nil && o.Checkpoint.Dir != "" {
 		err = errNoCheckpoint

@@ -93,6 +93,7 @@ type RVMModel struct {
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVMModel, err error) {
 	defer named(rvmName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, rvmName, l.parameters(), x, y, o)
 	f.oneTarget()
 	var k kernels.Kernel = kernels.Linear{} // x_j is the inner product with the unit vector j

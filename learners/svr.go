@@ -56,6 +56,7 @@ type SVR struct {
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SupportModel, err error) {
 	defer named(svrName, l.parameters(), &m, &err)
+	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, svrName, l.parameters(), x, y, o)
 	f.oneTarget()
 	k := f.scaleKernel(l.Kernel)

@@ -22,7 +22,7 @@ import (
 type Evidence struct {
 	Log float64
 	// Scale is s² of each output: 1, or y_jᵀC⁻¹y_j/N, the one that makes Log
-	// largest, with EvidenceParams.FitScale.
+	// largest, with EvidenceParams.FitScale, and 1 where that is 0.
 	Scale []float64
 	// Gradient is ∂Log/∂θ of the parameters of kernels.Params, by ln θ where
 	// Log is set there, and Lambda ∂Log/∂ln λ. With FitScale the scale follows.
@@ -173,11 +173,8 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	}
 	for j, q := range squares {
 		e.Scale[j] = 1
-		if par.FitScale {
+		if par.FitScale && q > 0 {
 			e.Scale[j] = q / n
-		}
-		if !(e.Scale[j] > 0) {
-			return nil, fmt.Errorf("column %d of y is zero, or was constant before its mean was taken off: no scale fits it, leave it out", j+1)
 		}
 		e.Log -= (q/e.Scale[j] + n*math.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/rowkey"
+	"github.com/mercer-go/mercer/internal/spread"
 )
 
 // Rows are samples that are read in passes, some at a time, so that they need
@@ -94,12 +95,13 @@ type feed struct {
 	keys   []uint64                // of the rows of x; not nil: passes are with keys
 	x, y   backend.Host[float64]
 	w      []float64
+	spread []spread.Spread // of the targets, of the first pass
 }
 
 // newFeed checks what can be checked without reading. Pieces have rows rows.
 func newFeed(data Rows, rows int) *feed {
 	_, d, t := data.Dims()
-	return &feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows)}
+	return &feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
 }
 
 // withKeys makes the passes of f give the keys of the rows.
@@ -169,6 +171,11 @@ func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[fl
 			if w == 0 {
 				continue
 			}
+			if !f.passed {
+				for j, v := range b.Y.Row(i) {
+					f.spread[j].Add(v)
+				}
+			}
 			if f.shift && f.offset == nil {
 				f.offset = slices.Clone(b.Y.Row(i))
 			}
@@ -219,6 +226,16 @@ func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[fl
 		return badSample("weights: their sum is not a finite number")
 	}
 	return nil
+}
+
+// constant lists the targets, from 0, that are constant up to rounding.
+func (f *feed) constant() (list []int) {
+	for j := range f.spread {
+		if f.spread[j].Constant() {
+			list = append(list, j)
+		}
+	}
+	return list
 }
 
 // checkSample holds the rules of a sample, row i counted from 0.

@@ -106,6 +106,9 @@ type Result struct {
 	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution has none of it
 	Fallback string   // why what was planned did not do, and what was done instead; "": it did
 	Notes    []string // what else a user may want to know, one line each
+	// Constant lists the targets, from 0, that are constant up to rounding, of SolveNystrom
+	// and SolveFourier.
+	Constant []int
 }
 
 // Solve solves p on dev.

@@ -147,6 +147,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 		return nil, err
 	}
 	var s *solution
+	r.res.Constant = w.feed.constant()
 	err = r.Timed("solve", &r.res.Seconds.Solve, func() error {
 		tol, maxIter := r.par.limits()
 		var err error

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -126,7 +127,8 @@ type spectrum struct {
 	vectors  backend.Host[float64] // r×d: V, one a row
 	along    backend.Host[float64] // t×r: Uᵀy
 	total    []float64             // ‖y‖²
-	constant []bool                // y is its mean
+	constant []bool                // y is its mean, up to rounding, or without an intercept 0
+	mean     []float64             // of y
 	d        int
 }
 
@@ -166,7 +168,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
 	least := float64(max(c.n, c.d)) * epsilon * max(all[n-1], 0)
-	e := &spectrum{total: make([]float64, c.t), constant: slices.Repeat([]bool{true}, c.t), d: c.d}
+	e := &spectrum{total: make([]float64, c.t), constant: make([]bool, c.t), mean: make([]float64, c.t), d: c.d}
 	first := 0
 	for first < n && all[first] <= least {
 		first++
@@ -194,13 +196,20 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 			}
 		}
 	}
+	for j := range c.t {
+		var s spread.Spread
+		for _, i := range c.rows {
+			s.Add(c.y.Row(i)[j])
+		}
+		e.mean[j] = s.Mean()
+		e.constant[j] = s.Constant() && (c.intercept || e.mean[j] == 0)
+	}
 	row := backend.NewHost[float64](1, c.d)
 	ry := backend.NewHost[float64](1, c.t)
 	for k := range c.n {
 		c.fill(ry, c.y, c.meanY, k)
 		for j, v := range ry.Data {
 			e.total[j] += v * v
-			e.constant[j] = e.constant[j] && v == 0
 		}
 		if s.dual { // V = XᵀU S^−½
 			c.fill(row, c.x, c.meanX, k)
@@ -223,11 +232,16 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		outside -= v * v
 	}
 	outside = max(outside, 0)
-	if math.IsInf(total, 1) || total == 0 && !e.constant[j] {
+	if !e.constant[j] && (math.IsInf(total, 1) || total == 0) {
 		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
 	}
-	if total == 0 {
-		return f, fmt.Errorf("y: column %d is constant: there is no noise to be found", j+1)
+	if e.constant[j] {
+		// w = 0, and the noise is the rounding of y; of zeros a number that λ divides without
+		// underflow.
+		clear(a)
+		f.noise, f.lambda = max(math.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
+		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
+		return f, nil
 	}
 	// Below this a residual is rounding.
 	least := total * epsilon * epsilon * n

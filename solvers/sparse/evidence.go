@@ -62,16 +62,11 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 		t: t, g: backend.NewHost[float64](m, m), mean: newMean(m), n: b.total,
 		alpha: make([]float64, m), place: slices.Repeat([]int{-1}, m), s: make([]float64, m),
 	}
-	constant := true
 	var mean, spread float64
 	for i := range n {
 		v := y.Row(i)[0]
-		constant = constant && v == y.Row(0)[0]
 		mean += b.weight[i] / b.total * v
 		e.total += b.weight[i] * v * v
-	}
-	if constant {
-		return nil, errors.New("y is constant: there is no noise to be found")
 	}
 	if math.IsInf(e.total, 1) || e.total == 0 {
 		return nil, errors.New("the squares of the values of y are out of range: scale y")

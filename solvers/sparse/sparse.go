@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/spread"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -67,6 +68,9 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	if err != nil {
 		return nil, err
 	}
+	if r := b.constant(y); r != nil {
+		return r, t.Step("solve", 1)
+	}
 	e, err := newEvidence(t, b, y)
 	if err != nil {
 		return nil, err
@@ -82,6 +86,25 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	r := &Result{Noise: 1 / e.beta, Functions: len(e.active), Steps: len(e.trace), Evidence: e.value, Traces: [][]float64{e.trace}, Warning: e.warning, Intercept: make([]float64, 1)}
 	r.Points, r.Coef, r.Intercept[0], r.Root = b.model(e.active, e.mu, e.root)
 	return r, t.Step("solve", 1)
+}
+
+// constant returns the model of a y that is constant up to rounding: φ_0 alone, whose weight is
+// known as well as the mean of numbers with the rounding of y as their noise; nil for another y.
+func (b *basis) constant(y backend.Host[float64]) *Result {
+	var s spread.Spread
+	for i := range y.Rows {
+		s.Add(y.Row(i)[0])
+	}
+	if !s.Constant() {
+		return nil
+	}
+	r := &Result{Noise: max(math.Pow(epsilon*s.Mean(), 2), 0x1p-1022), Functions: 1, Intercept: make([]float64, 1)}
+	root := backend.NewHost[float64](1, 1)
+	root.Data[0] = math.Sqrt(r.Noise / b.total)
+	r.Evidence = -b.total * math.Log(2*math.Pi*r.Noise) / 2
+	r.Traces = [][]float64{{r.Evidence}}
+	r.Points, r.Coef, r.Intercept[0], r.Root = b.model([]int{0}, []float64{s.Mean()}, root)
+	return r
 }
 
 // Classification fits each column of signs, ±1, by Laplace's approximation of the

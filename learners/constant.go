@@ -1,0 +1,59 @@
+package learners
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/spread"
+	"gonum.org/v1/gonum/mat"
+)
+
+// constantTargets lists the columns of y, from 0, that are constant up to rounding over the
+// rows of weight > 0: see spread.Rounding.
+func constantTargets(y backend.Host[float64], weights []float64) (list []int) {
+	columns := make([]spread.Spread, y.Cols)
+	for i := range y.Rows {
+		if weights != nil && weights[i] == 0 {
+			continue
+		}
+		for j, v := range y.Row(i) {
+			columns[j].Add(v)
+		}
+	}
+	for j := range columns {
+		if columns[j].Constant() {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// constantWarning says which of so many targets are constant; "": none is.
+func constantWarning(constant []int, targets int) string {
+	switch {
+	case len(constant) == 0:
+		return ""
+	case targets == 1:
+		return "the target is constant: no feature can explain it"
+	case len(constant) == 1:
+		return fmt.Sprintf("target %d is constant: no feature can explain it", constant[0]+1)
+	}
+	names := make([]string, len(constant))
+	for i, j := range constant {
+		names[i] = fmt.Sprint(j + 1)
+	}
+	return fmt.Sprintf("targets %s are constant: no feature can explain them", strings.Join(names, ", "))
+}
+
+// remarkConstant is deferred by the Fit of a regression: it adds the fact "warning" to the
+// model where targets are constant.
+func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
+	if *err != nil {
+		return
+	}
+	if h, wrong := gonum.Host("y", y); wrong == nil {
+		(*m).remark(constantWarning(constantTargets(h, o.Weights), h.Cols))
+	}
+}

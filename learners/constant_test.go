@@ -1,0 +1,140 @@
+package learners_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestConstantTarget: every learner of regression with an intercept, or a mean, predicts a
+// target that is constant, or constant but for rounding, by that constant, and its facts say so
+// (GPy and scikit-learn #18371: a Gaussian process divides by a scale of 0).
+func TestConstantTarget(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const seed = 20261128
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	given := map[string][]map[string]string{
+		"ridge":            {{"lambda": "1"}, {"lambda": "1e-10"}, {"lambda": "1e10"}, {"lambda": "1", "solver": "dual"}},
+		"kernel-ridge":     {nil, {"solver": "cg"}, {"solver": "mixed"}, {"kernel": "linear()"}, {"lambda": "1e-6"}, {"lambda": "1e6"}},
+		"nystrom-ridge":    {nil, {"kernel": "linear()"}, {"solver": "falkon"}, {"solver": "normal"}},
+		"gaussian-process": {nil, {"kernel": "linear()"}, {"optimize": "false"}, {"scale": "false"}, {"kernel": "polynomial(degree=3,c=1)"}},
+		"lasso":            {nil, {"lambda": "1e-6"}, {"method": "fista"}, {"theta": "1"}},
+		"l0":               {nil, {"support": "1"}},
+		"rvm":              {nil, {"method": "fixed-point"}, {"kernel": "linear()"}, {"basis": "features"}},
+	}
+	for try, c := range []float64{0, 1, -3, 0.1, 0.3, 1.0 / 3, 1e8 + 0.3, -1e-8, 1e-100, 1e100, 2.5e6, math.Pi} {
+		for _, rounded := range []bool{false, true} {
+			n, d := 5+r.IntN(40), 1+r.IntN(4)
+			x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+			for i := range n {
+				for j := range d {
+					x.Set(i, j, r.NormFloat64())
+				}
+				y.Set(i, 0, c)
+				if rounded && i%3 == 1 && c != 0 {
+					y.Set(i, 0, math.Nextafter(c, 2*c))
+				}
+			}
+			var weights []float64
+			if try%2 == 1 {
+				for range n {
+					weights = append(weights, r.ExpFloat64())
+				}
+			}
+			for _, l := range learners.Catalogue() {
+				if !l.Does(learners.Regression) {
+					continue
+				}
+				list := given[l.Name]
+				if list == nil {
+					list = []map[string]string{nil}
+				}
+				for _, g := range list {
+					what := fmt.Sprintf("%s %v, %v, rounded %t", l.Name, g, c, rounded)
+					m := degenerateFit(t, l.Name, g, x, y, weights)
+					if m == nil {
+						t.Errorf("%s: no model", what)
+						continue
+					}
+					// Sums of n terms, and of the kernel's: n roundings of c each, and
+					// 1000 where a learner may divide by λ.
+					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
+					f := labels(t, dev, m, x)
+					for i := range n {
+						if off := math.Abs(f.At(i, 0) - c); !(off <= bound) {
+							t.Errorf("%s: %v at row %d, off by %.3g, more than %.3g", what, f.At(i, 0), i+1, off, bound)
+							break
+						}
+					}
+					if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant: no feature can explain it") {
+						t.Errorf("%s: the facts %v do not say that the target is constant", what, m.(learners.Describer).Facts())
+					}
+					if u, ok := m.(learners.Uncertain); ok {
+						v, err := u.Variance(t.Context(), dev, x)
+						if err != nil {
+							t.Errorf("%s: variance: %v", what, err)
+							continue
+						}
+						if w := v.At(0, 0); !(w >= 0) || l.Name == "gaussian-process" && !(w > 0 && w < 1e3*float64(n)) {
+							t.Errorf("%s: variance %v", what, w)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestConstantTargetOfGaussianProcess: the standard deviation is that of the prior with s² = 1,
+// s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ); for one sample at 0, the Gaussian kernel and λ = 0.1 it is
+// √(1 − 1/1.1 + 0.1) there and √1.1 far away. Beside another target that one is fitted as alone.
+func TestConstantTargetOfGaussianProcess(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
+		m := degenerateFit(t, "gaussian-process", name, x, y, nil)
+		if m == nil {
+			t.FailNow()
+		}
+		return m
+	}
+	m := fit(map[string]string{"kernel": "gaussian(sigma=1)", "lambda": "0.1"}, mat.NewDense(2, 1, []float64{0, 1e3}), mat.NewDense(2, 1, []float64{0.3, 0.3}))
+	v, err := m.(learners.Uncertain).Variance(t.Context(), dev, mat.NewDense(2, 1, []float64{0, 500}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "variance at a sample", v.At(0, 0), 1-1/1.1+0.1, 8*0x1p-52)
+	near(t, "variance far from samples", v.At(1, 0), 1.1, 8*0x1p-52)
+
+	x, y := gaussians(t, 30, 2, 20261129)
+	both := mat.NewDense(30, 2, nil)
+	for i := range 30 {
+		both.SetRow(i, []float64{0.1, y.At(i, 0)})
+	}
+	alone, beside := labels(t, dev, fit(nil, x, y), x), labels(t, dev, fit(nil, x, both), x)
+	for i := range 30 {
+		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // of the residuals 1e-8
+		near(t, "the constant target", beside.At(i, 0), 0.1, 30*0x1p-52)
+	}
+}
+
+// TestConstantTargetWithoutIntercept: without an intercept a constant is a target as another:
+// ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts say that it is constant.
+func TestConstantTargetWithoutIntercept(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 1, 1, 1})
+	m := degenerateFit(t, "ridge", map[string]string{"lambda": "2", "intercept": "false"}, x, y, nil)
+	if m == nil {
+		return
+	}
+	near(t, "f(4)", labels(t, dev, m, x).At(3, 0), 4*10.0/32, 8*0x1p-52)
+	if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant") {
+		t.Errorf("the facts %v do not say that the target is constant", m.(learners.Describer).Facts())
+	}
+}
