@@ -1,0 +1,322 @@
+package mercer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// must is the value of a call that does not fail here.
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// line is least squares on y = 2x + 1 at 0, 1, 2 and 3.
+func line() *mercer.Model[*learners.RidgeModel] {
+	x, y := mat.NewDense(4, 1, []float64{0, 1, 2, 3}), mat.NewDense(4, 1, []float64{1, 3, 5, 7})
+	return must(mercer.Fit(context.Background(), learners.Ridge{}, x, y, mercer.Options{}))
+}
+
+// threeClasses are 30 samples on a line, and their labels 0, 1 and 2.
+func threeClasses() (x, y *mat.Dense) {
+	x, y = mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		x.Set(i, 0, float64(i))
+		y.Set(i, 0, float64(i/10))
+	}
+	return x, y
+}
+
+func number(v float64) *mat.Dense { return mat.NewDense(1, 1, []float64{v}) }
+
+func ExampleModel_Predict() {
+	f := must(line().Predict(context.Background(), mat.NewDense(2, 1, []float64{5, 10})))
+	fmt.Printf("%.1f\n", f.RawMatrix().Data)
+	// Output:
+	// [11.0 21.0]
+}
+
+func ExampleModel_PredictRow() {
+	dst := []float64{0}
+	err := line().PredictRow(context.Background(), dst, []float64{5})
+	fmt.Printf("%.1f %v\n", dst, err)
+	// Output:
+	// [11.0] <nil>
+}
+
+func ExampleModel_Dims() {
+	features, outputs := line().Dims()
+	fmt.Println(features, outputs)
+	// Output:
+	// 1 1
+}
+
+func ExampleModel_Model() {
+	fmt.Println(line().Model().Learner())
+	// Output:
+	// ridge
+}
+
+func ExampleModel_Save() {
+	folder := must(os.MkdirTemp("", "mercer"))
+	defer os.RemoveAll(folder)
+	fmt.Println(line().Save(filepath.Join(folder, "model.safetensors")))
+	// Output:
+	// <nil>
+}
+
+// Close waits for calls under way; later ones have an error.
+func ExampleModel_Close() {
+	m := line()
+	m.Close()
+	_, err := m.Predict(context.Background(), number(5))
+	fmt.Println(errors.Is(err, mercer.ErrClosed))
+	// Output:
+	// true
+}
+
+// A table of texts and numbers, one cell of which is missing.
+func ExampleFitTable() {
+	ctx := context.Background()
+	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,,130\n80,bath,190\n90,bath,200\n")))
+	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
+	p := must(m.PredictRows(ctx, map[string]any{"area": 70, "town": "bath"}, mercer.Wanted{}))
+	fmt.Printf("%.0f\n", p[0].Values["price"])
+	// Output:
+	// 157
+}
+
+// The columns of the features are the numbers, and a 0 or 1 for each text.
+func ExampleModel_Encode() {
+	ctx := context.Background()
+	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
+	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
+	x := must(m.Encode(ctx, []map[string]any{{"area": 70, "town": "bath"}, {"area": 55, "town": "york"}}))
+	fmt.Println(x.RawRowView(0), x.RawRowView(1))
+	// Output:
+	// [70 1 0] [55 0 1]
+}
+
+// A prediction says which of its cells the model did not know.
+func ExampleModel_PredictRows() {
+	ctx := context.Background()
+	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
+	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
+	for _, p := range must(m.PredictRows(ctx, []map[string]any{{"area": 70, "town": "paris"}, {"area": nil, "town": "york"}}, mercer.Wanted{})) {
+		fmt.Println(p.Unknown, p.Missing)
+	}
+	// Output:
+	// map[town:paris] []
+	// map[] [area]
+}
+
+func ExampleModel_Classes() {
+	x, y := threeClasses()
+	o := mercer.Options{Options: learners.Options{Classes: []string{"low", "middle", "high"}}}
+	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, o))
+	fmt.Println(m.Classes().Names)
+	// Output:
+	// [low middle high]
+}
+
+// Of two classes the decision value is > 0 for the second.
+func ExampleModel_Decision() {
+	x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{7, 9})
+	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}, C: 10}, x, y, mercer.Options{}))
+	f := must(m.Decision(context.Background(), mat.NewDense(2, 1, []float64{-2, 0.5})))
+	fmt.Printf("%.1f\n", f.RawMatrix().Data)
+	// Output:
+	// [-2.0 0.5]
+}
+
+func ExampleModel_Proba() {
+	x, y := threeClasses()
+	m := must(mercer.Fit(context.Background(), learners.Logistic{Lambda: 1}, x, y, mercer.Options{}))
+	p := must(m.Proba(context.Background(), number(25)))
+	fmt.Println(p.At(0, 0) < 0.01, p.At(0, 2) > 0.99)
+	// Output:
+	// true true
+}
+
+// A machine for each pair of classes: its value is > 0 for the second of the pair.
+func ExampleModel_Pairs() {
+	x, y := threeClasses()
+	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, mercer.Options{}))
+	f := must(m.Pairs(context.Background(), number(25)))
+	for i, pair := range []string{"0 or 1", "0 or 2", "1 or 2"} {
+		fmt.Println(pair, f.At(0, i) > 0)
+	}
+	// Output:
+	// 0 or 1 true
+	// 0 or 2 true
+	// 1 or 2 true
+}
+
+func ExampleModel_Neighbors() {
+	x, y := threeClasses()
+	m := must(mercer.Fit(context.Background(), learners.KernelKNN{K: 3}, x, y, mercer.Options{}))
+	samples, squares, err := m.Neighbors(context.Background(), number(7.25))
+	fmt.Println(samples, squares, err)
+	// Output:
+	// [[7 8 6]] [[0.0625 0.5625 1.5625]] <nil>
+}
+
+// A Gaussian process knows less far away from its samples.
+func ExampleModel_Std() {
+	x, y := sine()
+	m := must(mercer.Fit(context.Background(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01, Fixed: true}, x, y, mercer.Options{}))
+	s := must(m.Std(context.Background(), mat.NewDense(2, 1, []float64{5, 50})))
+	fmt.Println(s.At(0, 0) < s.At(1, 0)/5)
+	// Output:
+	// true
+}
+
+// The jackknife+ of kernel ridge regression holds nine new targets of ten.
+func ExampleModel_Intervals() {
+	x, y := sine()
+	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01}, x, y, mercer.Options{}))
+	lower, upper, err := m.Intervals(context.Background(), number(1), 0.9)
+	fmt.Println(lower.At(0, 0) < upper.At(0, 0), upper.At(0, 0)-lower.At(0, 0) < 0.1, err)
+	// Output:
+	// true true <nil>
+}
+
+// Prepare does beforehand what the first call of Intervals would do, in a service before
+// its first request.
+func ExampleModel_Prepare() {
+	ctx := context.Background()
+	x, y := sine()
+	m := must(mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01}, x, y, mercer.Options{}))
+	defer m.Close()
+	if err := m.Prepare(ctx); err != nil {
+		log.Fatal(err)
+	}
+	_, _, err := m.Intervals(ctx, number(1), 0.9)
+	fmt.Println(err)
+	// Output:
+	// <nil>
+}
+
+// With samples that were not fitted to, every learner has intervals, for the time of a
+// prediction: here of the half width of the tenth error of ten.
+func ExampleModel_Calibrate() {
+	ctx := context.Background()
+	m := line()
+	x, y := mat.NewDense(10, 1, nil), mat.NewDense(10, 1, nil)
+	for i := range 10 {
+		x.Set(i, 0, float64(i))
+		y.Set(i, 0, 2*float64(i)+1+float64(i+1)/10) // errors of 0.1, 0.2, … 1
+	}
+	if err := m.Calibrate(ctx, x, y); err != nil {
+		log.Fatal(err)
+	}
+	lower, upper, err := m.Intervals(ctx, number(5), 0.9)
+	fmt.Printf("%.1f %.1f %v\n", lower.At(0, 0), upper.At(0, 0), err)
+	// Output:
+	// 10.0 12.0 <nil>
+}
+
+// A set has the classes that fit well enough, the predicted one among them.
+func ExampleModel_Sets() {
+	ctx := context.Background()
+	x, y := mat.NewDense(20, 1, nil), mat.NewDense(20, 1, nil)
+	for i := range 20 {
+		x.Set(i, 0, float64(i)-9.5)
+		y.Set(i, 0, float64(i/10))
+	}
+	m := must(mercer.Fit(ctx, learners.Logistic{Lambda: 1}, x, y, mercer.Options{}))
+	if err := m.Calibrate(ctx, x, y); err != nil { // in earnest by other samples
+		log.Fatal(err)
+	}
+	sets := must(m.Sets(ctx, mat.NewDense(2, 1, []float64{-8, 0.5}), 0.95))
+	fmt.Println(sets.RawRowView(0), sets.RawRowView(1)[1])
+	// Output:
+	// [1 0] 1
+}
+
+// The coefficients of a path, from the largest penalty to the smallest.
+func ExampleLassoPath() {
+	x := mat.NewDense(4, 2, []float64{1, 1, 1, -1, -1, 1, -1, -1})
+	y := mat.NewDense(4, 1, []float64{4, 2, -2, -4}) // 3x₁ + x₂
+	path := must(mercer.LassoPath(context.Background(), learners.Lasso{}, x, y, []float64{8, 2}, mercer.Options{}))
+	for _, m := range path {
+		fmt.Printf("%.2f\n", m.Fitted.Coef().RawMatrix().Data)
+	}
+	// Output:
+	// [2.00 0.00]
+	// [2.75 0.75]
+}
+
+func ExampleLearnerFunc_Fit() {
+	x, y := threeClasses()
+	learn := mercer.LearnerFunc[*learners.KernelKNNClassModel](learners.KernelKNN{K: 3}.FitClasses)
+	m := must(learn.Fit(context.Background(), must(backend.Open("cpu", backend.Config{})), x, y, learners.Options{}))
+	fmt.Println(m.Classes().Labels)
+	// Output:
+	// [0 1 2]
+}
+
+// exampleFactor is of K = (2 1; 1 2) and λ = 1.
+func exampleFactor() *mercer.Factor {
+	return must(mercer.NewFactor(context.Background(), mat.NewSymDense(2, []float64{2, 1, 1, 2}), 1, mercer.Options{}))
+}
+
+func ExampleNewFactor() {
+	f := exampleFactor()
+	defer f.Close()
+	fmt.Printf("%.4f\n", must(f.LogDet())) // log 8
+	// Output:
+	// 2.0794
+}
+
+func ExampleNewKernelFactor() {
+	f := must(mercer.NewKernelFactor(context.Background(), kernels.Linear{}, 1, mat.NewDense(2, 1, []float64{1, 2}), mercer.Options{}))
+	defer f.Close()
+	fmt.Printf("%.4f\n", must(f.LogDet())) // log det(2 2; 2 5) = log 6
+	// Output:
+	// 1.7918
+}
+
+func ExampleFactor_SolveTo() {
+	f := exampleFactor()
+	defer f.Close()
+	var a mat.Dense
+	err := f.SolveTo(context.Background(), &a, mat.NewDense(2, 1, []float64{4, 4}))
+	fmt.Printf("%.1f %v\n", a.RawMatrix().Data, err)
+	// Output:
+	// [1.0 1.0] <nil>
+}
+
+func ExampleFactor_SolveVecTo() {
+	f := exampleFactor()
+	defer f.Close()
+	var a mat.VecDense
+	err := f.SolveVecTo(context.Background(), &a, mat.NewVecDense(2, []float64{4, 4}))
+	fmt.Printf("%.1f %v\n", a.RawVector().Data, err)
+	// Output:
+	// [1.0 1.0] <nil>
+}
+
+func ExampleFactor_Close() {
+	f := exampleFactor()
+	f.Close()
+	err := f.SolveTo(context.Background(), new(mat.Dense), number(1))
+	fmt.Println(errors.Is(err, mercer.ErrClosed))
+	// Output:
+	// true
+}
