@@ -95,6 +95,7 @@ type column struct {
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
 	rounded bool           // plain: the numbers were read from texts that are gone
+	broken  string         // what keeps the column from being read, or ""; then it has no cells
 	exact   bool           // the column stays coded, its cells as they are written: see File.Keep
 
 	cells cells   // plain, instead of numbers: the cells of the whole table
@@ -331,7 +332,10 @@ func (c *column) cell(i int) string {
 // selectRows returns the column of those rows, in that order. inCells are the
 // same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
-	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
+	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
+	if s.broken = c.broken; c.broken != "" {
+		return s
+	}
 	if c.cells != nil {
 		s.cells, s.at, s.rows = c.cells, c.at, inCells
 		return s

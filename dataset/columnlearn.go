@@ -25,6 +25,9 @@ type columnLearner struct {
 	moments Moments // plain: of the numbers
 
 	labelSet map[string]bool // labels in plain columns
+
+	unordered bool    // the rows are not integers in increasing order
+	last      float64 // of them
 }
 
 // A firstOccurrence is where a cell was seen: the fault that it would be.

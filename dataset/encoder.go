@@ -169,6 +169,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 
 // learnInput decides what c is, and learns it.
 func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error) {
+	if c.broken != "" {
+		return nil, t.brokenFault(c)
+	}
 	declared := slices.Contains(r.Categorical, c.name)
 	if c.plain && declared {
 		return nil, t.fault(c.name, notCategorical)
@@ -406,7 +409,9 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	columns := make(map[string]*column, len(t.columns))
 	for _, c := range t.columns {
-		columns[c.name] = c
+		if c.broken == "" {
+			columns[c.name] = c
+		}
 	}
 	for i := range e.Inputs {
 		in := &e.Inputs[i]

@@ -47,13 +47,18 @@ func (e *Error) Message(name func(parameter string) string) string {
 	if e.Value != "" {
 		b.WriteString(quote(e.Value) + " ")
 	}
-	b.WriteString(message.Expand(e.Rule, func(parameter string) string {
+	b.WriteString(e.rule(name))
+	return b.String()
+}
+
+// rule is what is wrong, with a front end's names of parameters.
+func (e *Error) rule(name func(parameter string) string) string {
+	return message.Expand(e.Rule, func(parameter string) string {
 		if parameter == "drop" {
 			parameter += "=" + e.Column
 		}
 		return name(parameter)
-	}))
-	return b.String()
+	})
 }
 
 // quote is s on one line in quotation marks, shortened when it is long.

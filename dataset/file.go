@@ -22,7 +22,9 @@ import (
 //	LIBSVM   text, a line "label index:value …" for each row
 //	NPY, NPZ arrays of numpy, formats 1.0 to 3.0
 //	IDX      the format of MNIST: images, and labels in a second file
-//	Parquet  flat columns of numbers, booleans (0 and 1) and texts
+//	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs
+//	         are the texts that a CSV file has; a column of another type is an error where
+//	         it is used, and none where Rules.Drop names it
 //
 // Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
 // index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have

@@ -16,7 +16,9 @@ func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
 	columns := make(map[string]*column, len(t.columns))
 	for _, c := range t.columns {
-		columns[c.name] = c
+		if c.broken == "" {
+			columns[c.name] = c
+		}
 	}
 	for _, in := range e.Inputs {
 		c := columns[in.Name]

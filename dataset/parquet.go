@@ -62,6 +62,10 @@ type parquetColumn struct {
 	half       bool
 	decimal    bool
 	scale      int64
+	time       parquetTime
+	uuid       bool
+	leaf       int    // place among the chunks of a group
+	broken     string // what keeps it from being read, or ""
 }
 
 // parquetGroup is a group of rows.
@@ -180,6 +184,7 @@ func readSchema(m *thrift) (c parquetColumn) {
 			c.children = m.integer()
 		case id == 6 && kind == thriftI32:
 			converted := m.integer()
+			c.time.converted(converted)
 			c.decimal = c.decimal || converted == 5
 			c.unsigned = c.unsigned || converted >= 11 && converted <= 14
 		case id == 7 && kind == thriftI32:
@@ -201,6 +206,12 @@ func (c *parquetColumn) readLogical(m *thrift, id int64) {
 				c.scale = m.integer()
 			}
 		})
+	case 6:
+		c.time = parquetTime{unit: days}
+	case 7, 8:
+		c.time.readLogical(m, id == 7)
+	case 14:
+		c.uuid = true
 	case 10:
 		m.fields(func(id int64, kind byte) {
 			if id == 2 {
@@ -250,22 +261,15 @@ func readChunk(m *thrift) (c parquetChunk) {
 // check holds what the footer says against what can be read and against the
 // size of the file.
 func (p *parquetFile) check() error {
-	if len(p.columns) == 0 || p.columns[0].children != int64(len(p.columns)-1) {
-		for _, c := range p.columns[min(1, len(p.columns)):] {
-			if c.children > 0 {
-				return p.t.fault(c.name, "is nested; only flat columns can be read")
-			}
-		}
+	leaves, ok := p.flatten()
+	if !ok {
 		return p.t.fault("", "the schema in its footer is damaged")
 	}
-	p.columns = p.columns[1:]
 	var names []string
 	for i := range p.columns {
 		c := &p.columns[i]
 		names = append(names, c.name)
-		if rule := c.check(); rule != "" {
-			return p.t.fault(c.name, rule)
-		}
+		c.broken = c.check()
 	}
 	if len(names) > MaxFeatures {
 		return p.t.fault("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(names), "column"), MaxFeatures))
@@ -277,14 +281,17 @@ func (p *parquetFile) check() error {
 	for i := range p.groups {
 		g := &p.groups[i]
 		g.first = p.rows
-		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != len(p.columns) {
-			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d can be", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, len(p.columns)))
+		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != leaves {
+			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d can be", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
 		}
 		if p.rows += g.rows; p.rows > math.MaxInt32 {
 			return p.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 		}
-		for j := range g.chunks {
-			c := &g.chunks[j]
+		for j := range p.columns {
+			if p.columns[j].broken != "" {
+				continue
+			}
+			c := &g.chunks[p.columns[j].leaf]
 			if c.elsewhere {
 				return p.t.fault(p.columns[j].name, "is kept in another file, which is not read")
 			}
@@ -298,6 +305,32 @@ func (p *parquetFile) check() error {
 		}
 	}
 	return nil
+}
+
+// flatten makes the columns of the elements of the schema, a column of each child of the
+// root, and returns the number of leaves. It is not ok where the schema is damaged.
+func (p *parquetFile) flatten() (leaves int, ok bool) {
+	if len(p.columns) == 0 {
+		return 0, false
+	}
+	root, elements := p.columns[0], p.columns[1:]
+	var flat []parquetColumn
+	for at := 0; at < len(elements); {
+		c := elements[at]
+		c.leaf = leaves
+		for open := int64(1); open > 0; open-- { // elements below c, c itself first
+			if at == len(elements) || elements[at].children < 0 || elements[at].children > int64(len(elements)) {
+				return 0, false
+			}
+			if open += elements[at].children; elements[at].children == 0 {
+				leaves++
+			}
+			at++
+		}
+		flat = append(flat, c)
+	}
+	p.columns = flat
+	return leaves, int64(len(flat)) == root.children
 }
 
 // check returns what keeps a column from being read, or "".
@@ -315,24 +348,28 @@ func (c *parquetColumn) check() string {
 		return fmt.Sprintf("is a decimal of the scale %d; at most %d can be read", c.scale, maxScale)
 	case c.decimal && c.physical == parquetFixed && (c.width < 1 || c.width > maxDecimalBytes):
 		return fmt.Sprintf("is a decimal of %s; at most %d can be read", count.Of(c.width, "byte"), maxDecimalBytes)
-	case c.physical == parquetFixed && !c.decimal && !(c.half && c.width == 2):
+	case c.uuid && (c.physical != parquetFixed || c.width != 16):
+		return "is a UUID of another size than 16 bytes"
+	case c.physical == parquetFixed && !c.decimal && !c.uuid && !(c.half && c.width == 2):
 		return "holds byte arrays that are neither texts nor numbers; write them as a number"
 	}
 	return ""
 }
 
 // text reports whether the column holds texts.
-func (c *parquetColumn) text() bool { return c.physical == parquetBytes && !c.decimal }
+func (c *parquetColumn) text() bool {
+	return c.physical == parquetBytes && !c.decimal || c.uuid || c.temporal()
+}
 
 // bytes reports whether the values are byte arrays: texts, or decimals of any
 // number of digits.
 func (c *parquetColumn) bytes() bool {
-	return c.physical == parquetBytes || c.physical == parquetFixed && c.decimal
+	return c.physical == parquetBytes || c.physical == parquetFixed && (c.decimal || c.uuid)
 }
 
 // integer reports whether the column holds integers that are not decimals.
 func (c *parquetColumn) integer() bool {
-	return !c.decimal && (c.physical == parquetInt32 || c.physical == parquetInt64)
+	return !c.decimal && !c.temporal() && (c.physical == parquetInt32 || c.physical == parquetInt64)
 }
 
 // kind is how a number is stored in a page of plain values.
@@ -389,8 +426,10 @@ func (p *parquetFile) newTable(rows int64) *Table {
 	t := &Table{Source: p.t.Source}
 	room := p.bytesOf(rows) <= expansion*p.size
 	for _, c := range p.columns {
-		to := &column{name: strings.TrimSpace(c.name), plain: !c.text(), exact: slices.Contains(p.t.keep, strings.TrimSpace(c.name))}
-		if c.integer() {
+		to := &column{name: strings.TrimSpace(c.name), plain: !c.text(), exact: slices.Contains(p.t.keep, strings.TrimSpace(c.name)), broken: c.broken}
+		if c.broken != "" {
+			to.plain = true
+		} else if c.integer() {
 			to.cells = &integers{unsigned: c.unsigned && c.physical == parquetInt64}
 		} else if room && to.plain {
 			to.numbers = make([]float64, 0, rows)
@@ -416,8 +455,11 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	for range workers {
 		wait.Go(func() {
 			for j := int(next.Add(1)) - 1; j < len(errs); j = int(next.Add(1)) - 1 {
+				if p.columns[j].broken != "" {
+					continue
+				}
 				d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, before: t.rows}
-				errs[j] = d.chunk(&g.chunks[j], int(g.rows))
+				errs[j] = d.chunk(&g.chunks[p.columns[j].leaf], int(g.rows))
 			}
 		})
 	}

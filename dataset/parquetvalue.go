@@ -78,6 +78,9 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 			return d.fault(fmt.Sprintf("a page counts past the %s of its dictionary, or is damaged", count.Of(size, "value")))
 		}
 	}
+	if d.column.temporal() {
+		return d.addTimes(encoding, body, n, places, present)
+	}
 	if d.column.text() {
 		return d.addTexts(encoding, body, n, places, present)
 	}
@@ -105,7 +108,9 @@ func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint6
 	for i := range max(len(present), n) {
 		var text []byte
 		if present == nil || present[i] {
-			text = next()
+			if text = next(); d.column.uuid {
+				text = uuidText(text)
+			}
 		}
 		if err := d.t.addText(d.to, text); err != nil {
 			return err

@@ -34,6 +34,7 @@ type Stream struct {
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // counted in the first pass; −1 before
 	left    int      // rows of weight 0, which are not among them
+	remarks []Remark // of Learn
 	notices []string
 
 	mu      sync.Mutex
@@ -71,6 +72,9 @@ func (s *Stream) Notices() []string { return slices.Clone(s.notices) }
 // Rows returns the number of rows, of weight > 0 where they have weights, which Learn
 // counts; it is −1 before.
 func (s *Stream) Rows() int { return s.rows }
+
+// Remarks is Encoder.Remarks for what Learn learned.
+func (s *Stream) Remarks() []Remark { return s.remarks }
 
 // LeftOutRows returns how many rows of weight 0 Learn passed over.
 func (s *Stream) LeftOutRows() int { return s.left }

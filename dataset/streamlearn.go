@@ -64,6 +64,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	s.rows, s.left = l.rows, l.left
+	s.remarks = e.remarks(l.rows, func(in Input) bool { f := l.byName[in.Name]; return !f.unordered && f.seen == l.rows })
 	return e, nil
 }
 
@@ -112,7 +113,7 @@ func (l *learner) summarize(all *Table) (*summary, error) {
 	}
 	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.columns))}
 	for j, c := range t.columns {
-		if !c.plain || !l.rules.isFeature(c.name) {
+		if !c.plain || c.broken != "" || !l.rules.isFeature(c.name) {
 			continue
 		}
 		values, err := t.numbers(c)
@@ -151,6 +152,9 @@ func (l *learner) merge(s *summary) error {
 			l.others[c.name] = true
 			continue
 		}
+		if c.broken != "" {
+			return s.t.brokenFault(c)
+		}
 		f := l.byName[c.name]
 		if f == nil {
 			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns), declared: slices.Contains(l.rules.Categorical, c.name)}
@@ -161,6 +165,9 @@ func (l *learner) merge(s *summary) error {
 		}
 		if err := f.add(s, c, s.moments[j], l.rows); err != nil {
 			return err
+		}
+		if !f.unordered {
+			f.unordered = f.seen != l.rows || !c.rising(s.t.rows, &f.last, l.rows == 0)
 		}
 		if f.plain && l.p.plain != nil {
 			l.p.plain[j].Store(true)

@@ -221,10 +221,10 @@ func (t *Table) Cells(name string) ([]string, error) {
 	return cells, nil
 }
 
-// find returns a column, or nil.
+// find returns a column that can be read, or nil.
 func (t *Table) find(name string) *column {
 	for _, c := range t.columns {
-		if c.name == name {
+		if c.name == name && c.broken == "" {
 			return c
 		}
 	}
@@ -260,8 +260,16 @@ func (t *Table) selectRows(rows []int) *Table {
 // noColumn is the error for a column that t does not have; one of candidates
 // may have been meant.
 func (t *Table) noColumn(what, name string, candidates []string) *Error {
+	for _, c := range t.columns {
+		if c.name == name && c.broken != "" {
+			return t.brokenFault(c)
+		}
+	}
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
 }
+
+// brokenFault is the error for a column that cannot be read.
+func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
 
 // noColumnAmong is noColumn for a table whose columns are not made yet.
 func (t *Table) noColumnAmong(what, name string, names []string) *Error {

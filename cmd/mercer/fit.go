@@ -162,7 +162,8 @@ type fitReport struct {
 	N           int               `json:"n"`
 	D           int               `json:"d"`
 	Outputs     int               `json:"outputs"`
-	Texts       []textColumn      `json:"texts,omitempty"` // columns of text that make many features
+	Texts       []textColumn      `json:"texts,omitempty"`   // columns of text that make many features
+	Remarks     []string          `json:"remarks,omitempty"` // on columns that look like dates or identifiers
 	Classes     []string          `json:"classes,omitempty"`
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
@@ -199,6 +200,14 @@ type textColumn struct {
 }
 
 const manyFeatures = 20
+
+// remarks are the texts of remarks on columns.
+func (a *app) remarks(list []dataset.Remark) (texts []string) {
+	for _, r := range list {
+		texts = append(texts, fmt.Sprintf("column %.60q %s", r.Column, r.Message(flagOf(a.command))))
+	}
+	return texts
+}
 
 func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	for _, in := range enc.Inputs {
@@ -342,6 +351,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
 	r.Seconds.Read = reading.Seconds()
+	r.Remarks = a.remarks(enc.Remarks(train))
 	b.Model = m
 	return a.conclude(ctx, &f, r, b, start)
 }
@@ -394,7 +404,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.setParameters(&f.learnerFlags, task)
 	r.Assumed = f.assumed(head, task)
 	r.N, r.D, _ = rows.Dims()
-	r.Left = s.LeftOutRows()
+	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
 	r.Seconds.Read = read.Seconds()
 	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
 }
@@ -556,6 +566,13 @@ func (r fitReport) text() string {
 			break
 		}
 		add("text", "column %.60q makes %d of the features", c.Column, c.Features)
+	}
+	for i, text := range r.Remarks {
+		if i == 5 {
+			add("", "and %s", count(len(r.Remarks)-i, "more remark"))
+			break
+		}
+		add("remark", "%s", text)
 	}
 	add("device", "%s", r.Device)
 	if r.Residual != nil {

@@ -1,0 +1,131 @@
+package dataset
+
+import (
+	"encoding/hex"
+	"math"
+	"time"
+)
+
+// A timeUnit is what an integer of a Parquet file counts where it is a date or a time; 0: it
+// is a number.
+type timeUnit int
+
+const (
+	days timeUnit = iota + 1
+	millis
+	micros
+	nanos
+)
+
+// parquetTime is the type of a column of dates, times of the day or points in time. They are
+// read as texts, as they stand in a CSV file of the same table: a date is no number.
+type parquetTime struct {
+	unit  timeUnit
+	clock bool // a time of the day
+	utc   bool // adjusted to UTC
+}
+
+// converted is the type that a ConvertedType names.
+func (t *parquetTime) converted(id int64) {
+	switch id {
+	case 6:
+		*t = parquetTime{unit: days}
+	case 7:
+		*t = parquetTime{unit: millis, clock: true}
+	case 8:
+		*t = parquetTime{unit: micros, clock: true}
+	case 9:
+		*t = parquetTime{unit: millis, utc: true}
+	case 10:
+		*t = parquetTime{unit: micros, utc: true}
+	}
+}
+
+// readLogical reads TimeType or TimestampType.
+func (t *parquetTime) readLogical(m *thrift, clock bool) {
+	*t = parquetTime{clock: clock}
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 1:
+			t.utc = kind == thriftTrue
+		case id == 2 && kind == thriftStruct:
+			m.fields(func(id int64, _ byte) {
+				if id >= 1 && id <= 3 {
+					t.unit = millis + timeUnit(id-1)
+				}
+			})
+		}
+	})
+}
+
+// text is an integer as ISO 8601 has it, with a space between date and time as pandas and
+// DuckDB write it.
+func (t parquetTime) text(v int64) string {
+	var at time.Time
+	switch t.unit {
+	case days:
+		if v > math.MaxInt32 || v < math.MinInt32 {
+			return ""
+		}
+		return time.Unix(86400*v, 0).UTC().Format(time.DateOnly)
+	case millis:
+		at = time.UnixMilli(v)
+	case micros:
+		at = time.UnixMicro(v)
+	default:
+		at = time.Unix(0, v)
+	}
+	const clock = "15:04:05.999999999"
+	switch {
+	case t.clock:
+		return at.UTC().Format(clock)
+	case t.utc:
+		return at.UTC().Format(time.DateOnly + " " + clock + "+00:00")
+	}
+	return at.UTC().Format(time.DateOnly + " " + clock)
+}
+
+// temporal reports whether the column holds dates or times.
+func (c *parquetColumn) temporal() bool {
+	return c.time.unit != 0 && (c.physical == parquetInt32 || c.physical == parquetInt64)
+}
+
+// addTimes appends the dates or times of a page.
+func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+	var list []int64
+	if fromDictionary(encoding) {
+		for _, k := range places {
+			list = append(list, d.whole[k])
+		}
+	} else {
+		known := false
+		if list, known = d.integers(encoding, body, n); !known {
+			return d.fault("has an encoding that integers do not have, which is not read")
+		}
+	}
+	if len(list) != n {
+		return d.fault("the numbers of a page are damaged")
+	}
+	for i := range max(len(present), n) {
+		text := ""
+		if present == nil || present[i] {
+			text, list = d.column.time.text(list[0]), list[1:]
+		}
+		if err := d.t.addText(d.to, []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uuidText is a UUID as it is written in a CSV file.
+func uuidText(b []byte) []byte {
+	text := make([]byte, 0, 36)
+	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package dataset_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// TestRemarks: dates that became categories, row numbers and texts that no two rows share
+// are remarked on, in tables and in passes, and other columns are not.
+func TestRemarks(t *testing.T) {
+	columns := map[string]func(i, n int) string{
+		"id":       func(i, _ int) string { return fmt.Sprint(i) },
+		"from 100": func(i, _ int) string { return fmt.Sprint(100 + 3*i) },
+		"negative": func(i, n int) string { return fmt.Sprint(i - n) },
+		"falling":  func(i, n int) string { return fmt.Sprint(n - i) },
+		"last":     func(i, n int) string { return fmt.Sprint(i % (n - 1)) },
+		"halves":   func(i, _ int) string { return fmt.Sprint(float64(i) / 2) },
+		"gap":      func(i, _ int) string { return map[bool]string{true: fmt.Sprint(i)}[i != 3] },
+		"day":      func(i, _ int) string { return fmt.Sprintf("2024-01-%02d", 1+i%3) },
+		"stamp":    func(i, _ int) string { return fmt.Sprintf("2024-01-05 12:00:0%d", i%3) },
+		"german":   func(i, _ int) string { return fmt.Sprintf("%d.1.2024", 1+i%3) },
+		"american": func(i, _ int) string { return fmt.Sprintf("1/%d/2024", 1+i%3) },
+		"code":     func(i, _ int) string { return fmt.Sprintf("1-%d", i%3) },
+		"name":     func(i, _ int) string { return fmt.Sprintf("n%d", i) },
+		"y":        func(i, _ int) string { return fmt.Sprint(i * i % 7) },
+	}
+	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
+	for n, want := range map[int][]string{
+		// Up to 20 different texts are categories without a question; of 3000 rows name is dropped.
+		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
+		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
+		4:    nil,
+	} {
+		rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
+		if n == 3000 {
+			rules.Drop = []string{"name"}
+		}
+		var b strings.Builder
+		b.WriteString(strings.Join(names, ",") + "\n")
+		for i := range n {
+			for j, name := range names {
+				b.WriteString(columns[name](i, n) + map[bool]string{true: "\n", false: ","}[j == len(names)-1])
+			}
+		}
+		path := filepath.Join(t.TempDir(), "t.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		table, err := dataset.Read(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := dataset.Learn(table, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := dataset.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Learn(t.Context(), rules); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range [][]dataset.Remark{e.Remarks(table), s.Remarks()} {
+			var got []string
+			for _, r := range list {
+				got = append(got, r.Column)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("n = %d: %q, want %q", n, got, want)
+			}
+		}
+	}
+	// Alone, such a column is what there is to learn from.
+	table := newTable(t, dataset.Numbers("x", []float64{1, 2, 3, 4, 5, 6}), dataset.Numbers("y", []float64{1, 2, 3, 4, 5, 6}))
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
+	if err != nil || e.Remarks(table) != nil {
+		t.Errorf("%v, %v", e.Remarks(table), err)
+	}
+}
