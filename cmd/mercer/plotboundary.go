@@ -118,7 +118,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	p := newPanel(b.Model.Learner(), xName, yName)
 	var truth *mat.Dense
 	if len(b.Encoder.Outputs) > 0 {
-		truth, _ = b.Encoder.Targets(t) // a table without targets is drawn without their colors
+		truth, _ = a.truthOf(b, t) // a table without targets is drawn without their colors
 	}
 	k, ok := b.Model.(learners.Classifier)
 	var level *zeroLevel // of one model of two classes
@@ -380,7 +380,7 @@ func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *m
 			return err
 		}
 	}
-	return nil
+	return addRows(p, "another class", rowMark(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
 }
 
 // drawContours draws the levels of a prediction of numbers, and the rows.

@@ -246,7 +246,8 @@ func (a *app) plotCalibrationCommand() *cobra.Command {
 		Use:   "calibration --model FILE --out FILE [flags] TABLE",
 		Short: "Predicted probabilities against observed frequencies",
 		Long: `Draw for each class how often it occurs among the rows that were given a probability,
-in ten bins of equal width, and how many rows each bin has. Of more than seven classes
+in ten bins of equal width, and how many rows each bin has. Rows of a class that the
+model does not know count as rows of no class. Of more than seven classes
 the curves are that of all their probabilities together, and those of the six classes
 whose probabilities are farthest from the frequencies on average.`,
 	}
@@ -266,7 +267,11 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	if !ok {
 		return pic, usagef("--model: this model of %s knows no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
 	}
-	x, truth, err := a.encodeWith(ctx, b, t)
+	truth, err := a.truthOf(b, t)
+	if err != nil {
+		return pic, err
+	}
+	x, err := a.features(ctx, b, t)
 	if err != nil {
 		return pic, err
 	}
@@ -320,6 +325,31 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 }
 
 const allClasses = "all classes"
+
+// truthOf returns the targets of a table. A row of a class that the model does not know, or
+// without a class, has NaN, and a notice says how many there are; a table without a row
+// of a known class is an error.
+func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
+	truth, err := b.Encoder.Targets(t)
+	if err == nil || b.Encoder.Labels == nil {
+		return truth, err
+	}
+	unknown := 0
+	truth = mat.NewDense(t.Rows(), 1, nil)
+	for i := range t.Rows() {
+		if one, err := b.Encoder.Targets(t.Select([]int{i})); err == nil {
+			truth.Set(i, 0, one.At(0, 0))
+		} else {
+			truth.Set(i, 0, math.NaN())
+			unknown++
+		}
+	}
+	if unknown == t.Rows() {
+		return nil, err
+	}
+	a.notice("%s; %s of no class that the model knows", a.oneLine(err), count(unknown, "row"))
+	return truth, nil
+}
 
 // mostCurves is the number of classes whose calibration is drawn, with that of all of them
 // together, where there are more.
