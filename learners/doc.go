@@ -26,7 +26,7 @@
 //
 //   - the frame: newFitting completes the parameters and checks the samples (finite
 //     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,
-//     kernel (the median distance where none is given), scaleKernel, centered (for package
+//     kernel (half the median distance where none is given), scaleKernel, centered (for package
 //     lsq) and task (memory, progress, cancellation) are the steps before the solver, and
 //     the first error sticks; samples, kernelFor, kernelForRows and newProgress where
 //     solvers.Solve does all that; named, deferred, puts the learner's name in front of

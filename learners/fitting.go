@@ -97,7 +97,7 @@ func (f *fitting) classes() (c Classes, index []int) {
 	return c, index
 }
 
-// kernel returns k, or where it is nil the Gaussian whose sigma is the median distance:
+// kernel returns k, or where it is nil the Gaussian whose sigma is half the median distance:
 // see kernelFor.
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {

@@ -52,7 +52,7 @@ func (l *KernelRidge) singular() string {
 // KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
 // unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
 type KernelRidge struct {
-	// Kernel is k. Nil is the Gaussian whose sigma is the median distance
+	// Kernel is k. Nil is the Gaussian whose sigma is half the median distance
 	// between the rows of x that differ and have a weight (of at most 500 of
 	// them, chosen by Seed).
 	Kernel kernels.Kernel

@@ -88,7 +88,8 @@ func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {
-		sigma, err := neighbors.Bandwidth(ctx, m.kernel.(kernels.Gaussian).Sigma, m.points, m.y, m.weight, l.Seed)
+		median := 2 * m.kernel.(kernels.Gaussian).Sigma // see kernelFor
+		sigma, err := neighbors.Bandwidth(ctx, median, m.points, m.y, m.weight, l.Seed)
 		f.fail(err)
 		m.kernel = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
 	}

@@ -86,7 +86,7 @@ func TestKernelRidge(t *testing.T) {
 	}
 }
 
-// TestDefaultKernel: the median distance of rows that differ and have a weight.
+// TestDefaultKernel: half the median distance of rows that differ and have a weight.
 func TestDefaultKernel(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -108,7 +108,7 @@ func TestDefaultKernel(t *testing.T) {
 			if !ok {
 				t.Fatalf("the kernel is %v", m.Kernel())
 			}
-			near(t, "sigma", g.Sigma, test.want, 4*0x1p-52*test.want)
+			near(t, "sigma", g.Sigma, test.want/2, 4*0x1p-52*test.want)
 		}
 		for _, x := range [][]float64{{1}, {2, 2, 2}} {
 			v := mat.NewVecDense(len(x), x)
@@ -179,7 +179,7 @@ func TestSeed(t *testing.T) {
 	// standard error is below 0.25/√500 = 0.011, where 0.25 is the deviation of
 	// one distance and more than that of a point's mean distance; five of it.
 	for _, s := range []float64{a, b} {
-		near(t, "sigma", s, 0.512, 5*0.011)
+		near(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
 }
 

@@ -350,7 +350,30 @@ func TestConstraint(t *testing.T) {
 		if err != nil || m.Lambda()[0] != 0 {
 			t.Errorf("θ = 1e5: λ %v, %v", m.Lambda(), err)
 		}
-		for _, theta := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		// θ = 0 is ‖w‖² of ridge with λ = 1, in any unit of y.
+		for _, unit := range []float64{1e-6, 1, 1e6} {
+			moved := mat.DenseCopyOf(y)
+			moved.Scale(unit, y)
+			bounded, err := learners.RidgeConstrained{}.Fit(t.Context(), dev, x, moved, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ridge, err := learners.Ridge{Lambda: 1}.Fit(t.Context(), dev, x, moved, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			theta := fact(t, bounded, "theta").(float64)
+			if again, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, moved.Slice(0, moved.RawMatrix().Rows, 0, 1), learners.Options{}); err != nil {
+				t.Fatal(err)
+			} else {
+				// ‖w‖² is met to 1e-10 of itself.
+				near(t, "λ at the default θ", again.Lambda()[0], 1, 1e-6)
+			}
+			if !mat.EqualApprox(ridge.Coef(), bounded.Coef(), 1e-12*unit*mat.Max(ridge.Coef())) && !mat.Equal(ridge.Coef(), bounded.Coef()) {
+				t.Errorf("unit %v: the weights are not those of ridge", unit)
+			}
+		}
+		for _, theta := range []float64{-1, math.NaN(), math.Inf(1)} {
 			if _, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "theta must be") {
 				t.Errorf("θ = %v: %v", theta, err)
 			}

@@ -236,7 +236,7 @@ func kernel(field *kernels.Kernel, chosen string) Parameter {
 // The parameters that many learners have.
 
 func medianKernel(field *kernels.Kernel) Parameter {
-	return kernel(field, "gaussian, sigma the median distance")
+	return kernel(field, "gaussian, sigma half the median distance")
 }
 
 func scaleKernel(field *kernels.Kernel) Parameter {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,11 @@ func rowsOf(m mat.Matrix) [][]float64 {
 // and the texts of the column target. The test is skipped without them.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
-	f, err := os.Open(required.Data(t, name))
+	path := filepath.Join("..", "testdata", name)
+	if _, err := os.Stat(path); err != nil {
+		path = required.Data(t, name)
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
@@ -23,7 +24,7 @@ func init() {
 
 func (l *RidgeConstrained) parameters() []Parameter {
 	return []Parameter{
-		number("theta", &l.Theta, "1", positive, "bound θ of ‖w‖², for each output").neededInGo(),
+		number("theta", &l.Theta, "0", nonNegative, "bound θ of ‖w‖², for each output; 0: ‖w‖² of ridge with lambda 1, which scales with y"),
 		inverted("intercept", &l.NoIntercept, "fit an intercept, which the bound does not hold for"),
 	}
 }
@@ -44,7 +45,7 @@ func (l *RidgeConstrained) parameters() []Parameter {
 // features and rows, some five for each output; XᵀX or XXᵀ, m² numbers, and X
 // where there are fewer rows than features.
 type RidgeConstrained struct {
-	Theta       float64 // > 0
+	Theta       float64 // ≥ 0; 0 is ‖w‖² of ridge with λ = 1, for each output
 	NoIntercept bool    // b = 0; false, the default: a b outside of the bound
 }
 
@@ -61,6 +62,6 @@ func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	facts := []Fact{{"steps", r.Steps}, {"lambda", r.Lambda[0]}, {squaredNorm, coefNorm(r.Coef)}}
+	facts := []Fact{{"steps", r.Steps}, {"theta", cmp.Or(l.Theta, r.Norm)}, {"lambda", r.Lambda[0]}, {squaredNorm, coefNorm(r.Coef)}}
 	return newLinearModel(ridgeConstrainedName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, facts), nil
 }

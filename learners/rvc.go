@@ -48,7 +48,7 @@ func (l *RVC) parameters() []Parameter {
 // before Tol is reached returns its model with the fact "warning". The support is
 // far smaller than that of svc.
 type RVC struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is half the median distance between rows
 	Tol     float64        // 0 is 0.1: gain of the log evidence
 	MaxIter int            // for a machine; 0 is 1000 steps, or 10n if that is more
 	Seed    uint64         // of the choice of rows where Kernel is nil

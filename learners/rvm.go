@@ -70,7 +70,7 @@ const (
 // relevance vectors, which is not what ignorance would say; where that matters
 // use gaussian-process.
 type RVM struct {
-	Kernel kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Kernel kernels.Kernel // nil: the Gaussian whose sigma is half the median distance between rows
 	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design
 	// matrix φ(x) of any functions, one a column. The relevance vectors of the model are
 	// unit vectors, and its kernel is linear.

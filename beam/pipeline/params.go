@@ -21,7 +21,7 @@ type Params struct {
 	// Classify says that the one target names classes, which become targets of ±1.
 	Classify bool
 	// Kernels are the candidates, in the form of kernels.Parse; none is the Gaussian
-	// at the median distance of 500 rows. Not for ridge.
+	// with half the median distance of 500 rows. Not for ridge.
 	Kernels []string
 	// Lambdas are the candidates for λ, unscaled; none is 1.
 	Lambdas []float64

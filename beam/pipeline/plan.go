@@ -79,7 +79,7 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
 		some := solvers.Different(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
-		sigma, err := learners.MedianDistance(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
+		sigma, err := learners.DefaultSigma(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}

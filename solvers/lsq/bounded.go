@@ -26,6 +26,7 @@ type BoundedFit struct {
 	Intercept []float64
 	Lambda    []float64 // of the ridge regression that it is, for each output; 0: the bound does not bind
 	Steps     int       // Newton steps for Lambda
+	Norm      float64   // ‖w‖² of the first output
 }
 
 // BoundedBytes is what Bounded takes on the device with n rows.
@@ -39,7 +40,8 @@ func (c *Samples) BoundedBytes(n int) int64 {
 // Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It
 // is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = theta, found by Newton's method
 // on 1/‖w(λ)‖ − 1/√theta inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
-// 1973). memory is that of solvers.Params.
+// 1973). With theta 0 the bound is ‖w(1)‖², for each output. memory is that of
+// solvers.Params.
 func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit, error) {
 	s, err := newSecular(t, c)
 	if err != nil {
@@ -47,8 +49,12 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
 	for j := range c.t {
-		lambda, n, err := s.root(j, theta)
-		m.Steps += n
+		lambda := 1.0
+		if theta > 0 {
+			var n int
+			lambda, n, err = s.root(j, theta)
+			m.Steps += n
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +76,11 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 			return nil, err
 		}
 		for p := range c.d {
-			m.Coef.Row(p)[j] = res.Coef.Row(p)[0]
+			v := res.Coef.Row(p)[0]
+			m.Coef.Row(p)[j] = v
+			if j == 0 {
+				m.Norm += v * v
+			}
 		}
 		m.Lambda, m.Intercept = append(m.Lambda, lambda), append(m.Intercept, res.Intercept[0])
 		if err := t.Step("solve", float64(j+1)/float64(c.t)); err != nil {

@@ -89,14 +89,14 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 			ga += f * d1
 			gb += d1
 		}
-		if math.Abs(ga) < 1e-8 && math.Abs(gb) < 1e-8 {
+		if max(math.Abs(ga), math.Abs(gb)) < 1e-13*(positive+negative) {
 			break
 		}
 		det := haa*hbb - hab*hab
 		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
 		slope, step := ga*da+gb*db, 1.0
 		for ; step >= 1e-10; step /= 2 {
-			if next := loss(a+step*da, b+step*db); next < now+1e-4*step*slope {
+			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // the last steps change less than its rounding
 				a, b, now = a+step*da, b+step*db, next
 				break
 			}

@@ -89,7 +89,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.StringVar(&o.Model, "model", "", "`FILE` to write the model to (safetensors); the report goes to FILE.json")
 	flags.StringVar(&o.Learner, "learner", "nystrom-ridge", "`NAME`: "+strings.Join(pipeline.Learners(), ", "))
 	flags.StringVar(&o.task, "task", "regression", "regression, or classification of the cells of the target")
-	flags.Var((*list)(&o.Kernels), "kernel", "`KERNEL`, such as 'gaussian(sigma=2)'; repeat it to choose among several (default: gaussian at the median distance)")
+	flags.Var((*list)(&o.Kernels), "kernel", "`KERNEL`, such as 'gaussian(sigma=2)'; repeat it to choose among several (default: gaussian, sigma half the median distance)")
 	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; with commas to choose among several (default 1)")
 	flags.IntVar(&o.Folds, "folds", 0, "parts of the cross-validation that chooses (default 5)")
 	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default: about 10√n of n rows, 1000 at most)")

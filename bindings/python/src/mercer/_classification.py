@@ -44,17 +44,18 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         "kernel-ridge" and "ridge" (least squares on ±1), "kernel-logistic" and
         "logistic" (with probabilities), "svc", "nystrom-ridge", "fourier-ridge",
         or another of `mercer learners`, whose parameters are in params.
-    alpha : float, default=1.0
+    alpha : float, default=None
         The penalty of the methods that have a λ; of logistic it is 1/C of
-        scikit-learn's LogisticRegression.
+        scikit-learn's LogisticRegression. None is the default of the method: 0.01 of
+        kernel-logistic, 1 of the others.
     C : float > 0, default=1.0
         The penalty of svc.
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
         "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is the median distance
-        between the rows.
+        for each pair; or None for a Gaussian whose sigma is half the median
+        distance between the rows.
     gamma : float > 0, "scale", "auto" or None, default="scale"
         Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
         None and "auto" are 1/n_features (of chi2: 1).
@@ -117,7 +118,7 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     ['same', 'same', 'differ', 'differ']
     """
 
-    def __init__(self, method="kernel-ridge", *, alpha=1.0, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0, fit_intercept=True,
+    def __init__(self, method="kernel-ridge", *, alpha=None, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0, fit_intercept=True,
                  class_weight=None, probability=False, tol=None, max_iter=None, params=None, random_state=None, device=None, threads=None, verbose=0):
         self.method = method
         self.alpha = alpha

@@ -273,8 +273,8 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
         "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is the median distance
-        between the rows.
+        for each pair; or None for a Gaussian whose sigma is half the median
+        distance between the rows.
     gamma : float > 0, "scale", "auto" or None, default=None
         Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
         (of chi2: 1), "scale" is 1/(n_features·X.var()).
@@ -389,8 +389,8 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
         "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is the median distance
-        between the rows.
+        for each pair; or None for a Gaussian whose sigma is half the median
+        distance between the rows.
     gamma : float > 0, "scale", "auto" or None, default=None
         Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
         (of chi2: 1), "scale" is 1/(n_features·X.var()).
@@ -503,8 +503,8 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     kernel : str or None, default="rbf"
         "rbf" or "laplacian", as in scikit-learn; the text of a Gaussian, Laplacian,
         exponential, Matérn or rational quadratic kernel, of a sum or product of them,
-        such as "matern52(sigma=2)"; or None for a Gaussian whose sigma is the
-        median distance between the rows.
+        such as "matern52(sigma=2)"; or None for a Gaussian whose sigma is half
+        the median distance between the rows.
     gamma : float > 0, "scale", "auto" or None, default=None
         Of rbf and laplacian. None and "auto" are 1/n_features, "scale" is
         1/(n_features·X.var()).
@@ -588,8 +588,8 @@ class MercerSVR(KernelParameters, Regressor):
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
         "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is the median distance
-        between the rows.
+        for each pair; or None for a Gaussian whose sigma is half the median
+        distance between the rows.
     degree : int ≥ 1, default=3
         Of poly.
     gamma : float > 0, "scale", "auto" or None, default="scale"
