@@ -265,16 +265,16 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 	if !c.plain {
 		f.addEntries(t, c, nil, before)
 	} else {
-		for i := range t.rows {
-			if err := t.checkLabel(c, i, false, true); err != nil {
-				return err
-			}
-		}
 		if f.labelSet == nil {
 			f.labelSet = map[string]bool{}
 		}
 		for _, s := range c.labels(t.rows) {
 			f.labelSet[s] = true
+		}
+		for i := 0; i < t.rows && len(f.entries)+len(f.labelSet) <= MaxCategories; i++ {
+			if err := t.checkLabel(c, i, false, true); err != nil {
+				return err
+			}
 		}
 	}
 	if len(f.entries)+len(f.labelSet) > MaxCategories {

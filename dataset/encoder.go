@@ -475,20 +475,28 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 			return nil, t.noColumn("target column", name, t.Names())
 		}
 		for i := range t.rows {
-			v, k := c.number(i)
-			switch k {
-			case number:
-				y.Set(i, j, v)
-			case missing, marker:
-				return nil, t.missingFault(c, i, "a target needs a value: give it one or drop the row")
-			default:
-				rule := c.rule(i, k)
-				if k != spelled {
-					rule += ", as a target must be"
-				}
-				return nil, t.cellFault(c, i, c.cell(i), rule)
+			v, err := t.targetCell(c, i)
+			if err != nil {
+				return nil, err
 			}
+			y.Set(i, j, v)
 		}
 	}
 	return y, nil
+}
+
+// targetCell is the number in a cell of a target.
+func (t *Table) targetCell(c *column, row int) (float64, error) {
+	v, k := c.number(row)
+	switch {
+	case k < number:
+		return v, t.missingFault(c, row, "a target needs a value: give it one or drop the row")
+	case k > number:
+		rule := c.rule(row, k)
+		if k != spelled {
+			rule += ", as a target must be"
+		}
+		return v, t.cellFault(c, row, c.cell(row), rule)
+	}
+	return v, nil
 }

@@ -269,7 +269,7 @@ func TestLearnFaults(t *testing.T) {
 		{"names", "a,y\n" + repeat(30, func(i int) string { return fmt.Sprintf("name%d,1", i) }), y,
 			`:0: column "a": has 30 different texts, such as "name0", in 30 rows: too many to be categories; drop the column`},
 		{"many names", "a,y\n" + repeat(5000, func(i int) string { return fmt.Sprintf("name%d,1", i%1001) }), y,
-			`:0: column "a": has 1001 different texts, such as "name0", in 5000 rows: too many to be categories; drop the column`},
+			`:0: column "a": has more than 1000 different texts, such as "name0": too many to be categories; drop the column`},
 		{"refused", "a,y\n1,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},
 		{"refused NA", "a,y\n1,1\nNA,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": "NA" stands for a missing cell; missing cells are refused: give it a value or drop the row`},
 		{"refused text", "a,y\nu,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},

@@ -36,13 +36,15 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if c == nil {
 		return t.noColumn("target column", e.Outputs[0], t.Names())
 	}
-	texts := c.hasTexts()
+	texts, list := c.hasTexts(), c.labels(t.rows)
 	for i := range t.rows {
+		if len(list) > MaxCategories { // which is reported first: a stream ends there
+			break
+		}
 		if err := t.checkLabel(c, i, texts, anyLabels); err != nil {
 			return err
 		}
 	}
-	list := c.labels(t.rows)
 	if rule := labelsRule(list, t.rows, texts, anyLabels); rule != "" {
 		return t.fault(c.name, rule)
 	}
@@ -68,11 +70,11 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	if kinds <= MaxCategories && (anyLabels || kinds <= few || kinds <= rows/each) {
 		return ""
 	}
-	some := fmt.Sprint(kinds)
+	some := fmt.Sprintf("%d different values in %s", kinds, count.Of(rows, "row"))
 	if kinds > MaxCategories {
-		some, way = fmt.Sprintf("more than %d", MaxCategories), ""
+		some, way = fmt.Sprintf("more than %d different values", MaxCategories), ""
 	}
-	return fmt.Sprintf("has %s different values in %s: too many to be classes; a target of numbers needs a learner for regression%s", some, count.Of(rows, "row"), way)
+	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", some, way)
 }
 
 // notIntegerFirst orders labels that are numbers: those that are not integers

@@ -185,7 +185,7 @@ func TestClassFaults(t *testing.T) {
 		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 different values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values in 2000 rows: too many to be classes; a target of numbers needs a learner for regression`},
+		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values: too many to be classes; a target of numbers needs a learner for regression`},
 		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classes are told from one target column, 2 are named`},
 		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classes are told from one target column, 0 are named`},
 		{"x,why\n1,a\n", labels, `standard input: has no target column "y"; it has "x", "why"`},

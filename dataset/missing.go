@@ -154,7 +154,7 @@ func (e *Encoder) checkNAValues() error {
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	rule := c.rule(row, k)
 	if c.reading != nil && k == text {
-		rule += "; correct it{, or $na-values}"
+		rule = oddText
 	}
 	return t.cellFault(c, row, c.cell(row), rule)
 }
@@ -169,6 +169,9 @@ func spellingRule(r *reading, cell string, k kind) string {
 	_, rule := r.marksOr(points).spell(cell)
 	return rule
 }
+
+// oddText is the rule that a text in a column of numbers breaks.
+const oddText = "is not a number; correct it{, or $na-values}"
 
 // isOdd reports whether the texts of a column are faults in a column of numbers, and
 // not categories: when they have neither a letter nor a digit and are not more than

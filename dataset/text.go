@@ -71,6 +71,10 @@ func textRule(entries []entry, counts []int, kinds, present, rows int, declared 
 	case declared && kinds <= MaxCategories:
 	case !declared && hasKind(entries, counts, spelled):
 		return "{, or $categorical}", spelled
+	case kinds > MaxCategories && (odd || 2*numbers > cells):
+		return oddText, text
+	case kinds > MaxCategories:
+		return fmt.Sprintf("has more than %d different texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)), missing
 	case odd, tooMany && 2*numbers > cells:
 		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), text
 	case tooMany:

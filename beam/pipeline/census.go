@@ -27,16 +27,15 @@ type Census struct {
 
 // Column is what is known about one column.
 type Column struct {
-	Texts   bool             // some cell is neither a number nor missing
-	Over    bool             // more than dataset.MaxCategories different cells: Counts is nil
-	Counts  map[string]int64 // how often each cell occurs
-	Present int64            // numbers
-	Missing int64
+	dataset.Cells
+	Present int64     // numbers in Sums
 	Sums    sums.Sums // for each of the units, of the numbers in it, and of their squares
 	Low     float64
 	High    float64
 
-	FirstText, FirstMissing Piece // the first pieces with such a cell; of no path where none has
+	// The first pieces with a text, a missing cell, a number that is not finite and one in
+	// a spelling that is not read; of no path where none has.
+	FirstText, FirstMissing, FirstNotFinite, FirstSpelled Piece
 }
 
 // Row is a row that was drawn: its cells in the order of the names, sorted, and
@@ -47,7 +46,7 @@ type Row struct {
 }
 
 func newColumn() *Column {
-	return &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2 * len(units))}
+	return &Column{Low: math.Inf(1), High: math.Inf(-1), Sums: *sums.NewSums(2 * len(units))}
 }
 
 // newCensus is that of no rows.
@@ -78,40 +77,20 @@ func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) e
 
 // add adds the cells of a column of a table of the piece.
 func (c *Column) add(p Piece, t *dataset.Table, name string) error {
-	missing := c.Missing
-	defer func() {
-		if c.Missing > missing {
-			c.FirstMissing = least(c.FirstMissing, p)
-		}
-	}()
-	numbers, notNumbers := t.Numbers(name)
-	if notNumbers == nil {
-		c.addNumbers(numbers)
-		if c.Over || different(numbers) > dataset.MaxCategories {
-			c.Over, c.Counts = true, nil
-			return nil
-		}
-		if t.Sparse() && name != labelName { // its cells are numbers, most of them 0
-			c.countNumbers(numbers)
-			return nil
-		}
-	}
-	texts, err := t.Texts(name)
-	if err != nil {
+	before := c.Cells
+	if err := c.Cells.Add(t, name); err != nil {
 		return err
 	}
-	if notNumbers != nil {
-		c.Texts = true
-		c.FirstText = least(c.FirstText, p)
-	}
-	for _, text := range texts {
-		if text == "" {
-			if notNumbers != nil {
-				c.Missing++
-			}
-			continue
+	for _, of := range []struct {
+		now, before int64
+		first       *Piece
+	}{{c.Texts, before.Texts, &c.FirstText}, {c.Missing, before.Missing, &c.FirstMissing}, {c.NotFinite, before.NotFinite, &c.FirstNotFinite}, {c.Spelled, before.Spelled, &c.FirstSpelled}} {
+		if of.now > of.before {
+			*of.first = least(*of.first, p)
 		}
-		c.count(text, 1)
+	}
+	if numbers, err := t.Numbers(name); err == nil {
+		c.addNumbers(numbers)
 	}
 	return nil
 }
@@ -128,7 +107,6 @@ var units = [...]struct {
 func (c *Column) addNumbers(numbers []float64) {
 	for _, v := range numbers {
 		if v != v {
-			c.Missing++
 			continue
 		}
 		c.Present++
@@ -152,54 +130,9 @@ func (c *Column) addZeros(n int64) {
 	if n == 0 {
 		return
 	}
+	c.AddZeros(n)
 	c.Present += n
 	c.Low, c.High = min(c.Low, 0), max(c.High, 0)
-	c.count("0", n)
-}
-
-// count counts a cell.
-func (c *Column) count(text string, n int64) {
-	if c.Over {
-		return
-	}
-	if c.Counts == nil { // as gob leaves an empty one
-		c.Counts = map[string]int64{}
-	}
-	if c.Counts[text] += n; len(c.Counts) > dataset.MaxCategories {
-		c.Over, c.Counts = true, nil
-	}
-}
-
-// countNumbers counts the cells of a column that came without texts.
-func (c *Column) countNumbers(numbers []float64) {
-	counts := map[float64]int64{}
-	zeros := int64(0)
-	for _, v := range numbers {
-		if v == 0 {
-			zeros++
-		} else if v == v {
-			counts[v]++
-		}
-	}
-	if zeros > 0 {
-		c.count("0", zeros)
-	}
-	for v, n := range counts {
-		c.count(strconv.FormatFloat(v, 'g', -1, 64), n)
-	}
-}
-
-// different counts the different numbers, as far as it matters.
-func different(numbers []float64) int {
-	seen := map[float64]struct{}{}
-	for _, v := range numbers {
-		if v == v {
-			if seen[v] = struct{}{}; len(seen) > dataset.MaxCategories {
-				break
-			}
-		}
-	}
-	return len(seen)
 }
 
 // keys are those of the rows by their features.
@@ -311,18 +244,11 @@ func least(a, b Piece) Piece {
 }
 
 func (c *Column) merge(o *Column) error {
-	c.Texts = c.Texts || o.Texts
+	c.Cells.Merge(&o.Cells)
 	c.FirstText, c.FirstMissing = least(c.FirstText, o.FirstText), least(c.FirstMissing, o.FirstMissing)
+	c.FirstNotFinite, c.FirstSpelled = least(c.FirstNotFinite, o.FirstNotFinite), least(c.FirstSpelled, o.FirstSpelled)
 	c.Present += o.Present
-	c.Missing += o.Missing
 	c.Low, c.High = min(c.Low, o.Low), max(c.High, o.High)
-	c.Over = c.Over || o.Over
-	for text, n := range o.Counts {
-		c.count(text, n)
-	}
-	if c.Over {
-		c.Counts = nil
-	}
 	return c.Sums.Merge(&o.Sums)
 }
 

@@ -582,9 +582,9 @@ func TestBadCells(t *testing.T) {
 		refuse          bool
 		want            string
 	}{
-		{"a target that is no number", "abc", "-", false, `column "y": "abc" is not a number; correct it, or name it as a marker of missing values; to learn classes, say so`},
+		{"a target that is no number", "abc", "-", false, `column "y": "abc" is not a number, as a target must be`},
 		{"a missing target", "", "-", false, `column "y": the cell is empty`},
-		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number; correct it, or name it as a marker of missing values; the column has more than`},
+		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number; correct it, or name it as a marker of missing values`},
 		{"a missing feature that is refused", "-", "", true, `column "a": the cell is empty`},
 	} {
 		good := table("-", "-")

@@ -361,13 +361,3 @@ func (p Piece) linesBefore(ctx context.Context, to int64) (int, error) {
 	}
 	return lines, nil
 }
-
-// fault is what check, which is given the rows of the piece, finds wrong with one of
-// them; otherwise it is the error that is given.
-func (p Piece) fault(ctx context.Context, otherwise error, check func(t *dataset.Table) error) error {
-	var found *dataset.Error
-	if p.Path == "" || !errors.As(p.tables(ctx, check), &found) {
-		return otherwise
-	}
-	return fmt.Errorf("pipeline: %w", found)
-}

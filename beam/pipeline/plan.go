@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mercer-go/mercer/beam/sums"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -121,7 +123,8 @@ func columnsOf(enc *dataset.Encoder) int {
 
 // encoder is what dataset.Learn would learn from all rows: means and deviations to
 // rounding, categories exactly; the median that stands for missing numbers is that
-// of their counts where they have few values, and of the sample where not.
+// of their counts where they have few values, and of the sample where not. What Learn
+// refuses is refused in the same words.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers(), Decimal: p.Dialect.Decimal, Thousands: p.Dialect.Thousands}
 	for _, name := range p.Targets {
@@ -129,20 +132,23 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 		if column == nil {
 			return nil, fmt.Errorf("pipeline: %s has no target column %q; it has %s", c.First.Path, name, some(c.Names))
 		}
-		if column.Missing > 0 {
-			missing := fmt.Errorf("pipeline: the target %q is missing in %d rows: give it a value or drop the rows", name, column.Missing)
-			return nil, column.FirstMissing.fault(ctx, missing, func(t *dataset.Table) error { return missingIn(t, name) })
-		}
 		if p.Classify {
-			labels, err := column.labels(name, p.Dialect)
-			if err != nil {
-				return nil, err
+			labels, fault := column.Classes(c.Rows, true) // as mercer fit --task classification has it
+			if fault != nil {
+				return nil, c.fault(ctx, p, name, fault, column.FirstMissing, column.FirstNotFinite, column.FirstSpelled)
+			}
+			if len(labels) < 2 {
+				return nil, fmt.Errorf("pipeline: the target %q has one class only, %q; at least two are needed", name, labels)
 			}
 			e.Labels = labels
-		} else if column.Texts {
-			texts := fmt.Errorf("pipeline: the target %q has cells that are no numbers", name)
-			texts = column.FirstText.fault(ctx, texts, func(t *dataset.Table) error { return textIn(t, name) })
-			return nil, fmt.Errorf("%w; to learn classes, say so", texts)
+			continue
+		}
+		if column.Missing+column.Texts+column.NotFinite+column.Spelled > 0 {
+			err := c.fault(ctx, p, name, dataset.FirstNoTarget(), column.FirstMissing, column.FirstText, column.FirstNotFinite, column.FirstSpelled)
+			if column.Numbers == 0 {
+				err = fmt.Errorf("%w; to learn classes, say so", err)
+			}
+			return nil, err
 		}
 	}
 	for _, name := range c.Names {
@@ -155,102 +161,81 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 		}
 		e.Inputs = append(e.Inputs, *in)
 	}
+	if len(e.Inputs) == 0 {
+		return nil, c.refused(p, "", "has no column besides the target; at least one feature is needed")
+	}
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
 	return e, nil
 }
 
-// input learns one column.
+// input learns one column, in the order of decisions that dataset.Learn has.
 func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Input, error) {
 	column := c.Columns[name]
-	if p.RefuseMissing && column.Missing > 0 {
-		missing := fmt.Errorf("pipeline: column %q: %d cells are missing, which was refused: give them values or drop the rows", name, column.Missing)
-		return nil, column.FirstMissing.fault(ctx, missing, func(t *dataset.Table) error { return missingIn(t, name) })
+	example := func() string {
+		var found *dataset.Error
+		if !errors.As(c.fault(ctx, p, name, dataset.FirstText(""), column.FirstText), &found) {
+			return ""
+		}
+		return found.Value
 	}
-	if column.Texts {
-		return column.categories(ctx, name)
+	faulty := column.FirstText
+	if column.Spelled > 0 {
+		faulty = column.FirstSpelled
+	}
+	x, fault := column.Categories(c.Rows, example)
+	switch {
+	case fault != nil:
+		return nil, c.fault(ctx, p, name, fault, faulty)
+	case x == nil && column.NotFinite > 0:
+		return nil, c.fault(ctx, p, name, dataset.FirstNotNumber(), column.FirstNotFinite)
+	case p.RefuseMissing && column.Missing > 0:
+		return nil, c.fault(ctx, p, name, dataset.FirstMissing(), column.FirstMissing)
+	case x != nil:
+		return &dataset.Input{Name: name, Text: x}, nil
 	}
 	n, rule := column.moments().Number(c.median(name), float64(column.Missing), !p.NoStandardize)
 	if rule != "" {
-		return nil, fmt.Errorf("pipeline: column %q %s", name, rule)
+		return nil, c.refused(p, name, rule)
 	}
 	return &dataset.Input{Name: name, Number: n}, nil
 }
 
-// textIn is the fault of the first cell of a column that is no number.
-func textIn(t *dataset.Table, name string) error {
-	_, err := t.Numbers(name)
-	return err
+// refused is what is wrong with a column, or with the table where there is no name.
+func (c *Census) refused(p Params, name, rule string) error {
+	return fmt.Errorf("pipeline: %w", &dataset.Error{Source: strings.Join(p.Inputs, ", "), Column: name, Rule: rule})
 }
 
-// missingIn is the fault of the first cell of a column that is missing.
-func missingIn(t *dataset.Table, name string) error {
-	at := -1
-	if numbers, err := t.Numbers(name); err == nil {
-		at = slices.IndexFunc(numbers, math.IsNaN)
-	} else if texts, err := t.Texts(name); err == nil {
-		at = slices.Index(texts, "")
+// fault is a fault of a column: of the first cell that has it, which is in the least of
+// the pieces. It reads that piece again. Of the advice of dataset it leaves out what there
+// is no parameter for.
+func (c *Census) fault(ctx context.Context, p Params, name string, f *dataset.Fault, pieces ...Piece) error {
+	if f.Rule() != "" {
+		return c.refused(p, name, f.Rule())
 	}
-	if at < 0 {
-		return nil
+	var first Piece
+	for _, piece := range pieces {
+		first = least(first, piece)
 	}
-	alone := dataset.Encoder{Inputs: []dataset.Input{{Name: name, Number: &dataset.Number{Scale: 1}}}, RefuseMissing: true}
-	_, err := alone.Features(t.Select([]int{at}))
-	return err
+	var found *dataset.Error
+	err := first.tables(ctx, func(t *dataset.Table) error { return f.In(t, name) })
+	switch {
+	case errors.As(err, &found):
+		return fmt.Errorf("pipeline: %w", message.Within(found, parameter))
+	case err != nil:
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	return fmt.Errorf("pipeline: %s has changed since it was first read", first.Path)
 }
 
-// categories learns a column of texts.
-func (c *Column) categories(ctx context.Context, name string) (*dataset.Input, error) {
-	if c.Over {
-		many := fmt.Errorf("pipeline: column %q has texts", name)
-		many = c.FirstText.fault(ctx, many, func(t *dataset.Table) error { return textIn(t, name) })
-		return nil, fmt.Errorf("%w; the column has more than %d different cells, too many to be categories", many, dataset.MaxCategories)
+// parameter is the parameter of a pipeline that the advice of dataset names, "" for none:
+// those of Params.Dialect are.
+func parameter(name string) string {
+	if name == "categorical" || name == "drop" || name == "task=classification" {
+		return ""
 	}
-	x := &dataset.Text{}
-	for text := range c.Counts {
-		x.Categories = append(x.Categories, text)
-	}
-	slices.Sort(x.Categories)
-	for _, text := range x.Categories {
-		if x.Fill == "" || c.Counts[text] > c.Counts[x.Fill] {
-			x.Fill = text
-		}
-	}
-	return &dataset.Input{Name: name, Text: x}, nil
-}
-
-// labels are the classes of a target, in the order of dataset.Encoder.Classes.
-func (c *Column) labels(name string, d dataset.Dialect) ([]string, error) {
-	if c.Over {
-		return nil, fmt.Errorf("pipeline: the target %q has more than %d different values: too many to be classes", name, dataset.MaxCategories)
-	}
-	var list []string
-	for text := range c.Counts {
-		list = append(list, text)
-	}
-	slices.Sort(list)
-	// A table of the labels alone, each often enough: the order is that of dataset.
-	t, err := d.NewTable("", dataset.Texts(name, repeat(list, 10)), dataset.Numbers("row", make([]float64, 10*len(list))))
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: the target %q: %w", name, err)
-	}
-	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{name}, Labels: true})
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: the target %q: %w", name, err)
-	}
-	if len(e.Labels) < 2 {
-		return nil, fmt.Errorf("pipeline: the target %q has one class only, %q; at least two are needed", name, e.Labels)
-	}
-	return e.Labels, nil
-}
-
-func repeat(list []string, times int) []string {
-	var all []string
-	for range times {
-		all = append(all, list...)
-	}
-	return all
+	return name
 }
 
 // moments are those of the numbers: Σv²/n − mean² from sums of 106 bits, so that an offset
@@ -288,7 +273,7 @@ func (c *Census) median(name string) float64 {
 		return 0
 	}
 	var values []float64
-	if !column.Over {
+	if !column.Many {
 		type counted struct {
 			value float64
 			n     int64
@@ -313,8 +298,7 @@ func (c *Census) median(name string) float64 {
 			}
 			return list[len(list)-1].value
 		}
-		low, high := at((column.Present-1)/2), at(column.Present/2)
-		return low + (high-low)/2
+		return middle(at((column.Present-1)/2), at(column.Present/2))
 	}
 	j := slices.Index(slices.Sorted(slices.Values(c.Names)), name)
 	for _, row := range c.Sample {
@@ -326,8 +310,15 @@ func (c *Census) median(name string) float64 {
 		return column.moments().Mean
 	}
 	slices.Sort(values)
-	low, high := values[(len(values)-1)/2], values[len(values)/2]
-	return low + (high-low)/2
+	return middle(values[(len(values)-1)/2], values[len(values)/2])
+}
+
+// middle is (a + b)/2, where the sum may leave the range of float64.
+func middle(a, b float64) float64 {
+	if m := (a + b) / 2; !math.IsInf(m, 0) {
+		return m
+	}
+	return a/2 + b/2
 }
 
 // targetMeans are those of the columns of y.

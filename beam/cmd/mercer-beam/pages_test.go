@@ -94,6 +94,37 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPageErrors: the two errors that docs/beam.md shows are those of files as it says.
+func TestPageErrors(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, header, odd string) {
+		text := header
+		for i := range 60 {
+			age := fmt.Sprint(20 + i%45)
+			if i+2 == 17 {
+				age = odd
+			}
+			text += fmt.Sprintf("%s,%d,%d\n", age, i*i%17, i)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.csv", "age,bmi,y\n", "abc")
+	write("b.csv", "Age,bmi,y\n", "36")
+	shown := strings.Split(strings.TrimSpace(commands(t, "docs/beam.md", "mercer-beam: pipeline: ")), "\n")
+	for i, inputs := range []string{"a.csv b.csv", "a.csv"} {
+		out, err := shell(t, dir, fmt.Sprintf("MERCER_BEAM_TEST_COMMAND=1 %q --target y --learner ridge --model m.st %s", self, inputs))
+		if err == nil || strings.TrimSpace(out) != shown[i] {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", inputs, err, out, shown[i])
+		}
+	}
+}
+
 // TestProgram makes the program of docs/beam.md by the commands that stand there, in a
 // module of its own outside the repository.
 func TestProgram(t *testing.T) {
