@@ -193,6 +193,7 @@ tables says more.`,
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)
+	a.offerNames(root)
 	return root
 }
 
