@@ -55,7 +55,7 @@ var layers = []layer{
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.
-	{folder: "solvers/evidence", ours: []string{"solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/evidence", ours: []string{"solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/neighbors", ours: []string{"solvers", "backend", "kernels", "internal/run"}},

@@ -2,10 +2,12 @@ package learners
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -119,27 +121,33 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if informed.Cols == 0 {
 		l.Fixed = true // the targets say nothing about kernel and noise
 	}
-	if !l.Fixed {
+	var res *solvers.Result
+	refused := -1 // candidates before the one that is solved
+	solve := func(k kernels.Kernel, lambda float64) (err error) {
+		p.Kernel, p.Lambda = k, lambda
+		refused++
+		began := progress.Fraction()
+		res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
+			progress.Report(q.Stage, began+(1-began)*q.Fraction)
+		}})
+		return err
+	}
+	if l.Fixed {
+		err = solve(l.Kernel, l.Lambda)
+	} else {
 		q := p
 		q.Y = informed
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
-		p.Kernel, p.Lambda, err = evidence.Maximize(ctx, dev, q, par, l.Restarts, l.Seed, func(n int) {
+		_, _, err = evidence.Maximize(ctx, dev, q, par, l.Restarts, l.Seed, func(n int) {
 			evaluations = n
 			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
-		})
-		if err != nil {
-			return nil, err
-		}
+		}, solve)
 	}
-	e, err := solvers.LogEvidence(ctx, dev, p, par)
 	if err != nil {
 		return nil, err
 	}
-	began := progress.Fraction()
-	res, err := solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
-		progress.Report(q.Stage, began+(1-began)*q.Fraction)
-	}})
+	e, err := solvers.LogEvidence(ctx, dev, p, par)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +155,9 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m.points, m.coef = dropZeroWeight(hx, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if !l.Fixed {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
+		if refused > 0 {
+			m.remark(fmt.Sprintf("the search has found larger likelihoods at %s, where rounding dominates K + λI: they are left out", count.Of(refused, "point")))
+		}
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)

@@ -63,7 +63,12 @@ const (
 // semi-definite. One target.
 //
 // A fit that ends before Tol is reached returns the model of its last step, with the fact
-// "warning".
+// "warning". So does one whose next step is singular to working precision, as of targets
+// without noise.
+//
+// The variance takes α and σ² as known, though they were fitted to the same samples, so that
+// standardized errors of new targets have a deviation somewhat above 1 (Tipping 2001, 2.3, who
+// replaces the posterior of α and σ² by its mode). Conformal intervals correct it.
 //
 // ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, so that n of
 // some ten thousand is the end. The variance falls back to σ² far from the

@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/floats"
@@ -33,11 +35,13 @@ type search struct {
 	at          []float64
 	value       float64 // at at: −log p
 	gradient    []float64
-	best        struct {
-		value float64
-		x     []float64
-		found bool
-	}
+	found       []candidate
+}
+
+// candidate is a point of the box with its value.
+type candidate struct {
+	value float64
+	x     []float64
 }
 
 const (
@@ -88,7 +92,11 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par s
 // the box less a quarter of the squared distance, so that the search comes back. report
 // may be nil; it is called with the number of evaluations, at most 150
 // for each start. An error that is ErrNotPosDef is one of all starts.
-func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, restarts int, seed uint64, report func(evaluations int)) (kernels.Kernel, float64, error) {
+//
+// accept, which may be nil, solves with the result. A point where it returns ErrNotPosDef or a
+// *solvers.ConvergenceError is no candidate, and the next best takes its place; another error
+// ends the search.
+func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, restarts int, seed uint64, report func(evaluations int), accept func(k kernels.Kernel, lambda float64) error) (kernels.Kernel, float64, error) {
 	h, err := newSearch(ctx, dev, p, par, report)
 	if err != nil {
 		return nil, 0, err
@@ -105,10 +113,22 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par so
 			return nil, 0, err
 		}
 	}
-	if !h.best.found {
+	if len(h.found) == 0 {
 		return nil, 0, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
 	}
-	return h.kernelAt(h.best.x)
+	slices.SortStableFunc(h.found, func(a, b candidate) int { return cmp.Compare(a.value, b.value) })
+	for _, c := range h.found {
+		k, lambda, err := h.kernelAt(c.x)
+		if err != nil || accept == nil {
+			return k, lambda, err
+		}
+		err = accept(k, lambda)
+		if short := (*solvers.ConvergenceError)(nil); err == nil || !errors.Is(err, backend.ErrNotPosDef) && !errors.As(err, &short) {
+			return k, lambda, err
+		}
+		h.err = err
+	}
+	return nil, 0, fmt.Errorf("none of %s of the search can be solved: %w", count.Of(len(h.found), "point"), h.err)
 }
 
 // climb is one run of L-BFGS. How it ends does not matter as long as it has
@@ -139,7 +159,7 @@ func (h *search) climb(x []float64) error {
 	if stop := h.stopped(); stop != nil {
 		return stop
 	}
-	if err != nil && !h.best.found {
+	if err != nil && len(h.found) == 0 {
 		return err
 	}
 	return nil
@@ -189,9 +209,7 @@ func (h *search) evaluate(x []float64) {
 					h.value += out * out / 4
 				}
 			}
-			if !h.best.found || h.value < h.best.value {
-				h.best.value, h.best.x, h.best.found = h.value, inside, true
-			}
+			h.found = append(h.found, candidate{h.value, inside})
 		}
 	}
 	h.err = err

@@ -36,6 +36,7 @@ type evidence struct {
 	trace  []float64
 	work   [4][]float64 // of the matrices of posterior and statistics
 
+	last    model  // of the last posterior
 	warning string // why the steps ended before tol; "": they did not
 }
 
@@ -119,6 +120,30 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // its products are all that is needed
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
+}
+
+// model is what a posterior follows from: the functions, their α, and β.
+type model struct {
+	active []int
+	alpha  []float64
+	beta   float64
+}
+
+// keepLast goes back to the model of the last posterior where err says that the one after it is
+// singular to working precision, and warns of that. It returns other errors as they are.
+func (e *evidence) keepLast(err error) error {
+	if !errors.Is(err, backend.ErrNotPosDef) || e.last.active == nil {
+		return err
+	}
+	for len(e.active) > 0 {
+		e.remove(e.active[len(e.active)-1])
+	}
+	for p, j := range e.last.active {
+		e.insert(j, e.last.alpha[p])
+	}
+	e.beta = e.last.beta
+	e.warning = "the basis functions of a further step are dependent to working precision; the model is the one before it: a kernel with a smaller length scale may fit better"
+	return e.posterior()
 }
 
 // insert puts function j into the model, without Σ and μ.
@@ -251,6 +276,10 @@ func (e *evidence) posterior() error {
 	e.value = -(e.n*math.Log(2*math.Pi/e.beta) + logH - logA + quadratic) / 2
 	if e.value-e.value != 0 {
 		return errors.New("values of y or of the kernel overflow: scale them down")
+	}
+	e.last = model{slices.Clone(e.active), make([]float64, k), e.beta}
+	for p, j := range e.active {
+		e.last.alpha[p] = e.alpha[j]
 	}
 	return nil
 }
@@ -481,7 +510,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, first, tol, step)); err != nil {
 			return err
 		}
-		before, beta := e.value, e.beta
+		before, beta, good := e.value, e.beta, e.last
 		alpha := make([]float64, len(e.active))
 		mean := make([]float64, len(e.active)) // of μ_j², for EM
 		for p, j := range e.active {
@@ -511,7 +540,8 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			}
 		}
 		if e.value < before-1e-9*(1+math.Abs(before)) {
-			return fmt.Errorf("the log evidence fell from %v to %v: the basis functions are dependent to working precision: use %q or a kernel with a smaller length scale", before, e.value, Sequential)
+			e.last = good // only rounding lets it fall
+			return fmt.Errorf("the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
 		}
 		gain = e.value - before
 		moved := 0.0
