@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -246,18 +245,6 @@ func samplerOf(size, d int, seed uint64) (s *sampler, offer func(from int, x bac
 			s.offer(rowkey.Priority(uint64(from+i), seed), x.Row(i), w[i])
 		}
 	}
-}
-
-// drawRows returns count different numbers below n, each set equally likely,
-// in increasing order (algorithm S of the same section).
-func drawRows(r *rand.Rand, n, count int) []int {
-	s := make([]int, 0, count)
-	for i := range n {
-		if r.IntN(n-i) < count-len(s) {
-			s = append(s, i)
-		}
-	}
-	return s
 }
 
 // pivotCenters are the pivots of randomly pivoted Cholesky on the pool.

@@ -28,9 +28,6 @@ func (f *weightFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.classes, "class-weight", nil, "weights of the classes, which multiply those of the rows: balanced, n/(k n_c) of n rows, n_c of them in each of k classes, or `CLASS=W,…`, 1 for the others")
 }
 
-// given reports whether rows have weights.
-func (f *weightFlags) given() bool { return f.weight != "" || len(f.classes) > 0 }
-
 func (f *weightFlags) check() error {
 	if slices.Equal(f.classes, []string{balanced}) {
 		return nil
