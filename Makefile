@@ -98,7 +98,7 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 # a parameter has an effect and the bytes that are planned are no matter of the tier, and
 # that other programs agree in another rounding is what AVX2 shows.
 # make vet has vetted each build.
-TIERED  := . ./backend ./gonum ./solvers/... ./learners/...
+TIERED  := . ./backend ./gonum ./solvers/... ./learners/... $(addprefix ./internal/,adjoint evidence glm lsq neighbors online sparse svm)
 NAMED   := '/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$|^Test(DefaultsAgainstScikitLearn|ParametersHaveAnEffect|NystromMemory)$$'
 PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
 BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
@@ -126,7 +126,7 @@ LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Pred
 
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m ./backend ./bindings/c/internal/handles ./internal/atomicfile ./internal/run ./kernels/gram ./solvers/glm ./solvers/svm
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m ./backend ./bindings/c/internal/handles ./internal/atomicfile ./internal/run ./kernels/gram ./internal/glm ./internal/svm
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '^(Example|Test(CrossValidation|Options|PredictRow|Rows|Samples|Solve|Tune))|Pieces|Stream|Concurrently' . ./dataset
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(CONCURRENT)' ./cpu ./cuda
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Conformance/.*/(Concurrent|Cancel|Progress)' ./backend/ref

@@ -22,9 +22,11 @@
 //   - cuda: NVIDIA GPUs, by the driver, cuBLAS and cuSOLVER.
 //   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
 //     conjugate gradients with K stored or not; λ paths; fits that stream rows from
-//     files. solvers/adjoint: derivatives of Gram matrices and of solves.
-//     solvers/lsq, glm, svm, sparse, online, neighbors: linear least squares, logistic
-//     regression, support vector machines, relevance vectors, perceptrons, distances.
+//     files.
+//   - internal/lsq, glm, svm, sparse, online, neighbors, evidence: the optimization problems
+//     of the other learners: linear least squares, logistic regression, support vector
+//     machines, relevance vectors, perceptrons, distances, Gaussian processes.
+//     internal/adjoint: derivatives of Gram matrices and of solves.
 //   - learners: every learner, a front end on gonum matrices. learners/tuning: the search for λ
 //     and kernel parameters. learners/modelfile: saved models.
 //   - dataset: readers of tables, and the encoding learned from the training rows.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/adjoint"
+	"github.com/mercer-go/mercer/internal/adjoint"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )

@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/adjoint"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/adjoint"
 	G "gorgonia.org/gorgonia"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/adjoint"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/adjoint"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )

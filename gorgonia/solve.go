@@ -3,7 +3,7 @@ package gorgonia
 import (
 	"fmt"
 
-	"github.com/mercer-go/mercer/solvers/adjoint"
+	"github.com/mercer-go/mercer/internal/adjoint"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )

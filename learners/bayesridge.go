@@ -10,7 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
-	"github.com/mercer-go/mercer/solvers/lsq"
+	"github.com/mercer-go/mercer/internal/lsq"
 )
 
 const bayesRidgeName = "bayes-ridge"

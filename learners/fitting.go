@@ -12,12 +12,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/neighbors"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/solvers/lsq"
-	"github.com/mercer-go/mercer/solvers/neighbors"
 )
 
 // fitting is the frame of a Fit with a loop of its own: the checked samples, and the

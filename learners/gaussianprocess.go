@@ -8,10 +8,10 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/solvers/evidence"
 	"gonum.org/v1/gonum/mat"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/solvers/lsq"
 )
 
 // Jackknife is a Model that knows the fits without each of its samples in turn, and

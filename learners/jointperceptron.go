@@ -1,6 +1,6 @@
 package learners
 
-import "github.com/mercer-go/mercer/solvers/online"
+import "github.com/mercer-go/mercer/internal/online"
 
 // JointPerceptron is the perceptron of K classes on joint features φ(x, t): see package
 // online. Perceptron is that of φ(x, t) = x ⊗ e_t, on a device.

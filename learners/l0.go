@@ -7,7 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/solvers/lsq"
+	"github.com/mercer-go/mercer/internal/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 

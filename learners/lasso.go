@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/lsq"
+	"github.com/mercer-go/mercer/internal/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 

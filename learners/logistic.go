@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/glm"
+	"github.com/mercer-go/mercer/internal/glm"
 	"gonum.org/v1/gonum/mat"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/online"
+	"github.com/mercer-go/mercer/internal/online"
 )
 
 // TestMarginOfZeroHasNoSign: y f(x) of f = 0 and y = −1 is −0, which is no margin.

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/online"
 )
 
 const perceptronName = "perceptron"

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/solvers/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 

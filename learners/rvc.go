@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/sparse"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/sparse"
 	"gonum.org/v1/gonum/mat"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/neighbors"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/neighbors"
 )
 
 // MedianDistance is the median of the distances between the rows of x that differ and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mercer-go/mercer/solvers/svm"
+	"github.com/mercer-go/mercer/internal/svm"
 	"gonum.org/v1/gonum/mat"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/online"
 	"gonum.org/v1/gonum/mat"
 )
 

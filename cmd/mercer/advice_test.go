@@ -100,11 +100,11 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 	// Texts that only callers with the parameter can see.
 	exempt := map[string]string{
 		"dataset/dialect.go":             "checks the flags of the commands",
-		"solvers/lsq/lasso.go":           "a warning of lasso, which has lambda, tol and iterations",
-		"solvers/lsq/lassobound.go":      "a warning of lasso, which has tol",
-		"solvers/lsq/l0.go":              "a warning of l0, which has lambda and iterations",
-		"solvers/sparse/laplace.go":      "a warning of rvc, which has tol and iterations",
-		"solvers/sparse/evidence.go":     "a warning of rvm, which has tol and iterations",
+		"internal/lsq/lasso.go":          "a warning of lasso, which has lambda, tol and iterations",
+		"internal/lsq/lassobound.go":     "a warning of lasso, which has tol",
+		"internal/lsq/l0.go":             "a warning of l0, which has lambda and iterations",
+		"internal/sparse/laplace.go":     "a warning of rvc, which has tol and iterations",
+		"internal/sparse/evidence.go":    "a warning of rvm, which has tol and iterations",
 		"kernels/trees/subtree.go":       "decay is a parameter of the kernel",
 		"kernels/strings/subsequence.go": "decay and length are parameters of the kernel",
 	}

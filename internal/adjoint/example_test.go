@@ -7,7 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu"
-	"github.com/mercer-go/mercer/solvers/adjoint"
+	"github.com/mercer-go/mercer/internal/adjoint"
 )
 
 // The gradients of a loss by K and λ, from that by α = (K + λI)⁻¹y.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/neighbors"
+	"github.com/mercer-go/mercer/internal/neighbors"
 )
 
 // The distances of 0, 1 and 3 are 1, 2 and 3.

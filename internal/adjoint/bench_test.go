@@ -8,8 +8,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/adjoint"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/adjoint"
 )
 
 // BenchmarkRidge is a step of training: the way there, n³/3 operations and a Gram

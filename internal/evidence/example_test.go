@@ -8,9 +8,9 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/solvers/evidence"
 )
 
 // The length scale and the noise of a Gaussian process with the largest likelihood.

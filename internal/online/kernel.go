@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cache has rows of the n×n matrix K of kernel values; solvers/svm.RowCache is one.
+// Cache has rows of the n×n matrix K of kernel values; svm.RowCache is one.
 type Cache interface {
 	// Capacity is how many rows Fetch takes at once.
 	Capacity() int
