@@ -46,12 +46,14 @@ WHEELS ?= dist
 # one of them works is checked before the library is compiled.
 INSTALLED := $(PYTHON) -c 'from importlib.metadata import version; exit([int(n) for n in version("hatchling").split(".")[:2]] < [1, 12])' 2>/dev/null
 
-.PHONY: wheel
-wheel: ## make the wheel of the Python package, with the library in it, in WHEELS=dist (needs cgo, a C compiler and Python with hatchling or an index)
+.PHONY: wheel-needs
+wheel-needs:
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { echo 'wheel: $(PYTHON) has no pip: install it, or name another Python by PYTHON='; exit 1; }
 	@$(INSTALLED) || $(PYTHON) -m pip download --quiet --no-deps --dest build/.hatchling 'hatchling>=1.12' >/dev/null 2>&1 || \
 		{ echo 'wheel: $(PYTHON) has no hatchling >= 1.12, and pip has no index to fetch it from: install it, as by apt-get install python3-hatchling, or name another Python by PYTHON='; exit 1; }
-	$(MAKE) libmercer
+
+.PHONY: wheel
+wheel: wheel-needs libmercer ## make the wheel of the Python package, with the library in it, in WHEELS=dist (needs cgo, a C compiler and Python with hatchling or an index)
 	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir '$(WHEELS)' $$($(INSTALLED) && echo --no-build-isolation) ./bindings/python
 	@made=$$(ls -t '$(WHEELS)'/mercer_kernels-*.whl | head -n 1) && chmod 644 "$$made" && echo "$$made"
 

@@ -191,7 +191,7 @@ typedef struct mercer_scores {
 /* Scores kernel ridge regression, (K + lambda W⁻¹) a + b = y, for count lambda ≥ 0
  * from one decomposition of K: O(n³) once and O(n²) for each lambda. The kernel is
  * the text of one; of "precomputed()" x is the n×n matrix of its values; NULL is the
- * Gaussian of the median distance of the rows of x. weights are those of the n rows,
+ * Gaussian of half the median distance of the rows of x. weights are those of the n rows,
  * ≥ 0, NULL for all 1; intercept is 1 for an unpenalized b, 0 for none; memory is
  * as in mercer_learner.
  *

@@ -18,7 +18,7 @@ const pathGroup = 8
 
 // PathProblem is kernel ridge regression with one kernel and many λ.
 type PathProblem struct {
-	Kernel    string    // "": the Gaussian of the median distance, as learners.KernelRidge chooses it
+	Kernel    string    // "": the Gaussian of half the median distance, as learners.KernelRidge chooses it
 	Weights   []float64 // of the rows; nil: all 1
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
@@ -102,7 +102,7 @@ func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Proble
 		return q, err
 	}
 	if p.Kernel == "" {
-		sigma, err := learners.MedianDistance(ctx, denseOf(q.X), p.Weights, 1)
+		sigma, err := learners.DefaultSigma(ctx, denseOf(q.X), p.Weights, 1)
 		q.Kernel = kernels.Gaussian{Sigma: sigma}
 		return q, err
 	}

@@ -588,8 +588,7 @@ class MercerSVR(KernelParameters, Regressor):
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
         "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is half the median
-        distance between the rows.
+        for each pair; or None for a Gaussian with the gamma "scale".
     degree : int ≥ 1, default=3
         Of poly.
     gamma : float > 0, "scale", "auto" or None, default="scale"
