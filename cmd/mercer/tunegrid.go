@@ -504,7 +504,7 @@ type gridTrial struct {
 }
 
 // newGridReport reports the settings; the first of the best score is the best.
-func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev backend.Device, say func(error) string) (tuneReport, *gridPoint) {
+func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev backend.Device, say func(error) string) tuneReport {
 	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	score := func(p *gridPoint) float64 { return p.score(task, f.by) }
 	for i, p := range points {
@@ -535,9 +535,14 @@ func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev ba
 		}
 	}
 	slices.Sort(r.Vary)
-	best := r.Grid[r.best]
-	r.Parameters, r.Score, r.Kernel = best.Parameters, *best.Score, best.Parameters["kernel"]
-	return r, points[r.best]
+	r.showGrid(r.best)
+	return r
+}
+
+// showGrid makes a setting what is fitted.
+func (r *tuneReport) showGrid(at int) {
+	best := r.Grid[at]
+	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]
 }
 
 // gridText is the table of the settings.

@@ -40,6 +40,8 @@ type tuneReport struct {
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Refused string `json:"fit_error,omitempty"` // why there is no model
+	// Settings with better scores that cannot be fitted to all rows.
+	PassedOver int `json:"passed_over,omitempty"`
 
 	task    learners.Task
 	best    int
@@ -88,6 +90,12 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 		}
 	}
 	return r
+}
+
+// showTrial makes a λ of a trial what is fitted.
+func (r *tuneReport) showTrial(at int, lambda, score float64) {
+	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
+	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score
 }
 
 func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
@@ -144,6 +152,9 @@ func (r tuneReport) text() string {
 	rows = append(rows, []string{"device", r.Device}, []string{"time", seconds(r.Seconds)})
 	if r.Test != nil {
 		rows = append(rows, []string{"held out", r.Test.line()})
+	}
+	if r.PassedOver > 0 {
+		rows = append(rows, []string{"passed over", fmt.Sprintf("%s with a better score, which cannot be fitted to all rows", count(r.PassedOver, "setting"))})
 	}
 	if r.Plot != "" {
 		rows = append(rows, []string{"plot", r.Plot})

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -90,7 +93,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return fmt.Errorf("%w; the row was held out by --test-fraction", err)
 		}
 	}
-	r, given, object, picture, err := a.search(ctx, devices, &f, task, d, train, memory)
+	r, settings, picture, err := a.search(ctx, devices, &f, task, d, train, memory)
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	var refused error // the scores are not lost for it
 	if f.model != "" || test != nil {
-		b, err := a.fitTuned(ctx, dev, f, task, given, object, d, memory)
+		b, at, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
+		if err == nil && at > 0 {
+			settings[at].show(&r)
+			r.PassedOver = at
+		}
 		if err != nil && ctx.Err() == nil {
 			r.Refused, refused = a.oneLine(err), err
 		} else if err != nil {
@@ -151,32 +158,87 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	return err
 }
 
-// search looks for the best setting: its report, the parameters of the learner, the
-// kernel over objects if there is one, and how the scores are drawn.
-func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, given map[string]string, object objects.Kernel, picture func() ([]byte, error), err error) {
+// setting is what a search has scored: the parameters of the learner, and the kernel over
+// objects if there is one.
+type setting struct {
+	learner string // "": that of the flags
+	given   map[string]string
+	object  objects.Kernel
+	score   float64
+	show    func(*tuneReport) // as what is fitted
+}
+
+// rank sorts settings by their scores, the best first.
+func rank(settings []setting) {
+	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.score, b.score) })
+}
+
+// search scores settings: its report, those that have a score, the best first, and how the
+// scores are drawn.
+func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, picture func() ([]byte, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
 		if err != nil {
-			return r, nil, nil, nil, err
+			return r, nil, nil, err
 		}
-		r, best := newGridReport(f, task, points, devices[0], a.oneLine)
-		return r, best.given, best.kernel, r.drawGrid, nil
+		r := newGridReport(f, task, points, devices[0], a.oneLine)
+		for i, p := range points {
+			if score := p.score(task, f.by); !math.IsInf(score, 1) {
+				settings = append(settings, setting{"", p.given, p.kernel, score, func(r *tuneReport) { r.showGrid(i) }})
+			}
+		}
+		rank(settings)
+		return r, settings, r.drawGrid, nil
 	}
 	found, err := a.searchAll(ctx, devices[0], *f, d, memory)
 	if err != nil {
-		return r, nil, nil, nil, err
+		return r, nil, nil, err
 	}
 	at := best(found)
-	f.chooseLearner(found[at], task)
 	r = newTuneReport(*f, found, at, devices[0])
-	given = map[string]string{"lambda": exact(found[at].Lambda()), "intercept": strconv.FormatBool(!f.noIntercept)}
-	if f.learner != "ridge" {
-		given["kernel"] = found[at].Kernel().String()
+	trial := 0 // of the report
+	for _, one := range found {
+		learner := f.learnerFor(one, task)
+		for _, t := range one.Trials {
+			for _, p := range t.Points {
+				if math.IsInf(p.Score, 0) || math.IsNaN(p.Score) {
+					continue
+				}
+				given := map[string]string{"lambda": exact(p.Lambda), "intercept": strconv.FormatBool(!f.noIntercept)}
+				if learner != "ridge" {
+					given["kernel"] = t.Kernel.String()
+				}
+				if learner == "gaussian-process" {
+					given["optimize"] = "false"
+				}
+				place := trial
+				settings = append(settings, setting{learner, given, one.object, p.Score, func(r *tuneReport) { r.showTrial(place, p.Lambda, shown(one.Params.Criterion, p.Score)) }})
+			}
+			trial++
+		}
 	}
-	if f.learner == "gaussian-process" {
-		given["optimize"] = "false"
+	rank(settings)
+	return r, settings, func() ([]byte, error) { return drawSurface(found[at].Result) }, nil
+}
+
+// fitBest fits the best of the settings that can be fitted to all rows, and returns its
+// place. The error is that of the first setting.
+func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, err error) {
+	for i, s := range settings {
+		f.learner = cmp.Or(s.learner, f.learner)
+		b, failed := a.fitTuned(ctx, dev, f, task, s.given, s.object, d, memory)
+		if failed == nil {
+			return b, i, nil
+		}
+		if err == nil {
+			err = failed
+		}
+		// Neither another setting nor another try has more memory or time.
+		if ctx.Err() != nil || errors.Is(failed, backend.ErrMemory) || errors.As(failed, new(*solvers.BudgetError)) {
+			return b, 0, failed
+		}
 	}
-	return r, given, found[at].object, func() ([]byte, error) { return drawSurface(found[at].Result) }, nil
+	return b, 0, err
 }
 
 // learnData learns the encoding of a table and encodes it.
@@ -344,17 +406,18 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	return nil
 }
 
-// chooseLearner sets the learner where none is named, by the kernel that was
-// found.
-func (f *tuneFlags) chooseLearner(t tuned, task learners.Task) {
+// learnerFor is the learner of --learner, or where none is named the one for the kernel that
+// was found.
+func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
+		return f.learner
 	case f.by == string(tuning.Evidence) && task == learners.Regression:
-		f.learner = "gaussian-process"
+		return "gaussian-process"
 	case t.linear(): // the same model by the cheaper way
-		f.learner = "ridge"
+		return "ridge"
 	default:
-		f.learner = "kernel-ridge"
+		return "kernel-ridge"
 	}
 }
 
