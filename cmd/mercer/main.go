@@ -73,6 +73,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: standardOutput{Writer: stdout}, stderr: stderr, args: args}
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
+		if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+			a.offerNames(root) // only then: cobra keeps what is registered as long as the process
+		}
 		root.SetArgs(args)
 		command, err := root.ExecuteContextC(ctx)
 		if err != nil {
@@ -193,7 +196,6 @@ tables says more.`,
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)
-	a.offerNames(root)
 	return root
 }
 
