@@ -10,11 +10,14 @@ import (
 	"testing"
 )
 
+// tuneWithPlot reads its table from the standard input.
+var tuneWithPlot = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
+
 // startTune starts a search with a model and a picture of some rows, and returns in the fit
 // that follows the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
-	c := start(t, "tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-")
+	c := start(t, tuneWithPlot...)
 	go func() {
 		_, _ = io.Copy(c.stdin, bytes.NewReader(table3(rows)))
 		_ = c.stdin.Close()
@@ -59,8 +62,16 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 		{"p.png", "--plot", true},
 	} {
 		t.Run("blocked "+test.blocked, func(t *testing.T) {
-			c := startTune(t, 1200)
+			c := start(t, tuneWithPlot...)
+			// Empty lines beyond what a pipe holds: once all are written the command is reading,
+			// and has checked the names of its outputs.
+			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.Mkdir(filepath.Join(c.folder, test.blocked), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.stdin.Close(); err != nil {
 				t.Fatal(err)
 			}
 			text, err := io.ReadAll(c.stderr)
