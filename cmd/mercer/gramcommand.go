@@ -429,7 +429,14 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	rules.Labels, rules.AnyLabels = len(f.targets) == 1, true // numbers or texts
+	// A matrix has no task: a target is left out of the features, whatever its values are. One
+	// that the table lacks remains a target, which Learn refuses.
+	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
+	for _, name := range f.targets {
+		if !slices.Contains(rules.Targets, name) {
+			rules.Drop = append(rules.Drop, name)
+		}
+	}
 	if enc, err = dataset.Learn(train.table, rules); err != nil {
 		return rows, train, nil, err
 	}
