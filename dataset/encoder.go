@@ -466,7 +466,7 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 		return nil, t.noRows()
 	}
 	if e.Labels != nil {
-		return e.indices(t)
+		return e.indices(t, newClassifier(e.Labels))
 	}
 	y := mat.NewDense(t.rows, len(e.Outputs), nil)
 	for j, name := range e.Outputs {

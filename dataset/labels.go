@@ -181,6 +181,7 @@ type classifier struct {
 	texts   map[string]int
 	numbers map[exactNumber]int // nil unless every label is a number
 	found   map[float64]int     // those below 2⁵³ that were found by a number
+	open    bool                // add an unknown class instead of refusing it
 }
 
 func newClassifier(labels []string) *classifier {
@@ -230,16 +231,42 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	if k < number {
 		return 0, t.missingFault(c, row, "a target needs a class: give it one or drop the row")
 	}
+	if f.open && len(f.labels) < MaxCategories {
+		class := len(f.labels)
+		f.labels = append(slices.Clip(f.labels), text)
+		f.texts[text] = class
+		if f.numbers != nil && k == number {
+			f.numbers[exactOf(text)] = class
+		}
+		return class, nil
+	}
 	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
 }
 
-// indices is targets where the target names classes.
-func (e *Encoder) indices(t *Table) (*mat.Dense, error) {
+// ScoredTargets is Targets for a table whose targets will be compared with predictions. A class
+// that the encoder did not learn is not an error here: it gets an index from len(Classes())
+// on, in the order of first rows. classes lists the label of every index; it is nil for a
+// target of numbers.
+func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
+	if e.Labels == nil || t.rows == 0 {
+		y, err = e.Targets(t)
+		return y, nil, err
+	}
+	if err := e.Check(); err != nil {
+		return nil, nil, err
+	}
+	f := newClassifier(e.Labels)
+	f.open = true
+	y, err = e.indices(t, f)
+	return y, f.labels, err
+}
+
+// indices is targets where the target names classes; f maps a cell to its class.
+func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
-	f := newClassifier(e.Labels)
 	y := mat.NewDense(t.rows, 1, nil)
 	var known []int // coded: entry → class + 1, 0 when not looked up yet
 	if !c.plain {

@@ -224,6 +224,43 @@ func TestClassFaults(t *testing.T) {
 	}
 }
 
+// TestScoredTargets: classes that the encoder did not learn follow its own in the order of
+// their rows, and a cell that names no class is still refused.
+func TestScoredTargets(t *testing.T) {
+	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
+	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)
+	numbered := learn(t, read(t, "x,y\n1,0\n2,1\n"), labels)
+	for _, c := range []struct {
+		e       *dataset.Encoder
+		text    string
+		y       []float64
+		classes []string
+	}{
+		{texts, "x,y\n1,a\n1,b\n", []float64{0, 1}, []string{"a", "b"}},
+		{texts, "x,y\n1,d\n1,b\n1,c\n1,d\n", []float64{2, 1, 3, 2}, []string{"a", "b", "d", "c"}},
+		{numbered, "x,y\n1,7\n1,1\n1,7.0\n", []float64{2, 1, 2}, []string{"0", "1", "7"}},
+		{numbered, "x,y\n1,x\n1,1\n1,x\n", []float64{2, 1, 2}, []string{"0", "1", "x"}},
+	} {
+		y, classes, err := c.e.ScoredTargets(read(t, c.text))
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if got := mat.Col(nil, 0, y); !slices.Equal(got, c.y) || !slices.Equal(classes, c.classes) {
+			t.Errorf("%q: %v of %q, want %v of %q", c.text, got, classes, c.y, c.classes)
+		}
+		if len(c.e.Classes()) != 2 {
+			t.Errorf("%q: the encoder has %q now", c.text, c.e.Classes())
+		}
+	}
+	_, _, err := texts.ScoredTargets(read(t, "x,y\n1,a\n1,\n"))
+	wantFault(t, err, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`)
+	of := learn(t, read(t, "x,y\n1,2.5\n2,3.5\n"), dataset.Rules{Targets: []string{"y"}})
+	if y, classes, err := of.ScoredTargets(read(t, "x,y\n1,4.5\n")); err != nil || classes != nil || y.At(0, 0) != 4.5 {
+		t.Error(y, classes, err)
+	}
+}
+
 // Rows that are held out bring no class with them.
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)

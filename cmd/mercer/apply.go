@@ -31,6 +31,7 @@ type applied struct {
 	variance *mat.Dense // of new targets
 	cover
 	truth   *mat.Dense
+	classes []string  // of truth
 	weights []float64 // of the rows of truth; nil: all 1
 	weight  string    // the column of the weights
 }
@@ -88,7 +89,7 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 	} else if t, weights, weight, err = a.scoreWeights(b.Encoder, t); err != nil {
 		return all, err
 	}
-	x, truth, err := a.encodeWith(ctx, b, t)
+	x, truth, names, err := a.encodeScored(ctx, b, t)
 	if err != nil {
 		return all, err
 	}
@@ -96,7 +97,7 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 		a.reportOutside(t.Source, b.Encoder.Outside(nil, x))
 	}
 	all, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
-	all.truth, all.weights, all.weight = truth, weights, weight
+	all.truth, all.classes, all.weights, all.weight = truth, names, weights, weight
 	return all, err
 }
 
@@ -119,7 +120,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 		a.noWeights(&enc, file)
 		enc.Weight = ""
 	}
-	all.weight = enc.Weight
+	all.weight, all.classes = enc.Weight, enc.Classes()
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})

@@ -76,7 +76,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if err != nil {
 		return err
 	}
-	s, err := newScore(b.Model, b.Encoder.Classes(), rows.truth, rows.outcome, rows.weights)
+	s, err := newScore(b.Model, rows.classes, rows.truth, rows.outcome, rows.weights)
 	if err != nil {
 		return err
 	}

@@ -289,8 +289,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	// Before the solve, so that a row that cannot be scored does not cost the fit.
 	var xTest, yTest, xHeld, yHeld *mat.Dense
+	var testClasses []string
 	if test != nil {
-		if xTest, yTest, err = a.encodeWith(ctx, b, test); err != nil {
+		if xTest, yTest, testClasses, err = a.encodeScored(ctx, b, test); err != nil {
 			return f.heldOut(err, all, task, "--test-fraction")
 		}
 	}
@@ -336,7 +337,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		if err != nil {
 			return err
 		}
-		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest, weights); err != nil {
+		if r.Test, err = a.scoreOf(ctx, dev, m, testClasses, xTest, yTest, weights); err != nil {
 			return err
 		}
 	}

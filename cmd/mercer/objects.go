@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -195,6 +196,46 @@ func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense,
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	return mat.NewDense(h.Rows, h.Cols, h.Data), nil
+}
+
+// encodeScored encodes rows whose predictions will be compared with their targets. names lists
+// the classes: first the classes of the model, then the classes that occur in the rows only. A
+// notice says how many rows have such a class, because every prediction is wrong there.
+func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x, y *mat.Dense, names []string, err error) {
+	if len(b.Encoder.Outputs) > 0 {
+		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {
+			return nil, nil, nil, err
+		}
+		a.reportNewClasses(t, names, len(b.Encoder.Labels), y)
+	}
+	x, err = a.features(ctx, b, t)
+	return x, y, names, err
+}
+
+// reportNewClasses prints a notice if a row of y has a class beyond the first known names.
+func (a *app) reportNewClasses(t *dataset.Table, names []string, known int, y *mat.Dense) {
+	if len(names) <= known {
+		return
+	}
+	rows := 0
+	for i := range t.Rows() {
+		if y.At(i, 0) >= float64(known) {
+			rows++
+		}
+	}
+	shown, more := names[known:], ""
+	if len(shown) > 5 {
+		shown, more = shown[:5], fmt.Sprintf(" and %d more", len(shown)-5)
+	}
+	quoted := make([]string, len(shown))
+	for i, name := range shown {
+		quoted[i] = strconv.Quote(name)
+	}
+	these := "these rows"
+	if rows == 1 {
+		these = "this row"
+	}
+	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", t.Source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
 }
 
 // encodeWith is encode for a model that may take objects.

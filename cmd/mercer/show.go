@@ -278,13 +278,13 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	if err != nil {
 		return nil, err
 	}
-	x, truth, err := a.encodeWith(ctx, b, t)
+	x, truth, names, err := a.encodeScored(ctx, b, t)
 	if err != nil {
 		return nil, err
 	}
 	quiet := &app{stderr: a.stderr, quiet: true}
 	figure := func(x *mat.Dense) (float64, error) {
-		s, err := quiet.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth, weights)
+		s, err := quiet.scoreOf(ctx, dev, b.Model, names, x, truth, weights)
 		if err != nil {
 			return 0, err
 		}
