@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -30,10 +30,13 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 
 // CrossValidate returns for each row of x the prediction of a model that was fitted to
 // the rows of all other folds, n×t. fold[i] is the fold of row i, from 0, as
-// learners.Folds divides rows; learners.ScoreRegression and learners.ScoreClassification
+// validate.Folds divides rows; validate.ScoreRegression and validate.ScoreClassification
 // compare the predictions with y, of all rows or of a fold's: there the AUC is NaN where a
 // class is in none of the rows or in none that the model was fitted to, and
-// learners.NewSummary takes the mean over the others. Of o all but Checkpoint is used.
+// validate.NewSummary takes the mean over the others. Of o all but Checkpoint is used.
+//
+// Package validate has the scores of each fold, repeats, the bootstrap, and the folds of a
+// table, in which the scaling of a column is learned from the training rows alone.
 func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
 	if l == nil {
 		return nil, errors.New("mercer: cross-validate: the learner is missing")
@@ -58,52 +61,39 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(hx.Rows, "row"), given.name, given.rows)
 		}
 	}
-	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
-	if len(parts) < 2 {
+	splits, parts := validate.Held(fold)
+	if parts < 2 {
 		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another")
 	}
+	of := make([]int, parts)
+	for k := range of {
+		of[k] = k
+	}
 	var predictions *mat.Dense
-	for k, part := range parts {
-		var train, test []int
-		for i, f := range fold {
-			if f == part {
-				test = append(test, i)
-			} else {
-				train = append(train, i)
-			}
-		}
-		within := o.Options
-		if o.Weights != nil {
-			within.Weights = chosen(o.Weights, train)
-		}
-		if o.Keys != nil {
-			within.Keys = chosen(o.Keys, train)
-		}
-		if o.Progress != nil {
-			within.Progress = func(p solvers.Progress) {
-				p.Fraction = (float64(k) + p.Fraction) / float64(len(parts))
-				o.Progress(p)
-			}
-		}
-		f, err := func() (*mat.Dense, error) {
-			m, err := l.Fit(ctx, dev, rowsOf(hx, train), rowsOf(hy, train), within)
-			if err != nil {
-				return nil, err
-			}
-			return m.Predict(ctx, dev, rowsOf(hx, test))
-		}()
+	r := validate.Runner{Data: validate.Samples{X: hx, Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
+	err = r.Each(ctx, splits, of, func(dev backend.Device, k int, p *validate.Part, o learners.Options) error {
+		m, err := l.Fit(ctx, dev, p.X, p.Y, o)
 		if err != nil {
-			return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", k+1, len(parts), err)
+			return err
+		}
+		f, err := m.Predict(ctx, dev, p.XTest)
+		if err != nil {
+			return err
 		}
 		if predictions == nil {
 			_, t := f.Dims()
 			predictions = mat.NewDense(hx.Rows, t, nil)
 		}
+		_, test := splits(k)
 		for r, i := range test {
 			predictions.SetRow(i, f.RawRowView(r))
 		}
+		return nil
+	})
+	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", failed.Fit+1, parts, failed.Err)
 	}
-	return predictions, nil
+	return predictions, err
 }
 
 // Tune returns l with the kernel and the λ that have the best score, by default the mean
@@ -198,22 +188,4 @@ func hosts(call string, x, y mat.Matrix) (hx, hy backend.Host[float64], err erro
 		err = fmt.Errorf("mercer: %s: %w", call, err)
 	}
 	return hx, hy, err
-}
-
-// rowsOf is a copy of some rows.
-func rowsOf(h backend.Host[float64], rows []int) *mat.Dense {
-	d := mat.NewDense(len(rows), h.Cols, nil)
-	for r, i := range rows {
-		d.SetRow(r, h.Row(i))
-	}
-	return d
-}
-
-// chosen are some elements of a list.
-func chosen[T any](list []T, at []int) []T {
-	some := make([]T, len(at))
-	for r, i := range at {
-		some[r] = list[i]
-	}
-	return some
 }

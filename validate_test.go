@@ -18,6 +18,7 @@ import (
 	stringkernels "github.com/mercer-go/mercer/kernels/strings"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -206,7 +207,7 @@ func ExampleCrossValidate() {
 	ctx := context.Background()
 	x := mat.NewDense(12, 1, []float64{-3, -2.5, -2, -1.5, -1, 0.2, -0.2, 1, 1.5, 2, 2.5, 3})
 	y := mat.NewVecDense(12, []float64{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1})
-	fold, err := learners.Folds(12, 4, nil, 1)
+	fold, err := validate.Folds(12, 4, nil, 1)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // What mercer.Fit does, with a device of one's own.
@@ -29,7 +30,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	score, err := learners.ScoreRegression(y, f, nil)
+	score, err := validate.ScoreRegression(y, f, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // TestAnyMatrix: whatever form x and y come in, the model and its predictions
@@ -64,12 +65,12 @@ func TestAnyMatrix(t *testing.T) {
 		decision.SetVec(i, want.At(i, 0)-0.5)
 	}
 	pred := classes.Decide(decision)
-	score, err := learners.ScoreClassification(classes, nil, labels.ColView(1), pred.ColView(0), decision, nil, nil)
-	again, err2 := learners.ScoreClassification(classes, nil, mat.DenseCopyOf(y), pred, mat.DenseCopyOf(decision), nil, nil)
+	score, err := validate.ScoreClassification(classes, nil, labels.ColView(1), pred.ColView(0), decision, nil, nil)
+	again, err2 := validate.ScoreClassification(classes, nil, mat.DenseCopyOf(y), pred, mat.DenseCopyOf(decision), nil, nil)
 	if err != nil || err2 != nil || score.AUC != again.AUC || score.N != n || math.IsNaN(score.AUC) {
 		t.Errorf("scores %+v and %+v, %v, %v", score, again, err, err2)
 	}
-	if _, err := learners.ScoreClassification(classes, nil, nil, pred, decision, nil, nil); err == nil {
+	if _, err := validate.ScoreClassification(classes, nil, nil, pred, decision, nil, nil); err == nil {
 		t.Error("a score without y")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
+	"github.com/mercer-go/mercer/learners/validate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -137,7 +138,7 @@ func TestBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
+		s, err := validate.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

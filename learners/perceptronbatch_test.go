@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -285,7 +286,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	if n := fact(t, m, "support").(int); n > 30 {
 		t.Errorf("%d samples in f", n)
 	}
-	s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
+	s, err := validate.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

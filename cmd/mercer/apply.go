@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -27,7 +28,7 @@ type wanted struct {
 
 // applied is what a model says of rows; what was not asked for is nil.
 type applied struct {
-	outcome
+	validate.Outcome
 	variance *mat.Dense // of new targets
 	cover
 	truth   *mat.Dense
@@ -38,7 +39,7 @@ type applied struct {
 
 // matrices are all that an applied has, a row for each row.
 func (p *applied) matrices() []**mat.Dense {
-	return []**mat.Dense{&p.values, &p.decision, &p.proba, &p.variance, &p.lower, &p.upper, &p.sets, &p.truth}
+	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
 // add adds the rows of another one below; the room for them doubles when it is full.
@@ -61,7 +62,7 @@ func (p *applied) add(q applied) {
 
 // applyTo applies a model to encoded rows.
 func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, w wanted) (p applied, err error) {
-	if p.outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
+	if p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
 		return p, err
 	}
 	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once: a model may have much to do before the first
@@ -69,7 +70,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 			return p, err
 		}
 	}
-	p.cover, err = a.coverOf(ctx, dev, b, x, p.values, w.interval)
+	p.cover, err = a.coverOf(ctx, dev, b, x, p.Values, w.interval)
 	return p, err
 }
 

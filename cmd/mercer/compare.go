@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func (a *app) compareCommand() *cobra.Command {
@@ -38,10 +39,10 @@ A parameter is for those of the learners that have it.`,
 
 // compared is a learner in the report of compare.
 type compared struct {
-	Learner   string    `json:"learner"`
-	Measures  []measure `json:"measures"`
-	Functions *float64  `json:"functions"` // kernel functions, or weights that are not 0: the mean over the models
-	Seconds   float64   `json:"seconds"`   // of a fit: the mean
+	Learner   string             `json:"learner"`
+	Measures  []validate.Measure `json:"measures"`
+	Functions *float64           `json:"functions"` // kernel functions, or weights that are not 0: the mean over the models
+	Seconds   float64            `json:"seconds"`   // of a fit: the mean
 }
 
 // functions is how many kernel functions a model has, or weights that are not 0.
@@ -113,27 +114,24 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 
 // compared scores the learner on the folds.
 func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) (compared, error) {
-	rows, err := r.foldRows(folds, true)
+	splits, err := r.kFold(folds, true)
 	if err != nil {
 		return compared{}, err
 	}
 	c, size := compared{Learner: f.learner}, 0.0
-	r.fitted = func(m learners.Model, took time.Duration) {
+	scores, err := r.scores(ctx, folds, splits, func(m learners.Model, took time.Duration) {
 		size += functions(m) / float64(folds)
 		c.Seconds += took.Seconds() / float64(folds)
-	}
-	scores, err := r.scores(ctx, folds, rows, func(i int, err error) error {
-		return fmt.Errorf("%w; without part %d of %d", err, i+1, folds)
-	})
-	c.Measures, c.Functions = measures(scores), defined(size)
+	}, ofFolds(folds))
+	c.Measures, c.Functions = validate.Measures(scores), validate.Defined(size)
 	return c, err
 }
 
-// cells are the mean, with the number of folds that it is of where others have none, and
+// spread is the mean, with the number of folds that it is of where others have none, and
 // the standard deviation.
-func (m measure) cells() []string {
+func spread(m validate.Measure) []string {
 	some := ""
-	if n := len(m.defined()); n < len(m.Scores) {
+	if n := len(m.Defined()); n < len(m.Scores) {
 		some = fmt.Sprintf("(%d of %s)", n, count(len(m.Scores), "fold"))
 	}
 	if m.Mean == nil {
@@ -160,11 +158,11 @@ func comparedText(list []compared) string {
 	for _, c := range list {
 		line := []string{c.Learner}
 		for _, name := range columns {
-			i := slices.IndexFunc(c.Measures, func(m measure) bool { return m.Name == name })
+			i := slices.IndexFunc(c.Measures, func(m validate.Measure) bool { return m.Name == name })
 			if i < 0 {
 				line = append(line, "", "")
 			} else {
-				line = append(line, c.Measures[i].cells()...)
+				line = append(line, spread(c.Measures[i])...)
 			}
 		}
 		size := ""

@@ -17,6 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/testdata"
 )
@@ -193,7 +194,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 		})
 	}
 	for i := range list {
-		s, err := learners.ScoreRegression(t.yTest, list[i].predicted, nil)
+		s, err := validate.ScoreRegression(t.yTest, list[i].predicted, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mercer-go/mercer/internal/process"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // evaluateReport is what `mercer evaluate --json` prints.
@@ -76,11 +77,11 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if err != nil {
 		return err
 	}
-	s, err := newScore(b.Model, rows.classes, rows.truth, rows.outcome, rows.weights)
+	of, err := validate.NewScore(b.Model, rows.classes, rows.truth, rows.Outcome, rows.weights)
 	if err != nil {
 		return err
 	}
-	s.Weight = rows.weight
+	s := &score{Score: of, Weight: rows.weight}
 	s.setCoverage(rows.cover, interval)
 	if plot != "" {
 		picture, err := drawScore(s, b.Model.Learner(), b.Encoder.TargetNames())

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func addInterval(flags *pflag.FlagSet, level *float64) {
@@ -54,10 +55,10 @@ func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundl
 		c.lower, c.upper, err = b.Intervals(ctx, dev, x, level)
 	}
 	if err == nil {
-		err = finite("a bound of the interval", c.lower)
+		err = validate.CheckFinite("a bound of the interval", c.lower)
 	}
 	if err == nil {
-		err = finite("a bound of the interval", c.upper)
+		err = validate.CheckFinite("a bound of the interval", c.upper)
 	}
 	return c, err
 }
@@ -97,20 +98,20 @@ func (s *score) setCoverage(c cover, level float64) {
 		return
 	}
 	s.Interval = &coverage{Level: level, Classes: c.sets != nil}
-	n, outputs := s.truth.Dims()
+	n, outputs := s.Truth.Dims()
 	inside, total, cells := 0.0, 0.0, 0.0
 	for i := range n {
-		w := weightAt(s.weights, i)
+		w := weightAt(s.Weights, i)
 		cells += w * float64(outputs)
 		if c.sets != nil {
-			if at := s.known.Index(s.truth.At(i, 0)); at >= 0 && c.sets.At(i, at) == 1 {
+			if at := s.Known.Index(s.Truth.At(i, 0)); at >= 0 && c.sets.At(i, at) == 1 {
 				inside += w
 			}
 			total += w * mat.Sum(c.sets.RowView(i))
 			continue
 		}
 		for j := range outputs {
-			low, high, y := c.lower.At(i, j), c.upper.At(i, j), s.truth.At(i, j)
+			low, high, y := c.lower.At(i, j), c.upper.At(i, j), s.Truth.At(i, j)
 			if low <= y && y <= high {
 				inside += w
 			}

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // TestBoundaryIsInside: f = 0 is an inlier, as every margin support vector is, and the
 // largest number below 0 an outlier.
 func TestBoundaryIsInside(t *testing.T) {
-	c := novelty{}.Classes()
+	c := validate.Novelty{}.Classes()
 	for f, want := range map[float64]string{0: "inlier", math.Copysign(0, -1): "inlier", math.SmallestNonzeroFloat64: "inlier", -math.SmallestNonzeroFloat64: "outlier"} {
 		label := c.Decide(mat.NewDense(1, 1, []float64{f})).At(0, 0)
 		for i, v := range c.Labels {

@@ -18,6 +18,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func (a *app) plotBoundaryCommand() *cobra.Command {
@@ -129,13 +130,13 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		}
 		level = nil
 		_, probable := m.b.Model.(*learners.SVCProbabilityModel) // its regions do not end at f = 0
-		if other, ok := m.b.Model.(learners.Classifier); ok && !probable && len(o.decision.RawMatrix().Data) == grid*grid {
+		if other, ok := m.b.Model.(learners.Classifier); ok && !probable && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
 				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
 				if err != nil {
 					return nil, err
 				}
-				return o.decision.RawMatrix().Data, nil
+				return o.Decision.RawMatrix().Data, nil
 			})
 			if err != nil {
 				return pic, err
@@ -151,7 +152,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		case ok:
 			drawRegions(p, r, k.Classes(), o, level)
 		default:
-			if err := drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys); err != nil {
+			if err := drawContours(p, r, o.Values, b.Encoder.TargetNames(), xs, ys); err != nil {
 				return pic, err
 			}
 		}
@@ -187,7 +188,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 }
 
 // across applies the model to n points that differ in some columns.
-func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o outcome, x *mat.Dense, err error) {
+func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {
 	t, err := rowsAcross(b.Encoder, n, values)
 	if err != nil {
 		return o, nil, err
@@ -290,8 +291,8 @@ func hue(h, light float64) color.Color {
 }
 
 // drawRegions draws where each class is predicted.
-func drawRegions(p *panel, r raster, classes learners.Classes, o outcome, level *zeroLevel) {
-	r.z.CloneFrom(mat.NewDense(len(r.y), len(r.x), o.values.RawMatrix().Data))
+func drawRegions(p *panel, r raster, classes learners.Classes, o validate.Outcome, level *zeroLevel) {
+	r.z.CloneFrom(mat.NewDense(len(r.y), len(r.x), o.Values.RawMatrix().Data))
 	if level != nil {
 		level.decide(r.z, classes)
 	}
@@ -419,7 +420,7 @@ var ringed = map[string]string{"support vectors": "support vectors", "relevance 
 // drawPoints rings the points of sparse kernel models.
 func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) error {
 	model := b.Model
-	if n, ok := model.(novelty); ok {
+	if n, ok := model.(validate.Novelty); ok {
 		model = n.Model
 	}
 	name := ""

@@ -19,6 +19,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // samples are a table that a picture fits models to.
@@ -143,7 +144,7 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 		if err != nil {
 			return nil, close, err
 		}
-		b.Model = asClassifier(b.Model)
+		b.Model = validate.Judged(b.Model)
 		list = append(list, drawn{s.devices[0], b, s.all, names[i]})
 	}
 	return list, close, nil

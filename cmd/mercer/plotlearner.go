@@ -20,6 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func (a *app) plotPathCommand() *cobra.Command {
@@ -125,7 +126,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 type spreadCurve struct {
 	name string
 	x    []float64
-	at   []learners.Summary
+	at   []validate.Summary
 }
 
 // drawSpreads draws curves with bands of ± a standard deviation.
@@ -163,15 +164,6 @@ func (f *curveFlags) addTo(c *cobra.Command) {
 	intFlag(c.Flags(), &f.folds, "folds", 5, 2, "parts of the rows, each predicted by models of the others")
 }
 
-// errorOf is the figure that is drawn: the root of the mean squared error, or the part
-// of the rows whose class is wrong.
-func errorOf(s *score) float64 {
-	if s.Accuracy != nil {
-		return 1 - *s.Accuracy
-	}
-	return *s.RMSE
-}
-
 func errorName(task learners.Task) string {
 	if task == learners.Classification {
 		return "rows of a wrong class"
@@ -180,22 +172,22 @@ func errorName(task learners.Task) string {
 }
 
 // errors returns the errors on the rows that were held out and on the training
-// rows, for models of the first parts of the training rows of each fold.
-func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (held, trained []learners.Summary, sizes []float64, err error) {
+// rows, for models of the first parts of the training rows of each fold; fitted may be nil.
+func (r *resampling) errors(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) (held, trained []validate.Summary, sizes []float64, err error) {
 	n := r.all.Rows()
 	if err := r.checkFolds(folds); err != nil {
 		return nil, nil, nil, err
 	}
-	fold, err := learners.Folds(n, folds, nil, r.f.seed)
+	fold, err := validate.Folds(n, folds, nil, r.f.seed)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	// Training rows in the order of another division, so that a part of them is a sample.
-	order, err := learners.Folds(n, n, nil, r.f.seed+1)
+	order, err := validate.Folds(n, n, nil, r.f.seed+1)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	rows := func(i int) (train, test []int, err error) {
+	rows := func(i int) (train, test []int) {
 		part, within, half := i%folds, i/folds%len(parts), i/folds/len(parts)
 		for _, row := range order {
 			if fold[row] != part {
@@ -208,9 +200,9 @@ func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (he
 		if half == 1 {
 			test = train
 		}
-		return train, test, nil
+		return train, test
 	}
-	scores, err := r.scores(ctx, 2*folds*len(parts), rows, func(i int, err error) error {
+	scores, err := r.scores(ctx, 2*folds*len(parts), rows, fitted, func(i int, err error) error {
 		return fmt.Errorf("%w; with %.0f %% of the rows, without part %d of %d", err, 100*parts[i/folds%len(parts)], i%folds+1, folds)
 	})
 	if err != nil {
@@ -219,11 +211,11 @@ func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (he
 	for at := range parts {
 		var out, in []float64
 		for part := range folds {
-			out = append(out, errorOf(scores[at*folds+part]))
-			in = append(in, errorOf(scores[(len(parts)+at)*folds+part]))
+			out = append(out, scores[at*folds+part].Error())
+			in = append(in, scores[(len(parts)+at)*folds+part].Error())
 		}
-		held, trained = append(held, learners.NewSummary(out)), append(trained, learners.NewSummary(in))
-		train, _, _ := rows(at * folds)
+		held, trained = append(held, validate.NewSummary(out)), append(trained, validate.NewSummary(in))
+		train, _ := rows(at * folds)
 		sizes = append(sizes, float64(len(train)))
 	}
 	return held, trained, sizes, nil
@@ -255,7 +247,7 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	for i := range sizes { // from a twentieth, in equal ratios
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
-	held, trained, rows, err := r.errors(ctx, f.folds, parts)
+	held, trained, rows, err := r.errors(ctx, f.folds, parts, nil)
 	if err != nil {
 		return pic, err
 	}
@@ -379,9 +371,9 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		return pic, err
 	}
 	places := v.places
-	var held, trained []learners.Summary
+	var held, trained []validate.Summary
 	task := learners.Task("")
-	var bias, variance, both, evidence []learners.Summary
+	var bias, variance, both, evidence []validate.Summary
 	for i := range places {
 		f.given = v.setting(i)
 		r, err := a.newResampling(ctx, &f.resampleFlags, "plot validation", file)
@@ -394,29 +386,28 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 				r.close()
 				return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
 			}
-			b, s, err := r.biasVariance(ctx, rounds)
+			b, err := r.outOfBag(ctx, rounds)
 			r.close()
 			if err != nil {
 				return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
 			}
-			bias, variance, both = append(bias, learners.NewSummary([]float64{b})), append(variance, learners.NewSummary([]float64{s})), append(both, learners.NewSummary([]float64{b + s}))
+			bias, variance, both = append(bias, validate.NewSummary([]float64{b.Bias2})), append(variance, validate.NewSummary([]float64{b.Variance})), append(both, validate.NewSummary([]float64{b.Error * b.Error}))
 			continue
 		}
 		var found []float64
 		rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
-		r.fitted = func(m learners.Model, _ time.Duration) {
+		out, in, _, err := r.errors(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
 			if v, ok := evidenceOf(m); ok {
 				found = append(found, v/rows)
 			}
-		}
-		out, in, _, err := r.errors(ctx, f.folds, []float64{1})
+		})
 		r.close()
 		if err != nil {
 			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
 		}
 		held, trained = append(held, out...), append(trained, in...)
 		if len(found) > 0 {
-			evidence = append(evidence, learners.NewSummary(found))
+			evidence = append(evidence, validate.NewSummary(found))
 		}
 	}
 	page := func(name string, curves ...spreadCurve) (*panel, error) {

@@ -199,7 +199,7 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 	if err != nil {
 		return err
 	}
-	c, err := a.coverOf(ctx, dev, b, x, o.values, level)
+	c, err := a.coverOf(ctx, dev, b, x, o.Values, level)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 		if err != nil {
 			return err
 		}
-		c.lower, c.upper = mat.DenseCopyOf(o.values), mat.DenseCopyOf(o.values)
+		c.lower, c.upper = mat.DenseCopyOf(o.Values), mat.DenseCopyOf(o.Values)
 		c.lower.Apply(func(i, j int, f float64) float64 { return f - 2*math.Sqrt(v.At(i, j)) }, c.lower)
 		c.upper.Apply(func(i, j int, f float64) float64 { return f + 2*math.Sqrt(v.At(i, j)) }, c.upper)
 	}
@@ -237,7 +237,7 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 			return err
 		}
 	}
-	return addLine(p, m.name, at(o.values), draw.LineStyle{Color: look, Width: vg.Points(1.8)})
+	return addLine(p, m.name, at(o.Values), draw.LineStyle{Color: look, Width: vg.Points(1.8)})
 }
 
 func (a *app) plotCalibrationCommand() *cobra.Command {
@@ -290,7 +290,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	title := b.Model.Learner() + ": calibration of " + count(classes.Len(), "class")
 	curves := make([]calibration, classes.Len())
 	for k := range curves {
-		curves[k] = reliability(o.proba, truth, classes, k)
+		curves[k] = reliability(o.Proba, truth, classes, k)
 	}
 	switch {
 	case classes.Len() == 2:
@@ -301,7 +301,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		for k := range all {
 			all[k] = k
 		}
-		curves = append([]calibration{reliability(o.proba, truth, classes, all...)}, curves[:mostCurves]...)
+		curves = append([]calibration{reliability(o.Proba, truth, classes, all...)}, curves[:mostCurves]...)
 		title += fmt.Sprintf(", the %d farthest off", mostCurves)
 	}
 	for k, c := range curves {

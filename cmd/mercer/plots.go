@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // drawScore draws what `mercer evaluate --plot` shows: for numbers predictions
@@ -31,7 +31,7 @@ func drawScore(s *score, learner string, targets []string) ([]byte, error) {
 	}
 	var rows [][]*panel
 	for j, target := range targets {
-		of, err := learners.ScoreRegression(s.truth.ColView(j), s.predicted.ColView(j), s.weights)
+		of, err := validate.ScoreRegression(s.Truth.ColView(j), s.Outcome.Values.ColView(j), s.Weights)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ var blue = color.NRGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xb0}
 func drawCompared(s *score, title string, j int) (*panel, error) {
 	p := newPanel(title, "true", "predicted")
 	addGrid(p)
-	points := pairs(s.truth, s.predicted, j)
+	points := pairs(s.Truth, s.Outcome.Values, j)
 	dots, err := newDots(points, blue)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func drawCompared(s *score, title string, j int) (*panel, error) {
 func drawResiduals(s *score, title string, j int) (*panel, error) {
 	p := newPanel(title, "predicted", "true − predicted")
 	addGrid(p)
-	points := pairs(s.truth, s.predicted, j)
+	points := pairs(s.Truth, s.Outcome.Values, j)
 	for i, at := range points {
 		points[i] = plotter.XY{X: at.Y, Y: at.X - at.Y}
 	}
@@ -188,9 +188,9 @@ func drawROC(s *score) (*panel, error) {
 		return nil, err
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
-	scores := s.outcome.proba
-	if scores == nil || s.known.Len() == 2 {
-		scores = s.outcome.decision
+	scores := s.Outcome.Proba
+	if scores == nil || s.Known.Len() == 2 {
+		scores = s.Outcome.Decision
 	}
 	_, cols := scores.Dims()
 	type named struct {
@@ -206,9 +206,9 @@ func drawROC(s *score) (*panel, error) {
 		}
 		values, positive := make([]float64, s.N), make([]bool, s.N)
 		for i := range values {
-			values[i], positive[i] = scores.At(i, j), s.truth.At(i, 0) == s.known.Labels[class]
+			values[i], positive[i] = scores.At(i, j), s.Truth.At(i, 0) == s.Known.Labels[class]
 		}
-		curve := learners.NewROC(values, positive, s.weights)
+		curve := validate.NewROC(values, positive, s.Weights)
 		if len(curve.True) == 0 {
 			continue
 		}
@@ -225,7 +225,7 @@ func drawROC(s *score) (*panel, error) {
 			line.Dashes = []vg.Length{vg.Points(float64(2 + j/len(curveColors))), vg.Points(2)}
 		}
 		p.Add(line)
-		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.known.Names[class], short(curve.AUC())), curve.AUC(), line})
+		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.Known.Names[class], short(curve.AUC())), curve.AUC(), line})
 	}
 	const most = 16 // lines of the legend
 	if len(legend) > most {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // zeroLevel is where the decision value f of two classes is 0: lines where f changes its
@@ -24,10 +25,10 @@ type zeroLevel struct {
 }
 
 // newZeroLevel looks for f = 0 among the decision values at the points x of a raster.
-func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
+func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o validate.Outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
 	l := &zeroLevel{raster: r, name: classes.Names[classes.Index(classes.Decide(mat.NewDense(1, 1, nil)).At(0, 0))]}
 	rows, cols := len(r.y), len(r.x)
-	values := o.decision.RawMatrix().Data
+	values := o.Decision.RawMatrix().Data
 	l.z = mat.NewDense(rows, cols, values)
 	zero := zeros(m, x, values)
 	l.sign = make([][]int, rows)

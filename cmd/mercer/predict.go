@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
-	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // predictFlags are the flags of `mercer predict`.
@@ -149,7 +149,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 			c.Long += "\n\n" + wrapped("--model: "+oneLine(err), terminalWidth)
 			return
 		}
-		b.Model = asClassifier(b.Model)
+		b.Model = validate.Judged(b.Model)
 		for name, refused := range map[string]error{
 			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
 			"std": predictFlags{std: true}.defined(b), "interval": checkInterval(0.9, b),
@@ -220,34 +220,8 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 		}
 	}
 	b.Encoder = a.input.apply(b.Encoder)
-	b.Model = asClassifier(b.Model)
+	b.Model = validate.Judged(b.Model)
 	return dev, b, t, memory, nil
-}
-
-// inBlocks applies f to rows, a part of them at a time so that progress can be
-// told.
-func (a *app) inBlocks(ctx context.Context, x *mat.Dense, stage string, f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
-	const parts, least = 50, 4096
-	n, d := x.Dims()
-	var all *mat.Dense
-	p := a.newProgress()
-	defer p.close()
-	step := max(least, (n+parts-1)/parts)
-	for i := 0; i < n; i += step {
-		end := min(i+step, n)
-		part, err := f(x.Slice(i, end, 0, d))
-		if err != nil {
-			return nil, err
-		}
-		if all == nil {
-			_, cols := part.Dims()
-			all = mat.NewDense(n, cols, nil)
-		}
-		_, cols := all.Dims()
-		all.Slice(i, end, 0, cols).(*mat.Dense).Copy(part)
-		p.report(solvers.Progress{Stage: stage, Fraction: float64(end) / float64(n)})
-	}
-	return all, nil
 }
 
 // predictions is the object that --json prints; its columns make the CSV.
@@ -278,16 +252,16 @@ func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) 
 
 // newPredictions makes the table of what a model says.
 func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions, error) {
-	n, _ := o.values.Dims()
+	n, _ := o.Values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return p, err
 	}
 	add := p.add
 	k, ok := b.Model.(learners.Classifier)
 	if !ok {
-		p.Predictions = rowsOf(o.values)
-		addNumbers(add, "prediction", p.Targets, o.values)
+		p.Predictions = rowsOf(o.Values)
+		addNumbers(add, "prediction", p.Targets, o.Values)
 		if o.variance != nil {
 			o.variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, o.variance)
 			p.Std = rowsOf(o.variance)
@@ -298,23 +272,23 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 			addNumbers(add, "lower", p.Targets, o.lower)
 			addNumbers(add, "upper", p.Targets, o.upper)
 		}
-		return p, finite("the standard deviation", o.variance)
+		return p, validate.CheckFinite("the standard deviation", o.variance)
 	}
 	classes := k.Classes()
 	p.Classes = classes.Names
 	labels := make([]string, n)
 	for i := range labels {
-		labels[i] = classes.Names[classes.Index(o.values.At(i, 0))]
+		labels[i] = classes.Names[classes.Index(o.Values.At(i, 0))]
 	}
 	p.Predictions = labels
 	add(predictedColumn{name: "prediction", text: func(i int) string { return labels[i] }})
 	if f.proba {
-		p.Proba = rowsOf(o.proba)
-		addNumbers(add, "probability", classes.Names, o.proba)
+		p.Proba = rowsOf(o.Proba)
+		addNumbers(add, "probability", classes.Names, o.Proba)
 	}
 	if f.decision {
-		p.Decision = rowsOf(o.decision)
-		addNumbers(add, "decision", classes.Names, o.decision)
+		p.Decision = rowsOf(o.Decision)
+		addNumbers(add, "decision", classes.Names, o.Decision)
 	}
 	if o.sets != nil {
 		p.Sets = o.cover.names(classes)

@@ -39,13 +39,13 @@ func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !mat.Equal(o.values, want) || mat.Equal(o.values, m.Classes().Decide(o.decision)) || (o.proba != nil) != proba {
+			if !mat.Equal(o.Values, want) || mat.Equal(o.Values, m.Classes().Decide(o.Decision)) || (o.Proba != nil) != proba {
 				t.Errorf("%d classes, probabilities asked for: %v: the labels are not those of the model", classes, proba)
 			}
 			for i := 0; proba && i < 120; i++ {
-				row := o.proba.RawRowView(i)
-				if row[m.Classes().Index(o.values.At(i, 0))] != slices.Max(row) {
-					t.Errorf("%d classes, row %d: label %v, probabilities %v", classes, i, o.values.At(i, 0), row)
+				row := o.Proba.RawRowView(i)
+				if row[m.Classes().Index(o.Values.At(i, 0))] != slices.Max(row) {
+					t.Errorf("%d classes, row %d: label %v, probabilities %v", classes, i, o.Values.At(i, 0), row)
 				}
 			}
 		}

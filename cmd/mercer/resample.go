@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func (a *app) cvCommand() *cobra.Command {
@@ -90,24 +91,18 @@ func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 	input.add(c.Flags())
 }
 
-// resampling fits a learner to some rows of a table and scores it on others, again
-// and again.
+// resampling is a table whose rows models are fitted to and scored on, again and again.
 type resampling struct {
 	a    *app
 	f    *resampleFlags
 	task learners.Task
 	fit  learners.Fitter
-	all  *dataset.Table
+	all  *dataset.Table   // the rows of weight > 0
 	full *dataset.Encoder // of all rows: for classes and categories
-	x, y *mat.Dense       // of all rows, where the input is texts, trees or a Gram matrix; otherwise nil
+	data validate.Data
 	p    *progress
 
 	weights []float64 // of all rows; nil: all 1
-
-	fitted func(m learners.Model, took time.Duration) // looks at each model; may be nil
-
-	mu      sync.Mutex
-	unknown []dataset.Unknown // of the rows that were held out, of all models
 
 	memory  *budget
 	devices []backend.Device // that share the models
@@ -126,10 +121,11 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, usagef("%s needs --target COLUMN: what the predictions are compared with", command)
 	}
 	r = &resampling{a: a, f: f}
-	if err := r.openDevices(); err != nil {
+	devices, release, err := a.openSeveral()
+	if err != nil {
 		return nil, err
 	}
-	release := r.close
+	r.devices = devices
 	r.close = func() {
 		if r.p != nil {
 			r.p.close()
@@ -142,116 +138,195 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		}
 	}()
 	r.memory = a.newBudget(r.devices[0])
-	all := f.all
-	if all == nil {
-		if all, err = a.table(file); err != nil {
+	if f.all == nil {
+		if f.all, err = a.table(file); err != nil {
 			return nil, err
 		}
-		f.all = all
 	}
-	r.all, r.task = all, f.taskFor(all)
+	r.task = f.taskFor(f.all)
 	if r.fit, err = f.fitter(r.task); err != nil {
 		return nil, err
 	}
-	rules := f.objects.rules(f.rules(r.task))
-	if all, r.weights, err = rules.Weighted(all); err != nil {
-		return nil, err
-	}
-	if r.all = all; len(f.classes) > 0 && r.task != learners.Classification {
+	if len(f.classes) > 0 && r.task != learners.Classification {
 		_, err := f.ofClasses(nil, nil)
 		return nil, err
 	}
-	if r.full, err = dataset.Learn(all, rules); err != nil {
-		return nil, err
-	}
-	if err := r.memory.encoding(all, r.full, ""); err != nil {
-		return nil, err
-	}
-	if f.objects.kernel != nil || r.full.Gram { // kernel values do not depend on what is held out
-		if r.y, err = r.full.Targets(all); err == nil {
-			r.x, _, err = a.trainingFeatures(ctx, r.full, all, f.objects.kernel)
-		}
-	} else {
-		_, _, err = encode(r.full, all) // what is wrong with the table as a whole
-	}
+	t, err := validate.NewTable(f.all, f.objects.rules(f.rules(r.task)))
 	if err != nil {
+		return nil, err
+	}
+	t.Encoder = a.input.apply(t.Encoder)
+	if err := r.use(ctx, t); err != nil {
 		return nil, err
 	}
 	r.p = a.newProgress()
 	return r, nil
 }
 
-// score fits to the rows train on a device and scores on the rows test.
-func (r *resampling) score(ctx context.Context, dev backend.Device, train, test []int) (*score, error) {
-	d, err := r.encode(train, test)
+// use encodes all rows of a table, which finds what is wrong with it as a whole, and divides
+// it, or where its input is texts, trees or a Gram matrix the kernel values, which do not
+// depend on the rows that are held out.
+func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
+	r.all, r.full, r.weights = t.Table, t.Encoder, t.Weights
+	if err := r.memory.encoding(r.all, r.full, ""); err != nil {
+		return err
+	}
+	x, _, err := r.a.trainingFeatures(ctx, r.full, r.all, r.f.objects.kernel)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	names := r.full.Classes()
-	options := learners.Options{Classes: names, Keys: d.keys, Weights: d.weights}
-	within, start := r.memory.fitting(ctx, &options), time.Now()
-	m, err := r.fit(within, dev, d.x, d.y, options)
+	y, err := r.full.Targets(r.all)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if r.fitted != nil {
-		r.mu.Lock()
-		r.fitted(m, time.Since(start))
-		r.mu.Unlock()
+	r.data = t
+	if r.f.objects.kernel != nil || r.full.Gram {
+		r.data = validate.Samples{X: hostOf(x), Y: hostOf(y), Weights: r.weights}
 	}
-	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
-	return quiet.scoreOf(ctx, dev, m, names, d.xTest, d.truth, d.testWeights)
+	r.data = classWeighted{r.data, &r.f.weightFlags, r.full.Classes()}
+	return nil
 }
 
-// division is a table as rows to fit to and rows to score on. The weights of the former
-// are those of the rows and of their classes.
-type division struct {
-	x, y, xTest, truth   *mat.Dense
-	keys                 []uint64
-	weights, testWeights []float64
+// classWeighted multiplies the weights of the training rows by those of their classes.
+type classWeighted struct {
+	validate.Data
+	flags   *weightFlags
+	classes []string
 }
 
-// encode returns the samples, targets, keys and weights of the rows. Means, spreads and
-// categories of columns are those of train; the classes, and which columns are texts, are
-// those of the whole table.
-func (r *resampling) encode(train, test []int) (d *division, err error) {
-	if r.x != nil {
-		d = &division{x: rowsAt(r.x, train), y: rowsAt(r.y, train), xTest: rowsAt(r.x, test), truth: rowsAt(r.y, test)}
-	} else if d, err = r.encodeTables(r.all.Select(train), r.all.Select(test)); err != nil {
-		return nil, err
+func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
+	p, err := d.Data.Split(train, test)
+	if err == nil {
+		p.Weights, err = d.flags.times(p.Weights, d.classes, p.Y)
 	}
-	d.testWeights = weightsAt(r.weights, test)
-	d.weights, err = r.f.times(weightsAt(r.weights, train), r.full.Classes(), d.y)
-	return d, err
+	return p, err
 }
 
-func (r *resampling) encodeTables(t, held *dataset.Table) (*division, error) {
-	rules := r.f.rules(r.task)
-	rules.AnyLabels = true // of the whole table they were not too many
-	enc, err := dataset.Learn(t, rules)
-	if err != nil {
+// runner is what fits models to parts of the rows, within what the data leave of the memory.
+func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
+	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
+	within := r.memory.fittingSeveral(ctx, &o, len(r.devices), r.bytes())
+	return within, validate.Runner{Data: r.data, Devices: r.devices, Options: o}
+}
+
+// bytes is about what one division of the rows takes.
+func (r *resampling) bytes() int64 {
+	width := len(r.full.Outputs)
+	if r.f.objects.kernel != nil || r.full.Gram {
+		width += r.all.Rows() + 2
+	} else {
+		width += len(r.full.FeatureNames())
+	}
+	return 8 * int64(r.all.Rows()) * int64(width)
+}
+
+// checkFolds refuses more folds than rows.
+func (r *resampling) checkFolds(folds int) error {
+	if n := r.all.Rows(); n == 1 {
+		return fmt.Errorf("%s: has one row only, which leaves none to learn from when it is held out", r.all.Source)
+	} else if folds > n {
+		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+	}
+	return nil
+}
+
+// kFold divides the rows, with the share of each class in every fold if stratify is set.
+func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
+	if err := r.checkFolds(folds); err != nil {
 		return nil, err
 	}
-	enc.Labels = r.full.Labels
-	for i, in := range r.full.Inputs {
-		if in.Number == nil && enc.Inputs[i].Number != nil { // the texts were held out
-			enc.Inputs[i] = in
+	var strata []int
+	if stratify && r.task == learners.Classification {
+		y, err := r.full.Targets(r.all)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range mat.Col(nil, 0, y) {
+			strata = append(strata, int(v))
 		}
 	}
-	enc = r.a.input.apply(enc)
-	d := &division{}
-	if d.x, d.y, err = encode(enc, t); err == nil {
-		d.keys, err = r.f.keys(enc, t)
+	return validate.KFold(r.all.Rows(), folds, strata, r.f.seed)
+}
+
+// scores fits n models to divisions of the rows and scores them; fitted may be nil.
+func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, fitted func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
+	within, runner := r.runner(ctx)
+	scores, err := runner.Scores(within, r.fit, n, splits, fitted)
+	return scores, explained(err, explain)
+}
+
+// explained says which of several fits failed.
+func explained(err error, explain func(i int, err error) error) error {
+	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
+		return explain(failed.Fit, failed.Err)
 	}
-	if err == nil {
-		d.xTest, d.truth, err = encode(enc, held)
+	return err
+}
+
+// ofFolds explains a fit without one of the folds.
+func ofFolds(folds int) func(i int, err error) error {
+	return func(i int, err error) error { return fmt.Errorf("%w; without part %d of %d", err, i%folds+1, folds) }
+}
+
+// reportUnknown prints which texts the rows held out had that those of a model had not.
+func (r *resampling) reportUnknown() {
+	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
+		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
 	}
-	if err == nil {
-		r.mu.Lock()
-		r.unknown = dataset.MergeUnknown(r.unknown, enc.Unknown(held))
-		r.mu.Unlock()
+}
+
+func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
+	r, err := a.newResampling(ctx, f, "cv", file)
+	if err != nil {
+		return err
 	}
-	return d, err
+	defer r.close()
+	splits, err := r.kFold(folds, stratify)
+	if err != nil {
+		return err
+	}
+	scores, err := r.scores(ctx, folds*repeats, splits, nil, ofFolds(folds))
+	if err != nil {
+		return err
+	}
+	r.p.close()
+	r.reportUnknown()
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Folds: folds, Repeats: repeats, Measures: validate.Measures(scores), Planned: r.memory.total()})
+}
+
+// outOfBag is the error by the bootstrap.
+func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfBag, error) {
+	if n := r.all.Rows(); n == 1 {
+		return nil, fmt.Errorf("%s: has one row only, which every round of the bootstrap draws", r.all.Source)
+	}
+	within, runner := r.runner(ctx)
+	b, err := runner.OutOfBag(within, r.fit, rounds, r.f.seed)
+	return b, explained(err, func(i int, err error) error {
+		if i == rounds {
+			return err
+		}
+		return fmt.Errorf("%w; in round %d of the bootstrap: another --seed draws other rows", err, i+1)
+	})
+}
+
+func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
+	r, err := a.newResampling(ctx, f, "bootstrap", file)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	b, err := r.outOfBag(ctx, rounds)
+	if err != nil {
+		return err
+	}
+	r.p.close()
+	r.reportUnknown()
+	report := resampleReport{
+		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
+		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &b.E632, Planned: r.memory.total(),
+		Bias: validate.Defined(b.Bias2), Variance: validate.Defined(b.Variance),
+	}
+	return a.printReport(ctx, report)
 }
 
 // rowsAt returns a copy of some rows.
@@ -264,64 +339,13 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// measure is a figure over many models. A model for which it is not defined, such as an AUC
-// in a fold without a class, has a null in Scores and no part in the mean.
-type measure struct {
-	Name   string     `json:"name"`
-	Mean   *float64   `json:"mean"` // null: it is defined for no model
-	SD     *float64   `json:"sd"`
-	Scores []*float64 `json:"scores"` // of each fold, one repeat after the other, or of each round
-}
-
-// defined returns the scores that are.
-func (m measure) defined() (values []float64) {
-	for _, v := range m.Scores {
-		if v != nil {
-			values = append(values, *v)
-		}
-	}
-	return values
-}
-
 // title is the measure's name for eyes, with the number of models that it is the mean of
 // where others have none.
-func (m measure) title(models string) string {
-	if n := len(m.defined()); n < len(m.Scores) {
+func title(m validate.Measure, models string) string {
+	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
 	}
 	return titles[m.Name]
-}
-
-// measures collects the figures of the scores of models, nil for one without rows to score.
-// A measure that the learner's task lacks is left out.
-func measures(scores []*score) []measure {
-	var list []measure
-	classes := slices.ContainsFunc(scores, func(s *score) bool { return s != nil && s.Accuracy != nil })
-	for _, f := range []struct {
-		name string
-		of   func(*score) *float64
-		has  bool
-	}{
-		{"rmse", func(s *score) *float64 { return s.RMSE }, !classes}, {"mae", func(s *score) *float64 { return s.MAE }, !classes}, {"r2", func(s *score) *float64 { return s.R2 }, !classes},
-		{"accuracy", func(s *score) *float64 { return s.Accuracy }, classes}, {"log_loss", func(s *score) *float64 { return s.LogLoss }, false}, {"auc", func(s *score) *float64 { return s.AUC }, classes},
-	} {
-		m := measure{Name: f.name}
-		for _, s := range scores {
-			var v *float64
-			if s != nil {
-				v = f.of(s)
-			}
-			m.Scores = append(m.Scores, v)
-		}
-		values := m.defined()
-		if spread := learners.NewSummary(values); spread.N > 0 {
-			m.Mean, m.SD = &spread.Mean, &spread.SD
-		}
-		if f.has || len(values) > 0 {
-			list = append(list, m)
-		}
-	}
-	return list
 }
 
 // titles are the names of measures for eyes.
@@ -329,14 +353,14 @@ var titles = map[string]string{"rmse": "RMSE", "mae": "MAE", "r2": "R²", "accur
 
 // resampleReport is what cv and bootstrap print.
 type resampleReport struct {
-	Learner  string        `json:"learner"`
-	Task     learners.Task `json:"task"`
-	Assumed  string        `json:"task_assumed,omitempty"`
-	N        int           `json:"n"`
-	Folds    int           `json:"folds,omitempty"`
-	Repeats  int           `json:"repeats,omitempty"`
-	Rounds   int           `json:"rounds,omitempty"`
-	Measures []measure     `json:"measures"`
+	Learner  string             `json:"learner"`
+	Task     learners.Task      `json:"task"`
+	Assumed  string             `json:"task_assumed,omitempty"`
+	N        int                `json:"n"`
+	Folds    int                `json:"folds,omitempty"`
+	Repeats  int                `json:"repeats,omitempty"`
+	Rounds   int                `json:"rounds,omitempty"`
+	Measures []validate.Measure `json:"measures"`
 	// Of the bootstrap.
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
 	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // in some round at least: OutOfBag is the mean over them
@@ -367,8 +391,8 @@ func (r resampleReport) text() string {
 	}
 	rows = [][]string{{"measure", "mean", "standard deviation", "lowest", "highest"}}
 	for _, m := range r.Measures {
-		line := []string{m.title(models), "", "", "", ""}
-		if values := m.defined(); len(values) > 0 {
+		line := []string{title(m, models), "", "", "", ""}
+		if values := m.Defined(); len(values) > 0 {
 			line = []string{line[0], short(*m.Mean), short(*m.SD), short(slices.Min(values)), short(slices.Max(values))}
 		}
 		rows = append(rows, line)
@@ -380,7 +404,7 @@ func (r resampleReport) text() string {
 			name = "part of the rows whose class is wrong"
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
-			{name, ""}, {r.outOfBag(), short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+			{name, ""}, {r.outOfRows(), short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
 		})
 	}
 	if r.Variance != nil {
@@ -391,8 +415,8 @@ func (r resampleReport) text() string {
 	return text
 }
 
-// outOfBag says of how many rows the error is, where some were in every bag.
-func (r resampleReport) outOfBag() string {
+// outOfRows says of how many rows the error is, where some were in every bag.
+func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
 		return fmt.Sprintf("rows out of the bag (%d of %d)", r.RowsOut, r.N)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // rareClasses are rows of three classes, the last of them with rare rows.
@@ -114,7 +115,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 			if code := run(append(args, "--json"), nil, &out, &errs); code != 0 {
 				t.Fatalf("mercer %q: %s", args, errs.String())
 			}
-			type figures struct{ Measures []measure }
+			type figures struct{ Measures []validate.Measure }
 			var report struct {
 				figures
 				Learners []figures
@@ -123,7 +124,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := append(report.Learners, report.figures)[0].Measures
-			at := slices.IndexFunc(list, func(m measure) bool { return m.Name == "auc" })
+			at := slices.IndexFunc(list, func(m validate.Measure) bool { return m.Name == "auc" })
 			if at < 0 {
 				t.Fatalf("%d rare rows, mercer %q: no AUC in %s", rare, args, out.String())
 			}
@@ -162,7 +163,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		}
 		some := false
 		for _, folds := range []int{2, 3, 5} {
-			fold, err := learners.Folds(len(class), folds, class, 1)
+			fold, err := validate.Folds(len(class), folds, class, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +189,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		var wanted []float64
 		for round := range 12 {
 			var train, test []int
-			for i, times := range learners.Resample(len(class), 1, round) {
+			for i, times := range validate.Resample(len(class), 1, round) {
 				for range times {
 					train = append(train, i)
 				}

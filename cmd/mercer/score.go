@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -12,141 +11,34 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // score is what `mercer evaluate` prints: of regression or of classification.
 type score struct {
-	N      int    `json:"n"`
-	Weight string `json:"weight,omitempty"` // the column of the weights that the figures, the confusion but, have
-
-	RMSE *float64 `json:"rmse,omitempty"`
-	MAE  *float64 `json:"mae,omitempty"`
-	R2   *float64 `json:"r2,omitempty"`
-
-	Accuracy  *float64 `json:"accuracy,omitempty"`
-	LogLoss   *float64 `json:"log_loss,omitempty"` // without probabilities: left out
-	AUC       *float64 `json:"auc,omitempty"`      // without all classes among the rows: left out
-	Classes   []string `json:"classes,omitempty"`
-	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
-
+	*validate.Score
+	Weight   string    `json:"weight,omitempty"` // the column of the weights of the figures other than Confusion
 	Interval *coverage `json:"interval,omitempty"`
-
-	truth, predicted *mat.Dense
-	weights          []float64 // of the rows; nil: all 1
-	outcome          outcome
-	known            learners.Classes // of the model
-}
-
-// outcome is what a model says of rows.
-type outcome struct {
-	values   *mat.Dense // Predict
-	decision *mat.Dense // of a classifier
-	proba    *mat.Dense // of one that knows probabilities
 }
 
 // outcomes applies a model to encoded rows; proba asks for probabilities too.
-func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool) (o outcome, err error) {
-	k, ok := m.(learners.Classifier)
-	if !ok {
-		o.values, err = a.inBlocks(ctx, x, "predict", func(part mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, part) })
-		return o, err
-	}
-	o.decision, err = a.inBlocks(ctx, x, "predict", func(part mat.Matrix) (*mat.Dense, error) { return k.Decision(ctx, dev, part) })
-	if err != nil {
-		return o, err
-	}
-	by, probable := m.(*learners.SVCProbabilityModel)
-	if p, ok := m.(learners.Prober); ok && (proba || probable) {
-		o.proba, err = a.inBlocks(ctx, x, "proba", func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })
-		if err != nil {
-			return o, err
-		}
-	}
-	if !probable {
-		o.values = k.Classes().Decide(o.decision)
-		return o, nil
-	}
-	o.values = by.Decide(o.decision, o.proba)
-	if !proba {
-		o.proba = nil
-	}
-	return o, nil
-}
-
-// check refuses values that are not finite.
-func (o outcome) check() error {
-	for _, part := range []struct {
-		what   string
-		values *mat.Dense
-	}{{"the prediction", o.values}, {"the decision value", o.decision}, {"a probability", o.proba}} {
-		if err := finite(part.what, part.values); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finite is the fault of the first row with a value that is not finite; m may be nil.
-func finite(what string, m *mat.Dense) error {
-	if m == nil {
-		return nil
-	}
-	n, _ := m.Dims()
-	for i := range n {
-		for _, v := range m.RawRowView(i) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row too far from those that it was fitted to", what, i+1, v)
-			}
-		}
-	}
-	return nil
+func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool) (validate.Outcome, error) {
+	p := a.newProgress()
+	defer p.close()
+	return validate.Apply(ctx, dev, m, x, proba, func(fraction float64) { p.report(solvers.Progress{Stage: "predict", Fraction: fraction}) })
 }
 
 // scoreOf applies a model to encoded rows and compares with their targets. names
 // are those of the classes; weights may be nil.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense, weights []float64) (*score, error) {
-	m = asClassifier(m)
+	m = validate.Judged(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err
 	}
-	return newScore(m, names, truth, o, weights)
-}
-
-func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome, weights []float64) (*score, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if k, ok := m.(novelty); ok {
-		if err := k.checkTruth(truth); err != nil {
-			return nil, err
-		}
-	}
-	k, ok := m.(learners.Classifier)
-	if !ok {
-		s, err := learners.ScoreRegression(truth, o.values, weights)
-		if err != nil {
-			return nil, err
-		}
-		return &score{N: s.N, RMSE: &s.RMSE, MAE: &s.MAE, R2: &s.R2, truth: truth, predicted: o.values, weights: weights, outcome: o}, nil
-	}
-	s, err := learners.ScoreClassification(k.Classes(), names, truth, o.values, o.decision, o.proba, weights)
-	if err != nil {
-		return nil, err
-	}
-	return &score{
-		N: s.N, Accuracy: &s.Accuracy, LogLoss: defined(s.LogLoss), AUC: defined(s.AUC),
-		Classes: s.Classes.Names, Confusion: s.Confusion,
-		truth: truth, predicted: o.values, weights: weights, outcome: o, known: k.Classes(),
-	}, nil
-}
-
-// defined is nil for NaN, which JSON has no word for.
-func defined(v float64) *float64 {
-	if math.IsNaN(v) {
-		return nil
-	}
-	return &v
+	s, err := validate.NewScore(m, names, truth, o, weights)
+	return &score{Score: s}, err
 }
 
 // figures are the measures with their names, the number of rows first.

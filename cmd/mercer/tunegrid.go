@@ -25,6 +25,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -278,20 +279,28 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 			return nil, err
 		}
 	}
-	r := &resampling{
-		a: a, all: some, full: d.enc, task: task, memory: memory, devices: devices, weights: weightsAt(d.weights, rows),
-		f: &resampleFlags{learnerFlags: learnerFlags{tableFlags: f.tableFlags, learner: f.learner}, objects: f.objects},
+	t, err := validate.NewTable(some, f.rules(task))
+	if err != nil {
+		return nil, err
 	}
+	t.Encoder = d.enc
+	flags := &learnerFlags{tableFlags: f.tableFlags, learner: f.learner}
+	r := &resampling{a: a, f: &resampleFlags{learnerFlags: *flags}, all: t.Table, full: d.enc, task: task, memory: memory, devices: devices, weights: weightsAt(d.weights, rows)}
+	data := validate.Data(t)
 	signs := rowsAt(d.signs, rows)
+	samples := func(x *mat.Dense) validate.Data {
+		return validate.Samples{X: hostOf(x), Y: hostOf(rowsAt(d.y, rows)), Weights: r.weights}
+	}
 	if f.gram { // the points of the rows among themselves
-		enc, err := dataset.Learn(some, r.f.rules(task))
+		enc, err := dataset.Learn(some, f.rules(task))
 		if err != nil {
 			return nil, err
 		}
-		if r.x, _, err = encodeTraining(enc, some); err != nil {
+		x, _, err := encodeTraining(enc, some)
+		if err != nil {
 			return nil, err
 		}
-		r.y = rowsAt(d.y, rows)
+		data = samples(x)
 	}
 	var all []*gridPoint
 	for _, c := range list {
@@ -301,7 +310,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		}
 		scale := 1.0
 		if c.object != nil {
-			r.x, r.y = x, rowsAt(d.y, rows)
+			data = samples(x)
 		} else {
 			scale = gridScale(f.learner, x, signs, weightsAt(d.product, rows))
 		}
@@ -309,6 +318,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		if err != nil {
 			return nil, err
 		}
+		r.data = classWeighted{data, &r.f.weightFlags, r.full.Classes()}
 		if err := r.scoreGrid(ctx, f, points); err != nil {
 			return nil, err
 		}
@@ -327,17 +337,18 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 // scoreGrid fits every point without each fold and scores it there, or by its evidence.
 func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*gridPoint) error {
 	folds := f.folds
-	every := func(int) (train, test []int, err error) {
+	every := func(int) (train, test []int) {
 		for i := range r.all.Rows() {
 			train = append(train, i)
 		}
-		return train, train, nil
+		return train, train
 	}
+	splits := validate.Splits(every)
 	if f.by == string(tuning.Evidence) {
 		folds = 1
 	} else {
 		var err error
-		if every, err = r.foldRows(folds, true); err != nil {
+		if splits, err = r.kFold(folds, true); err != nil {
 			return err
 		}
 	}
@@ -372,7 +383,7 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 	}
 	left := fits
 	if len(shares) > 0 {
-		if err := r.fitGrid(ctx, f, shares, left, every, report); err != nil {
+		if err := r.fitGrid(ctx, f, shares, left, splits, report); err != nil {
 			return err
 		}
 		// What has no room in a share of the memory is fitted alone.
@@ -380,7 +391,7 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 			return !errors.Is(fit.err, backend.ErrMemory) && !errors.As(fit.err, new(*solvers.BudgetError))
 		})
 	}
-	if err := r.fitGrid(ctx, f, r.devices, left, every, report); err != nil {
+	if err := r.fitGrid(ctx, f, r.devices, left, splits, report); err != nil {
 		return err
 	}
 	for _, fit := range fits {
@@ -403,67 +414,40 @@ type gridFit struct {
 }
 
 // fitGrid makes fits, on all devices at once.
-func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backend.Device, fits []*gridFit, every func(int) (train, test []int, err error), report func()) error {
+func (r *resampling) fitGrid(ctx context.Context, f *tuneFlags, devices []backend.Device, fits []*gridFit, splits validate.Splits, report func()) error {
 	if len(fits) == 0 {
 		return nil
 	}
-	width := len(r.full.FeatureNames()) + len(r.full.Outputs)
-	if r.x != nil {
-		width = r.x.RawMatrix().Cols + r.y.RawMatrix().Cols
-	}
-	common := learners.Options{Classes: r.full.Classes()}
-	within := r.memory.fittingSeveral(ctx, &common, min(len(devices), len(fits)), 8*int64(r.all.Rows())*int64(width))
-	type part struct { // of the rows
-		*division
-		options learners.Options
-	}
-	parts := map[int]func() (*part, error){}
-	users := map[int]int{}
+	o := learners.Options{Classes: r.full.Classes()}
+	within := r.memory.fittingSeveral(ctx, &o, min(len(devices), len(fits)), r.bytes())
+	var of []int
 	for _, fit := range fits {
-		users[fit.fold]++
-		parts[fit.fold] = sync.OnceValues(func() (*part, error) {
-			train, test, err := every(fit.fold)
-			if err != nil {
-				return nil, err
-			}
-			d := &part{options: common}
-			if d.division, err = r.encode(train, test); err != nil {
-				return nil, fmt.Errorf("%w; without part %d of %d", err, fit.fold+1, f.folds)
-			}
-			d.options.Keys, d.options.Weights = d.keys, d.weights
-			return d, nil
-		})
+		of = append(of, fit.fold)
 	}
 	var mu sync.Mutex
-	return backend.ForEachDevice(devices, len(fits), func(dev backend.Device, i int) error {
-		fit := fits[i]
-		mu.Lock()
-		data := parts[fit.fold]
-		mu.Unlock()
-		d, err := data()
-		if err != nil {
-			return err
-		}
-		start := time.Now()
-		fit.sum, fit.err = fit.point.evaluate(within, dev, f.by, d.options, d.division)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		fit.rows, fit.seconds = totalWeight(d.testWeights, d.truth.RawMatrix().Rows), fit.seconds+time.Since(start).Seconds()
+	runner := validate.Runner{Data: r.data, Devices: devices, Options: o}
+	err := runner.Each(within, splits, of, func(dev backend.Device, k int, p *validate.Part, o learners.Options) error {
+		fit, start := fits[k], time.Now()
+		fit.sum, fit.err = fit.point.evaluate(within, dev, f.by, o, p)
+		rows, _ := p.YTest.Dims()
+		fit.rows, fit.seconds = totalWeight(p.TestWeights, rows), fit.seconds+time.Since(start).Seconds()
 		mu.Lock()
 		defer mu.Unlock()
-		if users[fit.fold]--; users[fit.fold] == 0 {
-			delete(parts, fit.fold)
-		}
 		report()
 		return nil
+	})
+	return explained(err, func(k int, err error) error {
+		if ctx.Err() != nil {
+			return err
+		}
+		return ofFolds(f.folds)(of[k], err)
 	})
 }
 
 // evaluate fits to the training rows and returns the sum over the test rows, by their
 // weights, of their squared errors, of 1 where the class is wrong, or of −log p.
-func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string, o learners.Options, d *division) (sum float64, err error) {
-	m, err := p.fit(ctx, dev, d.x, d.y, o)
+func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string, o learners.Options, d *validate.Part) (sum float64, err error) {
+	m, err := p.fit(ctx, dev, d.X, d.Y, o)
 	if err != nil {
 		return 0, err
 	}
@@ -473,22 +457,22 @@ func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string,
 		}
 		return 0, fmt.Errorf("%s has no evidence", m.Learner())
 	}
-	values, err := m.Predict(ctx, dev, d.xTest)
+	values, err := m.Predict(ctx, dev, d.XTest)
 	if err != nil {
 		return 0, err
 	}
-	if err := finite("the prediction", values); err != nil {
+	if err := validate.CheckFinite("the prediction", values); err != nil {
 		return 0, err
 	}
-	n, t := d.truth.Dims()
+	n, t := d.YTest.Dims()
 	_, classes := m.(learners.Classifier)
 	for i := range n {
 		for j := range t {
-			e := values.At(i, j) - d.truth.At(i, j)
+			e := values.At(i, j) - d.YTest.At(i, j)
 			if classes && e != 0 {
 				e = 1
 			}
-			sum += weightAt(d.testWeights, i) * e * e / float64(t)
+			sum += weightAt(d.TestWeights, i) * e * e / float64(t)
 		}
 	}
 	return sum, nil
@@ -523,7 +507,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev ba
 				one := gridPoint{sum: s, rows: 1}
 				scores = append(scores, one.score(task, f.by))
 			}
-			t.SD = learners.NewSummary(scores).SD
+			t.SD = validate.NewSummary(scores).SD
 		} else if p.err != nil {
 			t.Error = say(p.err)
 		}
@@ -607,7 +591,7 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 			lines[name], lowest[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
 		}
 		c := lines[name]
-		c.x, c.at = append(c.x, x), append(c.at, learners.Summary{Mean: *t.Score, SD: t.SD, N: 1})
+		c.x, c.at = append(c.x, x), append(c.at, validate.Summary{Mean: *t.Score, SD: t.SD, N: 1})
 		lowest[name], positive = min(lowest[name], *t.Score), positive && x > 0
 	}
 	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(lowest[a], lowest[b]), cmp.Compare(a, b)) })

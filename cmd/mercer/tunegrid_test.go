@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/internal/required"
-	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/testdata"
 )
 
@@ -89,7 +89,7 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 				strata = append(strata, 1)
 			}
 		}
-		fold, err = learners.Folds(len(rows), 5, strata, 1)
+		fold, err = validate.Folds(len(rows), 5, strata, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -33,7 +34,7 @@ func testModel(c *cell) {
 	f := c.predict(m, x)
 	switch c.Task {
 	case learners.Regression:
-		score, err := learners.ScoreRegression(y.ColView(0), f.ColView(0), nil)
+		score, err := validate.ScoreRegression(y.ColView(0), f.ColView(0), nil)
 		if err != nil {
 			c.Fatal(err)
 		}

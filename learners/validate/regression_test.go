@@ -1,4 +1,4 @@
-package learners_test
+package validate_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -14,21 +14,21 @@ func TestScoreRegression(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		y, pred mat.Matrix
-		want    learners.RegressionScore
+		want    validate.RegressionScore
 	}{
 		{"one output", mat.NewVecDense(4, []float64{1, 2, 3, 4}), mat.NewVecDense(4, []float64{1, 2, 3, 6}),
-			learners.RegressionScore{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
+			validate.RegressionScore{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
 		// scikit-learn 1.2.1: mean_squared_error(squared=False),
 		// mean_absolute_error and r2_score of these.
 		{"two outputs", mat.NewDense(3, 2, []float64{0.5, 1, -1, 1, 7, -6}), mat.NewDense(3, 2, []float64{0, 2, -1, 2, 8, -5}),
-			learners.RegressionScore{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
-		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), learners.RegressionScore{R2: 1, N: 2}},
+			validate.RegressionScore{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
+		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), validate.RegressionScore{R2: 1, N: 2}},
 		{"constant, missed", mat.NewVecDense(3, []float64{0.1, 0.1, 0.1}), mat.NewVecDense(3, []float64{0.1, 0.1, 3.1}),
-			learners.RegressionScore{RMSE: math.Sqrt(3), MAE: 1, N: 3}},
-		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), learners.RegressionScore{RMSE: 2, MAE: 2, N: 1}},
+			validate.RegressionScore{RMSE: math.Sqrt(3), MAE: 1, N: 3}},
+		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), validate.RegressionScore{RMSE: 2, MAE: 2, N: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := learners.ScoreRegression(test.y, test.pred, nil)
+			got, err := validate.ScoreRegression(test.y, test.pred, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,15 +46,15 @@ func TestScoreRegression(t *testing.T) {
 		y, pred mat.Matrix
 		want    string
 	}{
-		{nil, one, "learners: score: y is missing"},
-		{one, &mat.Dense{}, "learners: score: prediction is empty"},
-		{one, mat.NewDense(1, 2, nil), "learners: score: y is 1×1, the predictions are 1×2"},
-		{mat.NewVecDense(1, []float64{math.NaN()}), one, "learners: score: y: row 1, column 1 is NaN"},
-		{one, mat.NewVecDense(1, []float64{math.Inf(1)}), "learners: score: prediction: row 1, column 1 is +Inf"},
+		{nil, one, "validate: score: y is missing"},
+		{one, &mat.Dense{}, "validate: score: prediction is empty"},
+		{one, mat.NewDense(1, 2, nil), "validate: score: y is 1×1, the predictions are 1×2"},
+		{mat.NewVecDense(1, []float64{math.NaN()}), one, "validate: score: y: row 1, column 1 is NaN"},
+		{one, mat.NewVecDense(1, []float64{math.Inf(1)}), "validate: score: prediction: row 1, column 1 is +Inf"},
 		{mat.NewVecDense(1, []float64{math.MaxFloat64}), mat.NewVecDense(1, []float64{-math.MaxFloat64}), "too large for float64"},
 		{mat.NewVecDense(2, []float64{0, 1e-200}), mat.NewVecDense(2, []float64{1e200, 0}), "for the spread of the targets"},
 	} {
-		if _, err := learners.ScoreRegression(test.y, test.pred, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := validate.ScoreRegression(test.y, test.pred, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
@@ -69,17 +69,17 @@ func TestScoreScale(t *testing.T) {
 		for _, test := range []struct {
 			name    string
 			y, pred *mat.VecDense
-			want    learners.RegressionScore // at scale 1
+			want    validate.RegressionScore // at scale 1
 		}{
-			{"wrong", y, wrong, learners.RegressionScore{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
-			{"exact", y, y, learners.RegressionScore{R2: 1, N: 3}},
-			{"constant, wrong", flat, wrong, learners.RegressionScore{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
-			{"constant, exact", flat, flat, learners.RegressionScore{R2: 1, N: 3}},
+			{"wrong", y, wrong, validate.RegressionScore{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
+			{"exact", y, y, validate.RegressionScore{R2: 1, N: 3}},
+			{"constant, wrong", flat, wrong, validate.RegressionScore{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
+			{"constant, exact", flat, flat, validate.RegressionScore{R2: 1, N: 3}},
 		} {
 			var a, b mat.VecDense
 			a.ScaleVec(scale, test.y)
 			b.ScaleVec(scale, test.pred)
-			got, err := learners.ScoreRegression(&a, &b, nil)
+			got, err := validate.ScoreRegression(&a, &b, nil)
 			if err != nil {
 				t.Errorf("%s × %g: %v", test.name, scale, err)
 				continue
@@ -92,7 +92,7 @@ func TestScoreScale(t *testing.T) {
 		}
 	}
 	// An error that vanishes beside the targets is one all the same.
-	got, err := learners.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
+	got, err := validate.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
 	if err != nil || got.R2 != 0 || got.RMSE != 1e-170 {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -1,4 +1,4 @@
-package learners_test
+package validate_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -22,7 +23,7 @@ func TestFolds(t *testing.T) {
 				strata[i] = i * i % 3
 			}
 			for _, s := range [][]int{nil, strata} {
-				fold, err := learners.Folds(n, k, s, 4)
+				fold, err := validate.Folds(n, k, s, 4)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -42,8 +43,8 @@ func TestFolds(t *testing.T) {
 						t.Errorf("stratum %d of %d samples in %d parts: %v", stratum, n, k, sizes)
 					}
 				}
-				again, _ := learners.Folds(n, k, s, 4)
-				other, _ := learners.Folds(n, k, s, 5)
+				again, _ := validate.Folds(n, k, s, 4)
+				other, _ := validate.Folds(n, k, s, 5)
 				if !slices.Equal(fold, again) || slices.Equal(fold, other) {
 					t.Error("the seed does not decide")
 				}
@@ -51,11 +52,11 @@ func TestFolds(t *testing.T) {
 		}
 	}
 	for _, k := range []int{-1, 0, 1, 11} {
-		if _, err := learners.Folds(10, k, nil, 1); err == nil {
+		if _, err := validate.Folds(10, k, nil, 1); err == nil {
 			t.Errorf("%d parts are not refused", k)
 		}
 	}
-	if _, err := learners.Folds(10, 2, []int{1}, 1); err == nil {
+	if _, err := validate.Folds(10, 2, []int{1}, 1); err == nil {
 		t.Error("one stratum for ten samples is not refused")
 	}
 }
@@ -64,7 +65,7 @@ func TestFolds(t *testing.T) {
 func TestResample(t *testing.T) {
 	const n = 10000
 	out := 0
-	counts := learners.Resample(n, 3, 7)
+	counts := validate.Resample(n, 3, 7)
 	sum := 0
 	for _, c := range counts {
 		sum += c
@@ -76,10 +77,10 @@ func TestResample(t *testing.T) {
 	if sum != n || math.Abs(float64(out)-n/math.E) > 5*math.Sqrt(n)/2 {
 		t.Errorf("%d drawn, %d left out", sum, out)
 	}
-	if slices.Equal(counts, learners.Resample(n, 3, 8)) || !slices.Equal(counts, learners.Resample(n, 3, 7)) {
+	if slices.Equal(counts, validate.Resample(n, 3, 8)) || !slices.Equal(counts, validate.Resample(n, 3, 7)) {
 		t.Error("the round does not decide")
 	}
-	s := learners.NewSummary([]float64{1, 2, math.NaN(), 6})
+	s := validate.NewSummary([]float64{1, 2, math.NaN(), 6})
 	near(t, "mean", s.Mean, 3, 0)
 	near(t, "sd", s.SD, math.Sqrt(7), 4*0x1p-52)
 	if s.N != 3 {
@@ -104,7 +105,7 @@ func TestBiasVariance(t *testing.T) {
 		}
 		return x, y, truth
 	}
-	v, err := learners.BiasVariance(t.Context(), dev, fitter(learners.Ridge{}.Fit), fits, draw, learners.Options{})
+	v, err := validate.BiasVariance(t.Context(), dev, fitter(t, "ridge", map[string]string{"lambda": "0"}), fits, draw, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestBiasVariance(t *testing.T) {
 	constant := func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (learners.Model, error) {
 		return learners.Ridge{}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{0, 1}), mat.NewDense(2, 1, []float64{1, 1}), learners.Options{})
 	}
-	if v, err = learners.BiasVariance(t.Context(), dev, constant, 2, draw, learners.Options{}); err != nil {
+	if v, err = validate.BiasVariance(t.Context(), dev, constant, 2, draw, learners.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	spread := 0.0
@@ -129,7 +130,7 @@ func TestBiasVariance(t *testing.T) {
 	}
 	near(t, "bias² of a constant", v.Bias2, spread, 1e-12)
 	near(t, "variance of a constant", v.Variance, 0, 1e-20)
-	if _, err := learners.BiasVariance(t.Context(), dev, constant, 1, draw, learners.Options{}); err == nil {
+	if _, err := validate.BiasVariance(t.Context(), dev, constant, 1, draw, learners.Options{}); err == nil {
 		t.Error("one fit is not refused")
 	}
 }

@@ -1,4 +1,4 @@
-package learners
+package validate
 
 import (
 	"cmp"
@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/integrate"
 	"gonum.org/v1/gonum/mat"
 )
@@ -17,7 +19,7 @@ import (
 // decision values and probabilities, with the classes that were observed.
 type ClassificationScore struct {
 	// Classes are those of the model, and those that were observed besides.
-	Classes  Classes
+	Classes  learners.Classes
 	Accuracy float64 // part of the samples whose class was predicted
 	// Confusion[i][j] counts the samples of class i that were predicted as j.
 	Confusion [][]int
@@ -36,16 +38,12 @@ type ClassificationScore struct {
 // ScoreClassification returns the score of the predicted labels pred for the
 // n×1 labels y, with decision values (n×1 for two classes, else n×K) and n×K
 // probabilities in the order of c; both may be nil. names are those of
-// Options.Classes, for labels that c does not know; nil: labels are their own
+// learners.Options.Classes, for labels that c does not know; nil: labels are their own
 // names. A sample counts by its weight but in Confusion; nil weights are all 1. All are
 // only read.
-func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix, weights []float64) (s ClassificationScore, err error) {
-	defer named("score", nil, &s, &err)
-	return scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba), weights)
-}
-
-func scoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense, weights []float64) (s ClassificationScore, err error) {
-	if y == nil || y.IsEmpty() {
+func ScoreClassification(c learners.Classes, names []string, y, pred, decision, proba mat.Matrix, weights []float64) (s ClassificationScore, err error) {
+	defer named(&s, &err)
+	if y = given(y); y == nil {
 		return s, errors.New("y is missing")
 	}
 	n, cols := y.Dims()
@@ -54,23 +52,27 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 	}
 	for _, m := range []struct {
 		name string
-		m    *mat.Dense
+		m    *mat.Matrix
 		cols int
-	}{{"prediction", pred, 1}, {"decision", decision, c.Columns()}, {"proba", proba, c.Len()}} {
-		if m.m == nil {
+	}{{"prediction", &pred, 1}, {"decision", &decision, c.Columns()}, {"proba", &proba, c.Len()}} {
+		if *m.m = given(*m.m); *m.m == nil {
 			if m.name == "prediction" {
 				return s, errors.New("prediction is missing")
 			}
 			continue
 		}
-		if r, k := m.m.Dims(); r != n || k != m.cols {
+		if r, k := (*m.m).Dims(); r != n || k != m.cols {
 			return s, fmt.Errorf("%s is %d×%d, want %d×%d", m.name, r, k, n, m.cols)
 		}
-		if err := checkFinite(m.name, dense(m.m)); err != nil {
+		h, err := gonum.Host(m.name, *m.m)
+		if err == nil {
+			err = finite(m.name, h)
+		}
+		if err != nil {
 			return s, err
 		}
 	}
-	if s.Classes, err = c.with(y, names); err != nil {
+	if s.Classes, err = withLabels(c, y, names); err != nil {
 		return s, err
 	}
 	weight, total, err := scoreWeights(weights, n)
@@ -111,9 +113,17 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 	return s, nil
 }
 
-// with returns c and the labels of y that it does not have.
-func (c Classes) with(y *mat.Dense, names []string) (Classes, error) {
-	all := Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
+// given returns m, or nil for a pointer to no matrix and for an empty matrix.
+func given(m mat.Matrix) mat.Matrix {
+	if d, ok := m.(*mat.Dense); ok && (d == nil || d.IsEmpty()) {
+		return nil
+	}
+	return m
+}
+
+// withLabels returns c and the labels of y that c does not have.
+func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Classes, error) {
+	all := learners.Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
 	n, _ := y.Dims()
 	for i := range n {
 		v := y.At(i, 0)
@@ -134,7 +144,7 @@ func (c Classes) with(y *mat.Dense, names []string) (Classes, error) {
 }
 
 // meanAUC: truth are places in all, the columns of scores those of c.
-func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense, weights []float64) float64 {
+func meanAUC(c, all learners.Classes, truth []int, decision, proba mat.Matrix, weights []float64) float64 {
 	scores := proba
 	if scores == nil || c.Len() == 2 && decision != nil {
 		scores = decision
@@ -172,7 +182,7 @@ type ROC struct {
 func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	var order []int
 	all := map[bool]float64{}
-	weight := func(i int) float64 { return weightOf(Options{Weights: weights}, i) }
+	weight := func(i int) float64 { return weightAt(weights, i) }
 	for i := range scores {
 		if weight(i) > 0 {
 			order = append(order, i)

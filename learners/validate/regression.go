@@ -1,4 +1,4 @@
-package learners
+package validate
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -27,7 +28,7 @@ type RegressionScore struct {
 // targets y. A sample counts by its weight in every mean and sum; nil weights are all 1.
 // All are only read.
 func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, err error) {
-	defer named("score", nil, &s, &err)
+	defer named(&s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return s, err
@@ -39,7 +40,7 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, 
 	if hy.Rows != hf.Rows || hy.Cols != hf.Cols {
 		return s, fmt.Errorf("y is %d×%d, the predictions are %d×%d", hy.Rows, hy.Cols, hf.Rows, hf.Cols)
 	}
-	if err := cmp.Or(checkFinite("y", hy), checkFinite("prediction", hf)); err != nil {
+	if err := cmp.Or(finite("y", hy), finite("prediction", hf)); err != nil {
 		return s, err
 	}
 	weight, n, err := scoreWeights(weights, hy.Rows)
@@ -131,4 +132,24 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 		sum += w / most
 	}
 	return func(i int) float64 { return weights[i] / most }, sum, nil
+}
+
+// named is deferred by a function whose score s is zero where it fails.
+func named[S any](s *S, err *error) {
+	if *err != nil {
+		var none S
+		*s, *err = none, fmt.Errorf("validate: score: %w", *err)
+	}
+}
+
+// finite returns an error for the first value that is NaN or infinite.
+func finite(name string, h backend.Host[float64]) error {
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			if v-v != 0 {
+				return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, v)
+			}
+		}
+	}
+	return nil
 }

@@ -1,0 +1,152 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Data are what is divided into samples that a model is fitted to and samples that it is
+// scored on. Split may be called by several goroutines at once.
+type Data interface {
+	Len() int
+	Split(train, test []int) (*Part, error)
+}
+
+// Part is one division of Data: n×d samples X with n×t targets Y, and those of the samples to
+// score on. Nil weights are all 1; Keys are those of learners.Options.
+type Part struct {
+	X, Y         *mat.Dense
+	Keys         []uint64
+	Weights      []float64
+	XTest, YTest *mat.Dense
+	TestWeights  []float64
+}
+
+// Samples are Data of matrices with as many rows: nothing is learned from the samples but
+// the model. Y, Weights and Keys may be nil.
+type Samples struct {
+	X, Y    backend.Host[float64]
+	Weights []float64
+	Keys    []uint64
+}
+
+// Len returns the number of samples.
+func (s Samples) Len() int { return s.X.Rows }
+
+// Split copies the samples.
+func (s Samples) Split(train, test []int) (*Part, error) {
+	p := &Part{
+		X: rowsAt(s.X, train), XTest: rowsAt(s.X, test), Weights: chosen(s.Weights, train), TestWeights: chosen(s.Weights, test), Keys: chosen(s.Keys, train),
+		Y: rowsAt(s.Y, train), YTest: rowsAt(s.Y, test),
+	}
+	return p, nil
+}
+
+// Table is Data of the rows of a table. What an encoder learns from a column, such as its
+// mean and its categories, is learned from the training rows of each division alone. The
+// classes, and which columns are texts, are those of the whole table.
+type Table struct {
+	*dataset.Table                  // its rows of weight > 0
+	Weights        []float64        // of the rows; nil: all 1
+	Encoder        *dataset.Encoder // of the whole table
+
+	rules   dataset.Rules
+	mu      sync.Mutex
+	unknown []dataset.Unknown
+}
+
+// NewTable learns the encoder of the whole table.
+func NewTable(t *dataset.Table, r dataset.Rules) (*Table, error) {
+	rows, weights, err := r.Weighted(t)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := dataset.Learn(rows, r)
+	return &Table{Table: rows, Weights: weights, Encoder: enc, rules: r}, err
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return t.Rows() }
+
+// Split encodes the rows. The error names the row of the table.
+func (t *Table) Split(train, test []int) (*Part, error) {
+	rows, held := t.Select(train), t.Select(test)
+	rules := t.rules
+	rules.AnyLabels = true // the whole table has few enough
+	enc, err := dataset.Learn(rows, rules)
+	if err != nil {
+		return nil, err
+	}
+	enc.Labels, enc.RefuseUnknown = t.Encoder.Labels, t.Encoder.RefuseUnknown
+	for i, in := range t.Encoder.Inputs {
+		if in.Number == nil && enc.Inputs[i].Number != nil { // the texts were held out
+			enc.Inputs[i] = in
+		}
+	}
+	p := &Part{Weights: chosen(t.Weights, train), TestWeights: chosen(t.Weights, test)}
+	if p.X, p.Y, err = encode(enc, rows); err == nil {
+		p.Keys, err = enc.Keys(rows)
+	}
+	if err == nil {
+		p.XTest, p.YTest, err = encode(enc, held)
+	}
+	if err == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.unknown = dataset.MergeUnknown(t.unknown, enc.Unknown(held))
+	}
+	return p, err
+}
+
+// Unknown returns the texts of rows to score on that the training rows of their division did
+// not have, of all divisions so far, sorted by column.
+func (t *Table) Unknown() []dataset.Unknown {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slices.SortFunc(t.unknown, func(u, v dataset.Unknown) int { return strings.Compare(u.Column, v.Column) })
+	return slices.Clone(t.unknown)
+}
+
+func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
+	if x, err = enc.Features(t); err == nil {
+		y, err = enc.Targets(t)
+	}
+	return x, y, err
+}
+
+// rowsAt returns a copy of some rows; nil for a matrix without columns.
+func rowsAt(h backend.Host[float64], rows []int) *mat.Dense {
+	if h.Cols == 0 || len(rows) == 0 {
+		return nil
+	}
+	part := mat.NewDense(len(rows), h.Cols, nil)
+	for i, r := range rows {
+		part.SetRow(i, h.Row(r))
+	}
+	return part
+}
+
+// chosen returns some elements of a list, nil of nil.
+func chosen[T any](list []T, at []int) []T {
+	if list == nil {
+		return nil
+	}
+	some := make([]T, len(at))
+	for i, k := range at {
+		some[i] = list[k]
+	}
+	return some
+}
+
+// weightAt returns the weight of a sample; nil weights are all 1.
+func weightAt(weights []float64, i int) float64 {
+	if weights == nil {
+		return 1
+	}
+	return weights[i]
+}

@@ -1,0 +1,12 @@
+// Package validate divides samples, fits learners to one part of them and scores the
+// models on the other.
+//
+//	folds.go       Folds, KFold, Resample, Bootstrap: how samples are divided
+//	runner.go      Runner fits a model to each division, on several devices at once
+//	data.go        what a Runner divides: matrices, or the rows of a table
+//	score.go       Score, of a model on samples; Measures, of several models
+//	regression.go  root mean squared error, mean absolute error, R²
+//	classes.go     accuracy, log loss, confusion, ROC and its area
+//	outofbag.go    the error by the bootstrap, its bias and its variance
+//	variance.go    bias and variance on simulated data
+package validate

@@ -1,0 +1,135 @@
+package validate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Folds divides n samples into k parts for cross-validation: fold[i] is that of
+// sample i. The parts differ by one sample at most. strata[i] names a stratum,
+// such as the class of the sample, of which every part gets its share, to one
+// sample; nil: all samples are one. The same numbers and seed give the same
+// parts.
+func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
+	if k < 2 || k > n {
+		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d parts, not into %d", count.Of(n, "sample"), n, k)
+	}
+	if strata != nil && len(strata) != n {
+		return nil, fmt.Errorf("validate: folds: %d strata for %s", len(strata), count.Of(n, "sample"))
+	}
+	r := rand.New(rand.NewPCG(seed, foldStream))
+	members := map[int][]int{}
+	var order []int // the strata in the order in which they come
+	for i := range n {
+		s := 0
+		if strata != nil {
+			s = strata[i]
+		}
+		if members[s] == nil {
+			order = append(order, s)
+		}
+		members[s] = append(members[s], i)
+	}
+	// Dealt like cards, one stratum after the other, so that the parts are as
+	// even as the strata.
+	fold, next := make([]int, n), 0
+	for _, s := range order {
+		list := members[s]
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		for _, i := range list {
+			fold[i] = next % k
+			next++
+		}
+	}
+	return fold, nil
+}
+
+// The numbers of Folds and Resample are kept apart from other uses of a seed.
+const (
+	foldStream     = 0x666f6c64 // "fold"
+	resampleStream = 0x626f6f74 // "boot"
+)
+
+// Resample draws n of n samples with replacement: how often each was drawn. Those
+// drawn 0 times, a part of about 1/e, are out of the bag.
+func Resample(n int, seed uint64, round int) []int {
+	r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))
+	counts := make([]int, n)
+	for range n {
+		counts[r.IntN(n)]++
+	}
+	return counts
+}
+
+// Splits returns division i of samples: the samples that a model is fitted to, which may
+// repeat, and the samples that it is scored on.
+type Splits func(i int) (train, test []int)
+
+// KFold returns the divisions of k-fold cross-validation: division i holds fold i mod k out,
+// and the samples are divided anew after every k of them. n, k, strata and seed are as for
+// Folds.
+func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
+	if _, err := Folds(n, k, strata, seed); err != nil {
+		return nil, err
+	}
+	return func(i int) (train, test []int) {
+		fold, _ := Folds(n, k, strata, seed+uint64(i/k)<<32)
+		return holdOut(fold, i%k)
+	}, nil
+}
+
+// Held returns the divisions that hold each fold out, in ascending order of the numbers of
+// the folds, and how many folds there are. fold[i] is the fold of sample i.
+func Held(fold []int) (Splits, int) {
+	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
+	return func(i int) (train, test []int) { return holdOut(fold, parts[i]) }, len(parts)
+}
+
+func holdOut(fold []int, part int) (train, test []int) {
+	for i, f := range fold {
+		if f == part {
+			test = append(test, i)
+		} else {
+			train = append(train, i)
+		}
+	}
+	return train, test
+}
+
+// Bootstrap returns the rounds of the bootstrap: n of n samples drawn with replacement, and
+// the samples that were not drawn, which may be none.
+func Bootstrap(n int, seed uint64) Splits {
+	return func(round int) (train, test []int) {
+		for i, times := range Resample(n, seed, round) {
+			for range times {
+				train = append(train, i)
+			}
+			if times == 0 {
+				test = append(test, i)
+			}
+		}
+		return train, test
+	}
+}
+
+// Summary is the mean of some scores and how far they are apart.
+type Summary struct {
+	Mean float64
+	SD   float64 // with the divisor n − 1; 0 for one score
+	N    int
+}
+
+// NewSummary returns the summary of scores; NaN are left out.
+func NewSummary(scores []float64) Summary {
+	scores = slices.DeleteFunc(slices.Clone(scores), math.IsNaN)
+	s := Summary{Mean: stat.Mean(scores, nil), N: len(scores)}
+	if s.N > 1 {
+		s.SD = stat.StdDev(scores, nil)
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// OutOfBag is the error of a learner by the bootstrap. An error is the root of the mean
+// squared error, or the part of the samples whose class is wrong.
+type OutOfBag struct {
+	Scores []*Score // of each round on the samples that it left out; nil where there are none
+	// Error is that of a sample by the models that did not see it, averaged over the N samples
+	// that some round left out. Apparent is that of a model of all samples on them. E632 is
+	// 0.632 Error + 0.368 Apparent, of the squares for numbers (Efron and Tibshirani, 1997).
+	Error, Apparent, E632 float64
+	N                     int
+	// Bias2 and Variance divide Error² of numbers into (f̄ − y)², the bias and the noise of the
+	// target, and the variance of f over the rounds, f̄ the mean of the models that did not see
+	// the sample (Geman, Bienenstock and Doursat, 1992). Classes have none.
+	Bias2, Variance float64
+}
+
+// OutOfBag fits a model in each of some rounds of the bootstrap, and one of all samples. The
+// error of a fit is a *FitError; that of the model of all samples has the number of rounds
+// as its Fit.
+func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
+	n := r.Data.Len()
+	drawn := Bootstrap(n, seed)
+	some := false // of a few samples each round may draw all
+	for round := 0; round < rounds && !some; round++ {
+		_, test := drawn(round)
+		some = len(test) > 0
+	}
+	if !some {
+		return nil, fmt.Errorf("bootstrap: %s, too few to leave some out", count.Of(n, "row"))
+	}
+	all, err := r.Scores(ctx, fit, rounds+1, func(i int) (train, test []int) {
+		if i < rounds {
+			return drawn(i)
+		}
+		every := make([]int, n)
+		for i := range every {
+			every[i] = i
+		}
+		return every, every
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	whole := all[rounds]
+	b := &OutOfBag{Scores: all[:rounds]}
+	wrong, spread := make([]float64, n), make([]moments, n)
+	for round, s := range b.Scores {
+		if s == nil {
+			continue
+		}
+		_, test := drawn(round)
+		for q, i := range test {
+			wrong[i] += s.Loss(q)
+			spread[i].add(s.Outcome.Values.RawRowView(q), s.Truth.RawRowView(q))
+		}
+	}
+	counted, total := 0.0, 0.0
+	for i, m := range spread {
+		w := weightAt(whole.Weights, i)
+		b.Apparent, total = b.Apparent+w*whole.Loss(i), total+w
+		if m.n > 0 {
+			bias, variance := m.parts()
+			b.Error, b.Bias2, b.Variance = b.Error+w*wrong[i]/m.n, b.Bias2+w*bias, b.Variance+w*variance
+			counted += w
+			b.N++
+		}
+	}
+	b.Error, b.Apparent, b.Bias2, b.Variance = b.Error/counted, b.Apparent/total, b.Bias2/counted, b.Variance/counted
+	b.E632 = 0.368*b.Apparent + 0.632*b.Error
+	if whole.Accuracy == nil {
+		b.Error, b.Apparent, b.E632 = math.Sqrt(b.Error), math.Sqrt(b.Apparent), math.Sqrt(b.E632)
+	} else {
+		b.Bias2, b.Variance = math.NaN(), math.NaN()
+	}
+	return b, nil
+}
+
+// moments are those of the predictions of a sample by several models (Welford 1962).
+type moments struct {
+	n                    float64
+	mean, squares, truth []float64 // of each target
+}
+
+func (m *moments) add(predicted, truth []float64) {
+	if m.n == 0 {
+		m.mean, m.squares, m.truth = make([]float64, len(truth)), make([]float64, len(truth)), truth
+	}
+	m.n++
+	for j, v := range predicted {
+		d := v - m.mean[j]
+		m.mean[j] += d / m.n
+		m.squares[j] += d * (v - m.mean[j])
+	}
+}
+
+// parts returns (f̄ − y)² and the variance of f, means over the targets, whose sum is the mean
+// squared error.
+func (m *moments) parts() (bias, variance float64) {
+	for j, f := range m.mean {
+		t := float64(len(m.mean))
+		bias += (f - m.truth[j]) * (f - m.truth[j]) / t
+		variance += m.squares[j] / m.n / t
+	}
+	return bias, variance
+}

@@ -1,0 +1,109 @@
+package validate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Runner fits models to divisions of Data, several at once where it has several devices. The
+// results do not depend on the number of devices of one kind.
+type Runner struct {
+	Data    Data
+	Devices []backend.Device // at least one
+	// Options are those of every fit. Weights and Keys come from Data, and Progress is that of
+	// all fits together.
+	Options learners.Options
+}
+
+// A FitError is the error of one of the fits of a Runner.
+type FitError struct {
+	Fit int // from 0
+	Err error
+}
+
+func (e *FitError) Error() string { return e.Err.Error() }
+func (e *FitError) Unwrap() error { return e.Err }
+
+// Each calls use for each k, with division of[k] of the data and the options of the fit. Fits
+// of the same division share its Part, which is made for the first of them and dropped after
+// the last. A k whose division has no samples to score on is passed over. The error is a
+// *FitError of the first k that failed.
+func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(dev backend.Device, k int, p *Part, o learners.Options) error) error {
+	parts := map[int]func() (*Part, error){}
+	users := map[int]int{}
+	for _, i := range of {
+		users[i]++
+		parts[i] = sync.OnceValues(func() (*Part, error) {
+			train, test := splits(i)
+			if len(test) == 0 {
+				return nil, nil
+			}
+			return r.Data.Split(train, test)
+		})
+	}
+	report := func(int) func(float64) { return func(float64) {} }
+	if r.Options.Progress != nil {
+		report = run.Parts(len(of), func(fraction float64) { r.Options.Progress(solvers.Progress{Stage: "models", Fraction: fraction}) })
+	}
+	var mu sync.Mutex
+	return backend.ForEachDevice(r.Devices, len(of), func(dev backend.Device, k int) error {
+		mu.Lock()
+		part := parts[of[k]]
+		mu.Unlock()
+		p, err := part()
+		done := report(k)
+		if err == nil && p != nil {
+			o := r.Options
+			o.Weights, o.Keys = p.Weights, p.Keys
+			if o.Progress != nil {
+				o.Progress = func(q solvers.Progress) { done(q.Fraction) }
+			}
+			err = use(dev, k, p, o)
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return &FitError{k, err}
+		}
+		mu.Lock()
+		if users[of[k]]--; users[of[k]] == 0 {
+			delete(parts, of[k])
+		}
+		mu.Unlock()
+		done(1)
+		return nil
+	})
+}
+
+// Scores fits a model to each of the divisions 0 … n−1 and scores it; a division without
+// samples to score on has nil. fitted, which may be nil, gets each model and the time of
+// its fit, one call at a time. The error is a *FitError.
+func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
+	scores, of := make([]*Score, n), make([]int, n)
+	for i := range of {
+		of[i] = i
+	}
+	var mu sync.Mutex
+	err := r.Each(ctx, splits, of, func(dev backend.Device, k int, p *Part, o learners.Options) error {
+		start := time.Now()
+		m, err := fit(ctx, dev, p.X, p.Y, o)
+		if err != nil {
+			return err
+		}
+		if fitted != nil {
+			mu.Lock()
+			fitted(m, time.Since(start))
+			mu.Unlock()
+		}
+		scores[k], err = ScoreModel(ctx, dev, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
+		return err
+	})
+	return scores, err
+}

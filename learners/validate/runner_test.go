@@ -1,0 +1,180 @@
+package validate_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
+)
+
+func near(t *testing.T, what string, got, want, bound float64) {
+	t.Helper()
+	if d := math.Abs(got - want); !(d <= bound) {
+		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", what, got, want, d, bound)
+	}
+}
+
+func fitter(t *testing.T, learner string, given map[string]string) learners.Fitter {
+	t.Helper()
+	d, err := learners.Find(learner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit, err := d.Make(d.Tasks[0], given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fit
+}
+
+// TestMatricesAndTablesHaveTheSameScores: the rows of a table, whose columns are not
+// standardized, score as the matrices do, on one device and on two, and as by hand: ridge of
+// one column without its mean is w = Σxy/(Σx² + λ).
+func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
+	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
+	const n, folds, lambda = 20, 4, 0.5
+	rng := rand.New(rand.NewPCG(3, 3))
+	t.Log("seed 3, 3")
+	xs, ys := make([]float64, n), make([]float64, n)
+	for i := range n {
+		xs[i] = rng.NormFloat64()
+		ys[i] = 2*xs[i] + 1 + 0.1*rng.NormFloat64()
+	}
+	table, err := dataset.NewTable("t.csv", dataset.Numbers("x", xs), dataset.Numbers("y", ys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := validate.NewTable(table, dataset.Rules{Targets: []string{"y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := func(v []float64) backend.Host[float64] {
+		return backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: v}
+	}
+	splits, err := validate.KFold(n, folds, nil, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := fitter(t, "ridge", map[string]string{"lambda": strconv.FormatFloat(lambda, 'g', -1, 64)})
+	want := make([]float64, 2*folds)
+	for i := range want {
+		train, test := splits(i)
+		mx, my, xy, xx, sum := 0.0, 0.0, 0.0, 0.0, 0.0
+		for _, r := range train {
+			mx, my = mx+xs[r]/float64(len(train)), my+ys[r]/float64(len(train))
+		}
+		for _, r := range train {
+			xy, xx = xy+(xs[r]-mx)*(ys[r]-my), xx+(xs[r]-mx)*(xs[r]-mx)
+		}
+		for _, r := range test {
+			e := ys[r] - my - xy/(xx+lambda)*(xs[r]-mx)
+			sum += e * e
+		}
+		want[i] = math.Sqrt(sum / float64(len(test)))
+	}
+	for name, r := range map[string]validate.Runner{
+		"matrices":    {Data: validate.Samples{X: column(xs), Y: column(ys)}, Devices: []backend.Device{one}},
+		"table":       {Data: rows, Devices: []backend.Device{one}},
+		"two devices": {Data: rows, Devices: []backend.Device{one, two}},
+	} {
+		scores, err := r.Scores(t.Context(), fit, 2*folds, splits, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range scores {
+			// Sums of n terms of size ≤ 10, in another order; a solve of one unknown.
+			near(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
+		}
+		m := validate.Measures(scores)
+		if len(m) != 3 || m[0].Name != "rmse" || len(m[0].Scores) != 2*folds {
+			t.Errorf("%s: measures %+v", name, m)
+		}
+	}
+}
+
+// TestEachSharesParts: fits of one division share its part, which is made once.
+func TestEachSharesParts(t *testing.T) {
+	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: backend.NewHost[float64](6, 1)}}
+	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
+	splits, n := validate.Held([]int{5, 5, 9, 9, 2, 2})
+	if n != 3 {
+		t.Fatalf("%d folds", n)
+	}
+	seen := map[int]*validate.Part{}
+	of := []int{0, 1, 2, 0, 1, 2}
+	err := r.Each(t.Context(), splits, of, func(_ backend.Device, k int, p *validate.Part, _ learners.Options) error {
+		if was := seen[of[k]]; was != nil && was != p {
+			t.Errorf("fit %d: another part", k)
+		}
+		seen[of[k]] = p
+		return nil
+	})
+	if err != nil || data.made != 3 {
+		t.Errorf("%d parts were made, %v", data.made, err)
+	}
+	failed := errors.New("failed")
+	err = r.Each(t.Context(), splits, of, func(_ backend.Device, k int, _ *validate.Part, _ learners.Options) error {
+		if k >= 2 {
+			return failed
+		}
+		return nil
+	})
+	if at := (*validate.FitError)(nil); !errors.As(err, &at) || at.Fit != 2 || !errors.Is(err, failed) {
+		t.Errorf("%v, want that of fit 2", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Each(ctx, splits, of, func(backend.Device, int, *validate.Part, learners.Options) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v after the end of the context", err)
+	}
+}
+
+type counted struct {
+	validate.Samples
+	made int
+}
+
+func (c *counted) Split(train, test []int) (*validate.Part, error) {
+	c.made++
+	return c.Samples.Split(train, test)
+}
+
+// TestOutOfBagCountsRows: with weights, the number of rows that a round left out is that of
+// rows, and the parts of the error are its square.
+func TestOutOfBagCountsRows(t *testing.T) {
+	dev := backendtest.Device(t, "ref")
+	const n = 8
+	x, y, w := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1), make([]float64, n)
+	for i := range n {
+		x.Data[i], y.Data[i], w[i] = float64(i), float64(i*i%5), float64(1+i%3)
+	}
+	r := validate.Runner{Data: validate.Samples{X: x, Y: y, Weights: w}, Devices: []backend.Device{dev}}
+	b, err := r.OutOfBag(t.Context(), fitter(t, "ridge", map[string]string{"lambda": "1"}), 30, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int]bool{}
+	for round := range 30 {
+		_, test := validate.Bootstrap(n, 1)(round)
+		for _, i := range test {
+			out[i] = true
+		}
+	}
+	if b.N != len(out) {
+		t.Errorf("%d rows, want %d", b.N, len(out))
+	}
+	near(t, "bias² + variance", b.Bias2+b.Variance, b.Error*b.Error, 30*n*0x1p-52*b.Error*b.Error)
+	// One row is always drawn.
+	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: backend.NewHost[float64](1, 1)}, Devices: []backend.Device{dev}}
+	if _, err := none.OutOfBag(t.Context(), nil, 3, 1); err == nil {
+		t.Error("a bootstrap of one row is not refused")
+	}
+}

@@ -1,0 +1,271 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Score is how well a model predicts samples. A figure that is not defined for them, or not
+// of their task, is nil.
+type Score struct {
+	N int `json:"n"`
+
+	RMSE *float64 `json:"rmse,omitempty"`
+	MAE  *float64 `json:"mae,omitempty"`
+	R2   *float64 `json:"r2,omitempty"`
+
+	Accuracy  *float64 `json:"accuracy,omitempty"`
+	LogLoss   *float64 `json:"log_loss,omitempty"` // nil without probabilities
+	AUC       *float64 `json:"auc,omitempty"`      // nil where a class is missing among the samples
+	Classes   []string `json:"classes,omitempty"`
+	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
+
+	Truth   *mat.Dense       `json:"-"` // n×t
+	Outcome Outcome          `json:"-"`
+	Weights []float64        `json:"-"` // nil: all 1
+	Known   learners.Classes `json:"-"` // those of the model
+}
+
+// Outcome is what a model says of n samples.
+type Outcome struct {
+	Values   *mat.Dense // of Predict
+	Decision *mat.Dense // of a classifier
+	Proba    *mat.Dense // of a classifier with probabilities
+}
+
+// Apply applies a model, in the wrapping of Judged, to samples; proba asks for probabilities
+// too. progress, which may be nil, gets the part that is done.
+func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool, progress func(fraction float64)) (o Outcome, err error) {
+	k, ok := m.(learners.Classifier)
+	if !ok {
+		o.Values, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, part) })
+		return o, err
+	}
+	o.Decision, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return k.Decision(ctx, dev, part) })
+	if err != nil {
+		return o, err
+	}
+	by, probable := m.(*learners.SVCProbabilityModel)
+	if p, ok := m.(learners.Prober); ok && (proba || probable) {
+		o.Proba, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })
+		if err != nil {
+			return o, err
+		}
+	}
+	if !probable {
+		o.Values = k.Classes().Decide(o.Decision)
+		return o, nil
+	}
+	o.Values = by.Decide(o.Decision, o.Proba)
+	if !proba {
+		o.Proba = nil
+	}
+	return o, nil
+}
+
+// inBlocks applies f to a part of the rows at a time, so that there is progress to report.
+func inBlocks(x *mat.Dense, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
+	const parts, least = 50, 4096
+	n, d := x.Dims()
+	var all *mat.Dense
+	step := max(least, (n+parts-1)/parts)
+	for i := 0; i < n; i += step {
+		end := min(i+step, n)
+		part, err := f(x.Slice(i, end, 0, d))
+		if err != nil {
+			return nil, err
+		}
+		if step >= n {
+			return part, nil
+		}
+		_, cols := part.Dims()
+		if all == nil {
+			all = mat.NewDense(n, cols, nil)
+		}
+		all.Slice(i, end, 0, cols).(*mat.Dense).Copy(part)
+		if progress != nil {
+			progress(float64(end) / float64(n))
+		}
+	}
+	return all, nil
+}
+
+// Check returns an error for the first value that is not finite.
+func (o Outcome) Check() error {
+	for _, part := range []struct {
+		what   string
+		values *mat.Dense
+	}{{"the prediction", o.Values}, {"the decision value", o.Decision}, {"a probability", o.Proba}} {
+		if err := CheckFinite(part.what, part.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckFinite returns an error for the first row of what a model says with a value that is
+// not finite; m may be nil.
+func CheckFinite(what string, m *mat.Dense) error {
+	if m == nil {
+		return nil
+	}
+	n, _ := m.Dims()
+	for i := range n {
+		for _, v := range m.RawRowView(i) {
+			if v-v != 0 {
+				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row too far from those that it was fitted to", what, i+1, v)
+			}
+		}
+	}
+	return nil
+}
+
+// Judged returns m as what samples are predicted by and scored: a model of novelty as a
+// classifier of outliers, whose label is −1, and inliers, 1; any other model as it is.
+func Judged(m learners.Model) learners.Model {
+	if d, err := learners.Find(m.Learner()); err == nil && d.Does(learners.Novelty) {
+		return Novelty{m}
+	}
+	return m
+}
+
+// Novelty is a model of novelty as a classifier: samples of f(x) ≥ 0 are inliers.
+type Novelty struct{ learners.Model }
+
+// Classes returns outlier and inlier.
+func (m Novelty) Classes() learners.Classes {
+	return learners.Classes{Labels: []float64{-1, 1}, Names: []string{"outlier", "inlier"}, ZeroIsPositive: true}
+}
+
+// Decision returns f(x).
+func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.Model.Predict(ctx, dev, x)
+}
+
+// ScoreModel applies a model to n×d samples and compares its outcome with their n×t targets.
+// names and weights are as for NewScore.
+func ScoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, y *mat.Dense, weights []float64) (*Score, error) {
+	m = Judged(m)
+	o, err := Apply(ctx, dev, m, x, true, nil)
+	if err != nil {
+		return nil, err
+	}
+	return NewScore(m, names, y, o, weights)
+}
+
+// NewScore compares the outcome of a model, in the wrapping of Judged, with the n×t targets
+// y. names are those of learners.Options.Classes; weights may be nil: all 1.
+func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights []float64) (*Score, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if _, ok := m.(Novelty); ok {
+		n, _ := y.Dims()
+		for i := range n {
+			if v := y.At(i, 0); v != 1 && v != -1 {
+				return nil, fmt.Errorf("the target of row %d is %v: novelty is judged by 1 for inliers and -1 for outliers", i+1, v)
+			}
+		}
+	}
+	score := &Score{Truth: y, Outcome: o, Weights: weights}
+	k, ok := m.(learners.Classifier)
+	if !ok {
+		s, err := ScoreRegression(y, o.Values, weights)
+		score.N, score.RMSE, score.MAE, score.R2 = s.N, &s.RMSE, &s.MAE, &s.R2
+		return score, err
+	}
+	score.Known = k.Classes()
+	s, err := ScoreClassification(score.Known, names, y, o.Values, o.Decision, o.Proba, weights)
+	score.N, score.Accuracy, score.LogLoss, score.AUC = s.N, &s.Accuracy, Defined(s.LogLoss), Defined(s.AUC)
+	score.Classes, score.Confusion = s.Classes.Names, s.Confusion
+	return score, err
+}
+
+// Loss returns the error of sample i: the mean squared error over the targets, or 1 where the
+// class is wrong.
+func (s *Score) Loss(i int) float64 {
+	_, cols := s.Truth.Dims()
+	sum := 0.0
+	for j := range cols {
+		d := s.Truth.At(i, j) - s.Outcome.Values.At(i, j)
+		if s.Accuracy != nil && d != 0 {
+			d = 1
+		}
+		sum += d * d / float64(cols)
+	}
+	return sum
+}
+
+// Error returns the figure by which models are compared: the part of the samples whose class
+// is wrong, or the root of the mean squared error.
+func (s *Score) Error() float64 {
+	if s.Accuracy != nil {
+		return 1 - *s.Accuracy
+	}
+	return *s.RMSE
+}
+
+// Defined returns nil for NaN, for which JSON has no word.
+func Defined(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// Measure is a figure of several models. A model for which it is not defined, such as the AUC
+// of a fold without one of the classes, has nil in Scores and no part in the mean.
+type Measure struct {
+	Name   string     `json:"name"`
+	Mean   *float64   `json:"mean"` // nil: it is defined for no model
+	SD     *float64   `json:"sd"`
+	Scores []*float64 `json:"scores"` // in the order of the models
+}
+
+// Defined returns the scores that are defined.
+func (m Measure) Defined() (values []float64) {
+	for _, v := range m.Scores {
+		if v != nil {
+			values = append(values, *v)
+		}
+	}
+	return values
+}
+
+// Measures returns the figures of several models, of which nil scores have none. A figure
+// that the task lacks is left out.
+func Measures(scores []*Score) []Measure {
+	var list []Measure
+	classes := slices.ContainsFunc(scores, func(s *Score) bool { return s != nil && s.Accuracy != nil })
+	for _, f := range []struct {
+		name string
+		of   func(*Score) *float64
+		has  bool
+	}{
+		{"rmse", func(s *Score) *float64 { return s.RMSE }, !classes}, {"mae", func(s *Score) *float64 { return s.MAE }, !classes}, {"r2", func(s *Score) *float64 { return s.R2 }, !classes},
+		{"accuracy", func(s *Score) *float64 { return s.Accuracy }, classes}, {"log_loss", func(s *Score) *float64 { return s.LogLoss }, false}, {"auc", func(s *Score) *float64 { return s.AUC }, classes},
+	} {
+		m := Measure{Name: f.name}
+		for _, s := range scores {
+			var v *float64
+			if s != nil {
+				v = f.of(s)
+			}
+			m.Scores = append(m.Scores, v)
+		}
+		values := m.Defined()
+		if spread := NewSummary(values); spread.N > 0 {
+			m.Mean, m.SD = &spread.Mean, &spread.SD
+		}
+		if f.has || len(values) > 0 {
+			list = append(list, m)
+		}
+	}
+	return list
+}

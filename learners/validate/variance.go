@@ -1,0 +1,68 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Variance is what BiasVariance finds, each a mean over the test points:
+//
+//	E[(f − y)²] = Bias2 + Variance + Noise
+//
+// where f is fitted to random samples, and y = truth + noise at a test point.
+type Variance struct {
+	Bias2    float64 // (mean f − truth)², less what the mean of so few fits adds to it
+	Variance float64 // of f over the fits, with the divisor fits − 1
+	Noise    float64 // mean (y − truth)² of the test points
+	Error    float64 // mean (f − y)² over fits and test points
+}
+
+// BiasVariance estimates bias, variance and noise of a learner of regression on
+// simulated data. draw returns samples x, their n×1 observations y, and the
+// n×1 truth without noise; it is called with 0 for the test points and with
+// 1, 2, …, fits for what the learner is fitted to, and must depend on nothing
+// else. It has no wrapper in package mercer, as it is for the study of learners and not
+// for data of one's own: backend.Open("", backend.Config{}) opens a device. Source: Geman,
+// Bienenstock and Doursat (1992), Neural networks and the bias/variance dilemma.
+func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, fits int, draw func(round int) (x, y, truth *mat.Dense), o learners.Options) (Variance, error) {
+	if fits < 2 {
+		return Variance{}, fmt.Errorf("validate: bias-variance: at least 2 fits are needed, got %d", fits)
+	}
+	x, y, truth := draw(0)
+	n, _ := x.Dims()
+	if r, c := y.Dims(); r != n || c != 1 {
+		return Variance{}, fmt.Errorf("validate: bias-variance: the test points are %d, their y is %d×%d", n, r, c)
+	}
+	mean, square := make([]float64, n), make([]float64, n) // Welford's sums
+	v := Variance{}
+	for k := range fits {
+		tx, ty, _ := draw(k + 1)
+		m, err := fit(ctx, dev, tx, ty, o)
+		if err != nil {
+			return v, err
+		}
+		f, err := m.Predict(ctx, dev, x)
+		if err != nil {
+			return v, err
+		}
+		for i := range n {
+			e := f.At(i, 0) - y.At(i, 0)
+			v.Error += e * e / float64(n*fits)
+			d := f.At(i, 0) - mean[i]
+			mean[i] += d / float64(k+1)
+			square[i] += d * (f.At(i, 0) - mean[i])
+		}
+	}
+	for i := range n {
+		variance := square[i] / float64(fits-1)
+		bias, noise := mean[i]-truth.At(i, 0), y.At(i, 0)-truth.At(i, 0)
+		v.Variance += variance / float64(n)
+		v.Bias2 += (bias*bias - variance/float64(fits)) / float64(n)
+		v.Noise += noise * noise / float64(n)
+	}
+	return v, nil
+}
