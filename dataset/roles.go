@@ -18,6 +18,13 @@ func (e *Encoder) others() []string {
 	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
 }
 
+// CheckNames returns an *Error, about the source, for a column that the rules name and that
+// is not among the names, and for one with two roles. That a target is there is for the
+// learning of its values to check.
+func (r Rules) CheckNames(source string, names []string) error {
+	return (&Table{Source: source}).checkRoles(r, names)
+}
+
 // checkRoles returns an error for a column that the rules name and the table lacks, and
 // for one with two roles. names are those of the columns; nil: not known yet.
 func (t *Table) checkRoles(r Rules, names []string) error {

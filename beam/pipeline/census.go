@@ -53,26 +53,29 @@ func newColumn() *Column {
 func newCensus(keep int) *Census { return &Census{Columns: map[string]*Column{}, Keep: keep} }
 
 // add adds the rows of a table of the piece.
-func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) error {
+func (c *Census) add(piece Piece, t *dataset.Table, p Params) error {
 	names := t.Names()
 	if len(c.Columns) == 0 {
-		c.First, c.Names, c.Sparse = p, names, t.Sparse()
+		c.First, c.Names, c.Sparse = piece, names, t.Sparse()
 		for _, name := range names {
 			c.Columns[name] = newColumn()
 		}
-	} else if err := c.align(p, names, t.Sparse()); err != nil {
+	} else if err := c.align(piece, names, t.Sparse()); err != nil {
 		return err
 	}
 	for _, name := range without(c.Names, names) {
 		c.Columns[name].addZeros(int64(t.Rows()))
 	}
 	for _, name := range names {
-		if err := c.Columns[name].add(p, t, name); err != nil {
+		if slices.Contains(p.Drop, name) {
+			continue
+		}
+		if err := c.Columns[name].add(piece, t, name); err != nil {
 			return err
 		}
 	}
 	c.Rows += int64(t.Rows())
-	return c.draw(t, targets, seed)
+	return c.draw(t, p)
 }
 
 // add adds the cells of a column of a table of the piece.
@@ -136,16 +139,16 @@ func (c *Column) addZeros(n int64) {
 }
 
 // keys are those of the rows by their features.
-func keys(t *dataset.Table, targets []string) ([]uint64, error) {
-	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return slices.Contains(targets, name) }))
+func (p Params) keys(t *dataset.Table) ([]uint64, error) {
+	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return !p.isFeature(name) }))
 }
 
 // draw lets rows into the sample: those of the smallest priorities, which are a
-// random function of the features and the seed, so that each set of different rows
+// random function of the features and of p.Seed, so that each set of different rows
 // is equally likely to be drawn, and the same rows are whatever their order and
 // whatever the pieces: the rows that Mercer's own learners draw.
-func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
-	h, err := keys(t, targets)
+func (c *Census) draw(t *dataset.Table, p Params) error {
+	h, err := p.keys(t)
 	if err != nil {
 		return err
 	}
@@ -156,7 +159,7 @@ func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
 	}
 	var rows []int
 	for i := range h {
-		if h[i] = rowkey.Priority(h[i], seed); !full || h[i] < most {
+		if h[i] = rowkey.Priority(h[i], p.Seed); !full || h[i] < most {
 			rows = append(rows, i)
 		}
 	}
@@ -173,6 +176,9 @@ func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
 		drawn[k] = Row{Priority: h[i], Cells: make([]string, len(names))}
 	}
 	for j, name := range names {
+		if slices.Contains(p.Drop, name) {
+			continue
+		}
 		if slices.Contains(absent, name) {
 			for k := range rows {
 				drawn[k].Cells[j] = "0"
@@ -255,7 +261,7 @@ func (c *Column) merge(o *Column) error {
 // censusOf is that of a piece.
 func censusOf(ctx context.Context, p Params, piece Piece) (*Census, error) {
 	c := newCensus(p.keep())
-	err := piece.tables(ctx, func(t *dataset.Table) error { return c.add(piece, t, p.Targets, p.Seed) })
+	err := piece.tables(ctx, func(t *dataset.Table) error { return c.add(piece, t, p) })
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y b
 		}
 		var h []uint64
 		if par.Folds > 1 {
-			if h, err = keys(t, par.Targets); err != nil {
+			if h, err = par.keys(t); err != nil {
 				return err
 			}
 		}

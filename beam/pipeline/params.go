@@ -15,6 +15,7 @@ import (
 type Params struct {
 	Inputs  []string // globs of tables
 	Targets []string // columns
+	Drop    []string // columns to leave out, such as identifiers; every file has them
 	Model   string   // path of the model to write; the report goes to Model + ".json"
 
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
@@ -81,6 +82,11 @@ func (p Params) withDefaults() (Params, error) {
 		p.Folds = defaultFolds
 	}
 	return p, p.check(candidates)
+}
+
+// isFeature reports whether the column of that name becomes features.
+func (p Params) isFeature(name string) bool {
+	return !slices.Contains(p.Targets, name) && !slices.Contains(p.Drop, name)
 }
 
 func (p Params) check(candidates int) error {

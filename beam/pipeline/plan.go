@@ -126,7 +126,10 @@ func columnsOf(enc *dataset.Encoder) int {
 // of their counts where they have few values, and of the sample where not. What Learn
 // refuses is refused in the same words.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
-	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers(), Decimal: p.Dialect.Decimal, Thousands: p.Dialect.Thousands}
+	if err := (dataset.Rules{Targets: p.Targets, Drop: p.Drop}).CheckNames(strings.Join(p.Inputs, ", "), c.Names); err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), Dropped: slices.Clone(p.Drop), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers(), Decimal: p.Dialect.Decimal, Thousands: p.Dialect.Thousands}
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {
@@ -152,7 +155,7 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 		}
 	}
 	for _, name := range c.Names {
-		if slices.Contains(p.Targets, name) {
+		if !p.isFeature(name) {
 			continue
 		}
 		in, err := c.input(ctx, p, name)
@@ -232,7 +235,7 @@ func (c *Census) fault(ctx context.Context, p Params, name string, f *dataset.Fa
 // parameter is the parameter of a pipeline that the advice of dataset names, "" for none:
 // those of Params.Dialect are.
 func parameter(name string) string {
-	if name == "categorical" || name == "drop" || name == "task=classification" {
+	if name == "categorical" || name == "task=classification" {
 		return ""
 	}
 	return name
@@ -372,7 +375,7 @@ func (c *Census) sampled(p Params, enc *dataset.Encoder) (*mat.Dense, error) {
 	names := slices.Sorted(slices.Values(c.Names))
 	var columns []dataset.Column
 	for j, name := range names {
-		if slices.Contains(p.Targets, name) {
+		if !p.isFeature(name) {
 			continue
 		}
 		cells := make([]string, len(c.Sample))

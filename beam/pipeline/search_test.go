@@ -47,7 +47,7 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := keys(table, p.Targets)
+	h, err := p.keys(table)
 	if err != nil {
 		t.Fatal(err)
 	}

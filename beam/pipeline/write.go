@@ -24,6 +24,7 @@ type Report struct {
 	Features  int       `json:"features"`
 	Functions int       `json:"functions"`
 	Targets   []string  `json:"targets"`
+	Dropped   []string  `json:"dropped,omitempty"`
 	Classes   []string  `json:"classes,omitempty"`
 	Residual  float64   `json:"residual"`
 	Measured  bool      `json:"measured"` // the residual is of a pass over the samples, not of the sums
@@ -48,7 +49,7 @@ func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solve
 	report, err := json.MarshalIndent(Report{
 		Learner: f.Params.Learner, Kernel: plan.Kernels[solved.Candidate], Lambda: solved.Lambda,
 		Rows: solved.Rows, Features: plan.Features, Functions: plan.Bases[solved.Candidate].Size(),
-		Targets: f.Params.Targets, Classes: bundle.Encoder.Labels,
+		Targets: f.Params.Targets, Dropped: f.Params.Drop, Classes: bundle.Encoder.Labels,
 		Residual: solved.Residual, Measured: solved.Measured, MSE: solved.MSE, Scores: solved.Scores, Model: f.Params.Model,
 	}, "", "  ")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/suggest"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -29,8 +30,8 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // explain makes one line of an error, says what to do where that is known, and
 // returns the exit code.
 func (a *app) explain(ctx context.Context, err error) (text string, code int) {
-	if by := (interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
-		return by.Error(), by.code()
+	if by := (process.Interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
+		return by.Error(), by.Code()
 	}
 	text = a.oneLine(err) + a.aboutScale(err)
 	if errors.Is(err, backend.ErrMemory) {

@@ -23,11 +23,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +35,7 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
 	_ "github.com/mercer-go/mercer/cpu"         // registers the devices "cpu/..."
 	_ "github.com/mercer-go/mercer/cuda"        // registers the devices "cuda/..."
+	"github.com/mercer-go/mercer/internal/process"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -67,7 +66,7 @@ const grace = 80 * time.Millisecond
 // run is the whole command; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitGarbageOnce()
-	ctx, stop := interrupts()
+	ctx, stop := process.Interrupts()
 	defer stop()
 
 	a := &app{stdin: stdin, stdout: standardOutput{Writer: stdout}, stderr: stderr, args: args}
@@ -91,41 +90,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	text, code := a.explain(ctx, err)
 	fmt.Fprintln(stderr, "mercer: "+text)
 	return code
-}
-
-// interruption is the cause of a context that a signal has ended.
-type interruption struct{ os.Signal }
-
-func (interruption) Error() string { return "interrupted" }
-
-func (interruption) Unwrap() error { return context.Canceled }
-
-// code is the exit code of shells for a process that the signal has ended.
-func (i interruption) code() int {
-	if s, ok := i.Signal.(syscall.Signal); ok {
-		return 128 + int(s)
-	}
-	return 1
-}
-
-// interrupts returns a context that ends with the first SIGINT or SIGTERM; a second one
-// ends the process at once.
-func interrupts() (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(interruption{s})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(context.Canceled)
-	}
 }
 
 // interruptible runs f, but does not wait for it longer than grace once ctx is

@@ -1,5 +1,6 @@
 // Package process reports what the running process has used of its machine, for the
-// reports of `mercer fit --json` and its like, which `mercer bench import` reads.
+// reports of `mercer fit --json` and its like, which `mercer bench import` reads, and which
+// signal has interrupted it.
 package process
 
 // Used is what a process has used since it began. What the system does not report is

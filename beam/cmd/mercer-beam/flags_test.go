@@ -2,9 +2,13 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/beam/pipeline"
 )
 
 // The flags about CSV files are those of mercer fit.
@@ -30,6 +34,41 @@ func TestCSVFlags(t *testing.T) {
 		}
 		if d := p.Dialect; err != nil || d.Delimiter != "tab" || d.Decimal != "," || d.Thousands != "." || d.Comment != "#" || !d.NoDefaultNA || !slices.Equal(d.NAValues, []string{"-999", "gone", "x"}) {
 			t.Errorf("%s: %+v, %v", c.args, d, err)
+		}
+	}
+}
+
+// The lists of names are those of mercer fit, in which quotation marks hold a name with a
+// comma together.
+func TestDropFlag(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		want  []string
+		fault string
+	}{
+		{nil, nil, ""},
+		{[]string{"--drop", "id,the day", "--drop", "e"}, []string{"id", "the day", "e"}, ""},
+		{[]string{"--drop", `"a, ""b""",c`}, []string{`a, "b"`, "c"}, ""},
+		{[]string{"--drop", "a,,b"}, nil, "--drop: the name of a column is empty"},
+		{[]string{"--drop", `"a`}, nil, `invalid value "\"a" for flag -drop: parse error on line 1, column 3: extraneous or missing " in quoted-field`},
+	} {
+		var o options
+		flags := flag.NewFlagSet("mercer-beam", flag.ContinueOnError)
+		flags.SetOutput(io.Discard)
+		o.add(flags)
+		err := flags.Parse(c.args)
+		var p pipeline.Params
+		if err == nil {
+			p, err = o.params(nil)
+		}
+		if c.fault != "" || err != nil {
+			if fmt.Sprint(err) != c.fault {
+				t.Errorf("%q: %v, want %q", c.args, err, c.fault)
+			}
+			continue
+		}
+		if !slices.Equal(p.Drop, c.want) {
+			t.Errorf("%q: got %q, want %q", c.args, p.Drop, c.want)
 		}
 	}
 }

@@ -149,18 +149,29 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		w.nothing(t, "", "m", "m.json")
 	})
-	t.Run("it is asked to stop", func(t *testing.T) {
-		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
-		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
-		w.until(t, filepath.Join(dir, "killed"))
-		if err := w.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-w.ended; err == nil {
-			t.Errorf("it has ended well:\n%s", w.out.String())
-		}
-		w.nothing(t, "")
-	})
+	for _, c := range []struct {
+		signal    syscall.Signal
+		inProcess bool
+	}{{syscall.SIGTERM, false}, {syscall.SIGINT, false}, {syscall.SIGINT, true}} {
+		t.Run(fmt.Sprintf("it is asked to stop by %v, workers in its process: %t", c.signal, c.inProcess), func(t *testing.T) {
+			dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
+			mark, where := "killed", scheme
+			if c.inProcess {
+				mark, where = "waits", endless
+			}
+			w := watch(t, temp, models, where+filepath.Join(dir, "*.csv"), c.inProcess)
+			w.until(t, filepath.Join(dir, mark))
+			if err := w.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			<-w.ended
+			// As shells report a process that the signal has ended: POSIX, Shell Command Language, 2.8.2.
+			if code := w.ProcessState.ExitCode(); code != 128+int(c.signal) || !strings.HasSuffix("\n"+w.out.String(), "\nmercer-beam: interrupted\n") {
+				t.Errorf("it has ended with %d:\n%s", code, w.out.String())
+			}
+			w.nothing(t, "")
+		})
+	}
 	t.Run("it is killed", func(t *testing.T) {
 		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
 		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)

@@ -3,10 +3,15 @@
 //
 //	mercer-beam --target price --model price.safetensors 'data/train-*.csv'
 //	mercer predict --model price.safetensors data/new.csv
+//
+// It exits with 0 when the work is done, 1 when it failed, 2 when a flag is wrong, and 128
+// and the number of the signal when it was interrupted: 130 after SIGINT, which is Ctrl-C,
+// and 143 after SIGTERM.
 package main
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,12 +19,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -58,14 +62,19 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
-// texts is a flag of texts with commas between them.
+// texts is a flag of texts with commas between them, in quotation marks where a text has a
+// comma, as the lists of mercer fit are.
 type texts []string
 
 func (l *texts) String() string { return strings.Join(*l, ",") }
 
 func (l *texts) Set(text string) error {
-	*l = append(*l, strings.Split(text, ",")...)
-	return nil
+	if text == "" {
+		return nil
+	}
+	parts, err := csv.NewReader(strings.NewReader(text)).Read()
+	*l = append(*l, parts...)
+	return err
 }
 
 // options are the flags of the command. Those of Beam are beside them.
@@ -86,6 +95,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	before := map[string]bool{}
 	flags.VisitAll(func(f *flag.Flag) { before[f.Name] = true })
 	flags.Var((*list)(&o.Targets), "target", "`COLUMN` to learn; repeat it for several")
+	flags.Var((*texts)(&o.Drop), "drop", "`COLUMNS`, with commas, to leave out, such as identifiers and dates")
 	flags.StringVar(&o.Model, "model", "", "`FILE` to write the model to (safetensors); the report goes to FILE.json")
 	flags.StringVar(&o.Learner, "learner", "nystrom-ridge", "`NAME`: "+strings.Join(pipeline.Learners(), ", "))
 	flags.StringVar(&o.task, "task", "regression", "regression, or classification of the cells of the target")
@@ -134,6 +144,9 @@ func (o *options) params(inputs []string) (pipeline.Params, error) {
 	case "impute":
 	default:
 		return p, fmt.Errorf("--missing: want impute or refuse, got %q", o.missing)
+	}
+	if slices.Contains(o.Drop, "") {
+		return p, errors.New("--drop: the name of a column is empty")
 	}
 	p.Intercept = p.Learner == "ridge"
 	if o.intercept != "" {
@@ -190,20 +203,28 @@ func main() {
 		exit(boot.start())
 	}
 	beam.Init() // a worker does not come back from here
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := process.Interrupts()
 	defer stop()
 	remove := scratch()
 	err := run(ctx, &o, flag.Args(), os.Stdout)
 	remove()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	exit(err)
 }
 
+// exit ends the process: with 0, with 1 after an error, or with 128 and the number of the
+// signal that has interrupted it.
 func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mercer-beam:", err)
-		os.Exit(1)
+	if err == nil {
+		os.Exit(0)
 	}
-	os.Exit(0)
+	fmt.Fprintln(os.Stderr, "mercer-beam:", err)
+	if by := (process.Interruption{}); errors.As(err, &by) {
+		os.Exit(by.Code())
+	}
+	os.Exit(1)
 }
 
 // printed is what --json prints: the report, and what `mercer bench import` makes a
@@ -279,6 +300,9 @@ func text(ran *pipeline.Ran) string {
 	}
 	add("lambda", "%v", r.Lambda)
 	add("data", "%d rows, %d features, %d functions", r.Rows, r.Features, r.Functions)
+	if len(r.Dropped) > 0 {
+		add("dropped", "%s", strings.Join(r.Dropped, ", "))
+	}
 	if len(r.Classes) > 0 {
 		add("classes", "%d", len(r.Classes))
 	}

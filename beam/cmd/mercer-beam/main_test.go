@@ -47,26 +47,31 @@ func TestMain(m *testing.M) {
 }
 
 func init() {
-	filesystem.Register("deadly", func(ctx context.Context) filesystem.Interface { return deadly{local.New(ctx)} })
+	filesystem.Register("deadly", func(ctx context.Context) filesystem.Interface { return deadly{local.New(ctx), scheme} })
+	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
 // deadly is the local file system for a worker that shall be killed: at its killAt-th
 // file the process gets SIGKILL, once for a folder, in the middle of reading it.
-type deadly struct{ filesystem.Interface }
+type deadly struct {
+	filesystem.Interface
+	scheme string
+}
 
 const (
-	scheme = "deadly://"
-	killAt = 20 // 8 pieces are listed and counted, and some of them summed
+	scheme  = "deadly://"
+	endless = "endless://"
+	killAt  = 20 // 8 pieces are listed and counted, and some of them summed
 )
 
 var opened atomic.Int64
 
-func (d deadly) path(name string) string { return strings.TrimPrefix(name, scheme) }
+func (d deadly) path(name string) string { return strings.TrimPrefix(name, d.scheme) }
 
 func (d deadly) List(ctx context.Context, glob string) ([]string, error) {
 	list, err := d.Interface.List(ctx, d.path(glob))
 	for i := range list {
-		list[i] = scheme + list[i]
+		list[i] = d.scheme + list[i]
 	}
 	return list, err
 }
@@ -81,6 +86,24 @@ func (d deadly) OpenRead(ctx context.Context, name string) (io.ReadCloser, error
 
 func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 	return d.Interface.Size(ctx, d.path(name))
+}
+
+// waiting is the local file system whose files have no end: each begins and then gives
+// nothing more until its reading is cancelled. It marks the folder once one is read.
+type waiting struct{ deadly }
+
+func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+	mark, err := os.Create(filepath.Join(filepath.Dir(w.path(name)), "waits"))
+	if err != nil {
+		return nil, err
+	}
+	defer mark.Close()
+	r, _ := io.Pipe()
+	go func() {
+		<-ctx.Done()
+		r.CloseWithError(context.Cause(ctx))
+	}()
+	return r, nil
 }
 
 // dying kills the process once it has given some bytes.

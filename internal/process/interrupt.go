@@ -1,0 +1,44 @@
+package process
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Interruption is the cause of a context that a signal has ended.
+type Interruption struct{ os.Signal }
+
+func (Interruption) Error() string { return "interrupted" }
+
+func (Interruption) Unwrap() error { return context.Canceled }
+
+// Code is the exit code of shells for a process that the signal has ended: 128 and the
+// number of the signal (POSIX, Shell Command Language, 2.8.2).
+func (i Interruption) Code() int {
+	if s, ok := i.Signal.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return 1
+}
+
+// Interrupts returns a context that ends with the first SIGINT or SIGTERM, of which the
+// cause is an Interruption; a second one ends the process at once.
+func Interrupts() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(Interruption{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(context.Canceled)
+	}
+}
