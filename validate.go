@@ -71,7 +71,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	}
 	var predictions *mat.Dense
 	r := validate.Runner{Data: validate.Samples{X: hx, Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
-	err = r.Each(ctx, splits, of, func(dev backend.Device, k int, p *validate.Part, o learners.Options) error {
+	err = r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *validate.Part, o learners.Options) error {
 		m, err := l.Fit(ctx, dev, p.X, p.Y, o)
 		if err != nil {
 			return err

@@ -152,20 +152,14 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to what the data have left, and notes what it plans.
+// fitting limits a fit to what the data leave, and notes what it plans.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
-	return b.fittingSeveral(ctx, o, 1, 0)
-}
-
-// fittingSeveral is fitting for several fits at once, each with data bytes of its own that
-// are not made yet.
-func (b *budget) fittingSeveral(ctx context.Context, o *learners.Options, fits int, data int64) context.Context {
-	held := b.held() + int64(fits)*data
+	held := b.held()
 	b.note(held)
 	if b.ofDevice {
-		o.Memory = max((b.limit-held)/int64(fits), 1)
+		o.Memory = max(b.limit-held, 1)
 	}
-	return planned.With(ctx, func(bytes int64) { b.note(held + int64(fits)*bytes) })
+	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
 }
 
 // streaming is fitting for what reads a file in passes: three blocks and what is made

@@ -20,6 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
@@ -175,7 +176,7 @@ func errorName(task learners.Task) string {
 // rows, for models of the first parts of the training rows of each fold; fitted may be nil.
 func (r *resampling) errors(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) (held, trained []validate.Summary, sizes []float64, err error) {
 	n := r.all.Rows()
-	if err := r.checkFolds(folds); err != nil {
+	if err := checkFolds(r.all, folds); err != nil {
 		return nil, nil, nil, err
 	}
 	fold, err := validate.Folds(n, folds, nil, r.f.seed)
@@ -350,18 +351,6 @@ func listOf(values string) string {
 	return strings.Join(list, ",")
 }
 
-// evidenceOf is the log evidence among the facts of a model.
-func evidenceOf(m learners.Model) (float64, bool) {
-	if d, ok := m.(learners.Describer); ok {
-		for _, fact := range d.Facts() {
-			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
-				return v, true
-			}
-		}
-	}
-	return 0, false
-}
-
 func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, rounds int, file string) (pic picture, err error) {
 	if rounds < 0 || rounds == 1 {
 		return pic, usagef("--bootstrap: must be ≥ 2, got %d", rounds)
@@ -397,7 +386,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		var found []float64
 		rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
 		out, in, _, err := r.errors(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
-			if v, ok := evidenceOf(m); ok {
+			if v, ok := tuning.EvidenceOf(m); ok {
 				found = append(found, v/rows)
 			}
 		})

@@ -205,25 +205,14 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 // runner is what fits models to parts of the rows, within what the data leave of the memory.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
 	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
-	within := r.memory.fittingSeveral(ctx, &o, len(r.devices), r.bytes())
+	within := r.memory.fitting(ctx, &o)
 	return within, validate.Runner{Data: r.data, Devices: r.devices, Options: o}
 }
 
-// bytes is about what one division of the rows takes.
-func (r *resampling) bytes() int64 {
-	width := len(r.full.Outputs)
-	if r.f.objects.kernel != nil || r.full.Gram {
-		width += r.all.Rows() + 2
-	} else {
-		width += len(r.full.FeatureNames())
-	}
-	return 8 * int64(r.all.Rows()) * int64(width)
-}
-
 // checkFolds refuses more folds than rows.
-func (r *resampling) checkFolds(folds int) error {
-	if n := r.all.Rows(); n == 1 {
-		return fmt.Errorf("%s: has one row only, which leaves none to learn from when it is held out", r.all.Source)
+func checkFolds(t *dataset.Table, folds int) error {
+	if n := t.Rows(); n == 1 {
+		return fmt.Errorf("%s: has one row only, which leaves none to learn from when it is held out", t.Source)
 	} else if folds > n {
 		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
@@ -232,7 +221,7 @@ func (r *resampling) checkFolds(folds int) error {
 
 // kFold divides the rows, with the share of each class in every fold if stratify is set.
 func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
-	if err := r.checkFolds(folds); err != nil {
+	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
 	}
 	var strata []int

@@ -105,9 +105,12 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	return list, nil
 }
 
-// checkVary refuses names of parameters that the kernel does not have, or that
-// cannot vary by a factor.
+// checkVary refuses names of parameters that the kernel, by default a Gaussian, does not
+// have, or that cannot vary by a factor.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
+	if k == nil {
+		k = kernels.Gaussian{Sigma: 1}
+	}
 	names := varying(k)
 	for _, name := range f.vary {
 		if !slices.Contains(names, name) {

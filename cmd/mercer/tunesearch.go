@@ -183,8 +183,8 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 		}
 		r := newGridReport(f, task, points, devices[0], a.oneLine)
 		for i, p := range points {
-			if score := p.score(task, f.by); !math.IsInf(score, 1) {
-				settings = append(settings, setting{"", p.given, p.kernel, score, func(r *tuneReport) { r.showGrid(i) }})
+			if !math.IsInf(p.Score, 1) {
+				settings = append(settings, setting{"", p.Parameters, p.kernel, p.Score, func(r *tuneReport) { r.showGrid(i) }})
 			}
 		}
 		rank(settings)
@@ -315,11 +315,6 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 		return a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts})
 	}
 	x = rowsAt(d.x, rows)
-	if learner, _ := learners.Find(f.learner); c.kernel == nil && f.byGrid() {
-		if _, has := learner.Parameter("kernel"); !has || learner.LinearByDefault() {
-			return x, nil
-		}
-	}
 	if c.kernel == nil {
 		if c.kernel, err = f.startKernel(ctx, x, weightsAt(d.product, rows)); err != nil {
 			return nil, err

@@ -2,29 +2,19 @@ package tuning
 
 import (
 	"math"
-	"sync"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// parts is the progress of n pieces of work that go on at once. Piece i calls
-// report(i), and whole is called by one goroutine at a time.
+// parts is the progress of n pieces of work that go on at once; see run.Parts.
 func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
-	var mu sync.Mutex
-	done := make([]float64, n)
+	of := run.Parts(n, func(fraction float64) { whole(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
-		return func(q solvers.Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			done[i] = max(done[i], q.Fraction)
-			sum := 0.0
-			for _, v := range done {
-				sum += v
-			}
-			whole(solvers.Progress{Fraction: sum / float64(n)})
-		}
+		part := of(i)
+		return func(q solvers.Progress) { part(q.Fraction) }
 	}
 }
 

@@ -13,4 +13,9 @@
 //	line.go      one common factor of all parameters: a grid, a golden section
 //	bayes.go     each parameter by itself: Bayesian search
 //	gradient.go  each by itself, by the likelihood and its derivatives
+//
+// Any other learner is tuned by a SearchGrid of its parameters and of kernels, each point of
+// which is fitted without each fold:
+//
+//	grid.go      SearchGrid, its axes and settings
 package tuning

@@ -1,11 +1,15 @@
 package tuning_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // The kernels that a grid tries; mercer.Tune finds the best of them, and λ.
@@ -21,4 +25,33 @@ func Example() {
 	// gaussian(sigma=0.25)
 	// gaussian(sigma=1)
 	// gaussian(sigma=4)
+}
+
+// Choose C of a support vector machine and its kernel on five folds.
+func ExampleSearchGrid() {
+	x, y := backend.NewHost[float64](40, 1), backend.NewHost[float64](40, 1)
+	for i := range 40 { // two classes in turns of ten
+		x.Data[i], y.Data[i] = float64(i), float64(i/10%2)
+	}
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	r := validate.Runner{Data: validate.Samples{X: x, Y: y}, Devices: []backend.Device{dev}}
+	r.Options.Classes = []string{"even", "odd"}
+	settings, err := tuning.SearchGrid(context.Background(), r, tuning.GridParams{
+		Learner: "svc", Kernel: kernels.Gaussian{Sigma: 5}, Steps: 3, Reach: 20,
+		Axes: []tuning.Axis{{Parameter: "C", Values: []string{"1", "100"}}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	best, err := tuning.BestSetting(settings)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(settings), "settings, the best with", settings[best].Parameters["kernel"])
+	// Output:
+	// 6 settings, the best with gaussian(sigma=5)
 }

@@ -2,11 +2,11 @@ package tuning
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -23,18 +23,24 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	if len(live) < parted {
 		return nil, message.Errorf("tuning: %d folds of %s: {$folds}", parted, count.Of(len(live), "sample"))
 	}
-	rng := rand.New(rand.NewPCG(s.par.Seed, 5))
-	rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
+	fold, err := validate.Folds(len(live), parted, nil, s.par.Seed)
+	if err != nil {
+		return nil, err
+	}
+	splits, _ := validate.Held(fold)
 	points := make([]Point, len(s.par.Lambdas))
 	for i, l := range s.par.Lambdas {
 		points[i].Lambda = l
 	}
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
-	err := backend.ForEachDevice(j.devices, parted, func(dev backend.Device, k int) (err error) {
-		first, end := k*len(live)/parted, (k+1)*len(live)/parted
-		held := live[first:end]
-		rest := append(append([]int(nil), live[:first]...), live[end:]...)
+	err = backend.ForEachDevice(j.devices, parted, func(dev backend.Device, k int) (err error) {
+		rest, held := splits(k)
+		for _, rows := range [][]int{rest, held} {
+			for i, row := range rows {
+				rows[i] = live[row]
+			}
+		}
 		errors[k] = make([]Point, len(points))
 		weights[k], err = s.fold(dev, p, rest, held, errors[k], report(k))
 		return err

@@ -27,6 +27,16 @@ type Part struct {
 	TestWeights  []float64
 }
 
+// bytes is what the matrices take.
+func (p *Part) bytes() (n int64) {
+	for _, m := range []*mat.Dense{p.X, p.Y, p.XTest, p.YTest} {
+		if m != nil {
+			n += 8 * int64(len(m.RawMatrix().Data))
+		}
+	}
+	return n
+}
+
 // Samples are Data of matrices with as many rows: nothing is learned from the samples but
 // the model. Y, Weights and Keys may be nil.
 type Samples struct {

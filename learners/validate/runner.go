@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/planned"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -16,8 +17,9 @@ import (
 type Runner struct {
 	Data    Data
 	Devices []backend.Device // at least one
-	// Options are those of every fit. Weights and Keys come from Data, and Progress is that of
-	// all fits together.
+	// Options are those of every fit. Weights and Keys come from Data, Progress is that of all
+	// fits together, and Memory, where it is not 0, is for the parts and the fits on all devices
+	// at once.
 	Options learners.Options
 }
 
@@ -34,7 +36,7 @@ func (e *FitError) Unwrap() error { return e.Err }
 // of the same division share its Part, which is made for the first of them and dropped after
 // the last. A k whose division has no samples to score on is passed over. The error is a
 // *FitError of the first k that failed.
-func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(dev backend.Device, k int, p *Part, o learners.Options) error) error {
+func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, dev backend.Device, k int, p *Part, o learners.Options) error) error {
 	parts := map[int]func() (*Part, error){}
 	users := map[int]int{}
 	for _, i := range of {
@@ -51,6 +53,7 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(dev 
 	if r.Options.Progress != nil {
 		report = run.Parts(len(of), func(fraction float64) { r.Options.Progress(solvers.Progress{Stage: "models", Fraction: fraction}) })
 	}
+	atOnce := int64(min(len(r.Devices), len(of)))
 	var mu sync.Mutex
 	return backend.ForEachDevice(r.Devices, len(of), func(dev backend.Device, k int) error {
 		mu.Lock()
@@ -64,7 +67,11 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(dev 
 			if o.Progress != nil {
 				o.Progress = func(q solvers.Progress) { done(q.Fraction) }
 			}
-			err = use(dev, k, p, o)
+			if o.Memory != 0 {
+				o.Memory = max(o.Memory/atOnce-p.bytes(), 1)
+			}
+			within := planned.With(ctx, func(bytes int64) { planned.Report(ctx, atOnce*(bytes+p.bytes())) })
+			err = use(within, dev, k, p, o)
 		}
 		if err == nil {
 			err = context.Cause(ctx)
@@ -91,7 +98,7 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 		of[i] = i
 	}
 	var mu sync.Mutex
-	err := r.Each(ctx, splits, of, func(dev backend.Device, k int, p *Part, o learners.Options) error {
+	err := r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *Part, o learners.Options) error {
 		start := time.Now()
 		m, err := fit(ctx, dev, p.X, p.Y, o)
 		if err != nil {

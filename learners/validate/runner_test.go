@@ -110,7 +110,7 @@ func TestEachSharesParts(t *testing.T) {
 	}
 	seen := map[int]*validate.Part{}
 	of := []int{0, 1, 2, 0, 1, 2}
-	err := r.Each(t.Context(), splits, of, func(_ backend.Device, k int, p *validate.Part, _ learners.Options) error {
+	err := r.Each(t.Context(), splits, of, func(_ context.Context, _ backend.Device, k int, p *validate.Part, _ learners.Options) error {
 		if was := seen[of[k]]; was != nil && was != p {
 			t.Errorf("fit %d: another part", k)
 		}
@@ -121,7 +121,7 @@ func TestEachSharesParts(t *testing.T) {
 		t.Errorf("%d parts were made, %v", data.made, err)
 	}
 	failed := errors.New("failed")
-	err = r.Each(t.Context(), splits, of, func(_ backend.Device, k int, _ *validate.Part, _ learners.Options) error {
+	err = r.Each(t.Context(), splits, of, func(_ context.Context, _ backend.Device, k int, _ *validate.Part, _ learners.Options) error {
 		if k >= 2 {
 			return failed
 		}
@@ -132,7 +132,7 @@ func TestEachSharesParts(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Each(ctx, splits, of, func(backend.Device, int, *validate.Part, learners.Options) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := r.Each(ctx, splits, of, func(context.Context, backend.Device, int, *validate.Part, learners.Options) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v after the end of the context", err)
 	}
 }

@@ -1,0 +1,405 @@
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// GridSteps is the number of kernels that SearchGrid tries where Steps is 0.
+const GridSteps = 7
+
+// GridParams are the choices of SearchGrid.
+type GridParams struct {
+	Learner string        // its name
+	Task    learners.Task // "": the first of its tasks
+	// Axes are parameters of the learner with the values to try; the last one varies fastest.
+	// The learner's own grid, Description.Grid, is added unless an axis has its parameter or
+	// one that excludes it.
+	Axes []Axis
+	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params but with
+	// GridSteps steps by default. nil: the Gaussian of the median distance, or no kernel where
+	// the learner has none or is linear by default.
+	Kernel kernels.Kernel
+	Vary   []string
+	Reach  float64
+	Steps  int
+	// Criterion is KFold, the default, or Evidence, for learners that report one.
+	Criterion Criterion
+	Folds     int    // of KFold; 0: 5. Each has its share of every class
+	Seed      uint64 // of the folds, and of learners that draw numbers
+}
+
+// Axis is a parameter of a learner and the values to try, as texts that Description.Make takes.
+// A number before × is multiplied by one of the data: for lasso the λ from which on all
+// weights are 0, otherwise the variance of the target.
+type Axis struct {
+	Parameter string
+	Values    []string
+}
+
+// Setting is a point of a grid.
+type Setting struct {
+	Parameters map[string]string // as Description.Make takes them
+	Fit        learners.Fitter
+	// Score is the root of the mean squared error on the folds, the part of the samples whose
+	// class is wrong, or −log p of a sample; +Inf where Err says why there is none.
+	Score   float64
+	SD      float64 // of the scores of the folds
+	Seconds float64 // of its fits
+	Err     error
+
+	scores, totals []float64 // of the folds: sums of errors by the weights, and the weights
+}
+
+// SearchGrid fits each point of a grid without each fold and scores it there, in the order of
+// the points. The fits share the devices of r, or the threads of its only one. Weights are
+// those of the scores too. A point that cannot be fitted has its error in Err.
+func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
+	d, err := learners.Find(par.Learner)
+	if err != nil {
+		return nil, fmt.Errorf("tuning: %w", err)
+	}
+	par.Task, par.Criterion = cmp.Or(par.Task, d.Tasks[0]), cmp.Or(par.Criterion, KFold)
+	par.Folds, par.Steps, par.Reach = cmp.Or(par.Folds, 5), cmp.Or(par.Steps, GridSteps), cmp.Or(par.Reach, 30)
+	if par.Criterion != KFold && par.Criterion != Evidence {
+		return nil, fmt.Errorf("tuning: a grid is judged by %s or %s, not by %s", KFold, Evidence, par.Criterion)
+	}
+	every := make([]int, r.Data.Len())
+	for i := range every {
+		every[i] = i
+	}
+	all, err := r.Data.Split(every, every)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := par.settings(ctx, d, all, r.Options.Classes)
+	if err != nil {
+		return nil, err
+	}
+	splits, folds := validate.Splits(func(int) (train, test []int) { return every, every }), 1
+	if folds = par.Folds; par.Criterion == Evidence {
+		folds = 1
+	} else if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Y), par.Seed); err != nil {
+		return nil, err
+	}
+	return settings, par.fit(ctx, r, settings, splits, folds)
+}
+
+// strata are the classes of samples.
+func strata(task learners.Task, y *mat.Dense) (list []int) {
+	if task != learners.Classification {
+		return nil
+	}
+	seen := map[float64]int{}
+	for _, v := range mat.Col(nil, 0, y) {
+		if _, ok := seen[v]; !ok {
+			seen[v] = len(seen)
+		}
+		list = append(list, seen[v])
+	}
+	return list
+}
+
+// settings are the points of the grid.
+func (par GridParams) settings(ctx context.Context, d learners.Description, all *validate.Part, classes []string) ([]Setting, error) {
+	first := map[string]string{}
+	if _, has := d.Parameter("seed"); has {
+		first["seed"] = strconv.FormatUint(par.Seed, 10)
+	}
+	points := []map[string]string{first}
+	extend := func(name string, values []string) {
+		var longer []map[string]string
+		for _, p := range points {
+			for _, v := range values {
+				one := maps.Clone(p)
+				one[name] = v
+				longer = append(longer, one)
+			}
+		}
+		points = longer
+	}
+	if _, has := d.Parameter("kernel"); has && par.Kernel == nil && !d.LinearByDefault() {
+		sigma, err := learners.MedianDistance(ctx, all.X, all.Weights, par.Seed)
+		if err != nil {
+			return nil, err
+		}
+		par.Kernel = kernels.Gaussian{Sigma: sigma}
+	}
+	if par.Kernel != nil {
+		list, err := Kernels(par.Kernel, par.Vary, par.Reach, par.Steps)
+		if err != nil {
+			return nil, err
+		}
+		var texts []string
+		for _, k := range list {
+			texts = append(texts, k.String())
+		}
+		extend("kernel", texts)
+	}
+	scale := 0.0
+	for _, axis := range par.axes(d) {
+		values := slices.Clone(axis.Values)
+		for i, v := range values {
+			number, relative := strings.CutSuffix(v, "×")
+			if !relative {
+				continue
+			}
+			if scale == 0 {
+				var err error
+				if scale, err = scaleOf(par, all, classes); err != nil {
+					return nil, err
+				}
+			}
+			part, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				return nil, fmt.Errorf("tuning: %s: want a number before ×, got %q", axis.Parameter, v)
+			}
+			values[i] = strconv.FormatFloat(part*scale, 'g', 4, 64)
+		}
+		extend(axis.Parameter, values)
+	}
+	settings := make([]Setting, len(points))
+	for i, given := range points {
+		fit, err := d.Make(par.Task, given)
+		if err != nil {
+			return nil, err
+		}
+		settings[i] = Setting{Parameters: given, Fit: fit}
+	}
+	return settings, nil
+}
+
+// axes are those of the caller and the learner's own.
+func (par GridParams) axes(d learners.Description) []Axis {
+	name, list, ok := strings.Cut(d.Grid, "=")
+	// lasso has λ or θ, support vector machines C or λ, l0 λ or a support.
+	instead := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
+	replaced := slices.ContainsFunc(par.Axes, func(a Axis) bool {
+		return a.Parameter == name || instead[a.Parameter] == name || instead[name] == a.Parameter
+	})
+	if !ok || replaced {
+		return par.Axes
+	}
+	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
+}
+
+// scaleOf is what the numbers before × are multiplied by; see Axis.
+func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
+	y := all.Y
+	if par.Task == learners.Classification {
+		if y, err = learners.Signs(y, classes); err != nil {
+			return 0, err
+		}
+	}
+	n, t := y.Dims()
+	for j := range t {
+		c := mat.Col(nil, j, y)
+		mean, total := stat.Mean(c, all.Weights), 0.0
+		scaled := mat.NewVecDense(n, nil)
+		for i := range n {
+			w := 1.0
+			if all.Weights != nil {
+				w = all.Weights[i]
+			}
+			c[i] -= mean
+			scaled.SetVec(i, w*c[i])
+			total += w
+		}
+		if par.Learner == "lasso" {
+			var g mat.VecDense
+			g.MulVec(all.X.T(), scaled)
+			scale = max(scale, 2*mat.Norm(&g, math.Inf(1)))
+		} else {
+			scale = max(scale, mat.Dot(mat.NewVecDense(n, c), scaled)/total)
+		}
+	}
+	return cmp.Or(scale, 1), nil
+}
+
+// gridFit is the fit of a setting without a fold.
+type gridFit struct {
+	setting *Setting
+	fold    int
+	err     error
+}
+
+// fit scores the settings.
+func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Setting, splits validate.Splits, folds int) error {
+	devices := r.Devices
+	if len(devices) == 1 {
+		shares, err := backend.Share(devices[0], folds*len(settings))
+		if err != nil {
+			return err
+		}
+		for _, dev := range shares {
+			defer dev.Close()
+		}
+		if len(shares) > 0 {
+			devices = shares
+		}
+	}
+	// As many folds at a time as there are devices, so that each device encodes one.
+	var fits []*gridFit
+	for first := 0; first < folds; first += len(devices) {
+		for i := range settings {
+			for k := first; k < min(first+len(devices), folds); k++ {
+				settings[i].scores, settings[i].totals = append(settings[i].scores, 0), append(settings[i].totals, 0)
+				fits = append(fits, &gridFit{setting: &settings[i], fold: k})
+			}
+		}
+	}
+	shared := r
+	shared.Devices = devices
+	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
+		return err
+	}
+	if len(devices) > len(r.Devices) { // what has no room in a share of the memory is fitted alone
+		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
+			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
+		})
+		if err := par.fitAll(ctx, r, left, splits); err != nil {
+			return err
+		}
+	}
+	for _, f := range fits {
+		f.setting.Err = cmp.Or(f.setting.Err, f.err)
+	}
+	for i := range settings {
+		settings[i].finish(par)
+	}
+	return nil
+}
+
+// fitAll makes fits, on all devices at once.
+func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gridFit, splits validate.Splits) error {
+	if len(fits) == 0 {
+		return nil
+	}
+	var of []int
+	for _, f := range fits {
+		of = append(of, f.fold)
+	}
+	seconds := make([]float64, len(fits))
+	err := r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *validate.Part, o learners.Options) error {
+		f, start := fits[k], time.Now()
+		s := f.setting
+		s.scores[f.fold], s.totals[f.fold], f.err = par.evaluate(ctx, s, dev, p, o)
+		seconds[k] = time.Since(start).Seconds()
+		return nil
+	})
+	for k, f := range fits {
+		f.setting.Seconds += seconds[k]
+	}
+	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
+		return fmt.Errorf("%w; without part %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
+	}
+	return err
+}
+
+// evaluate fits to the training samples and returns the sum over the samples held out, by
+// their weights, of squared errors, of 1 where the class is wrong, or of −log p, and the sum
+// of the weights.
+func (par GridParams) evaluate(ctx context.Context, s *Setting, dev backend.Device, p *validate.Part, o learners.Options) (sum, total float64, err error) {
+	m, err := s.Fit(ctx, dev, p.X, p.Y, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	weight := func(i int) float64 {
+		if p.TestWeights == nil {
+			return 1
+		}
+		return p.TestWeights[i]
+	}
+	n, t := p.YTest.Dims()
+	for i := range n {
+		total += weight(i)
+	}
+	if par.Criterion == Evidence {
+		if v, ok := EvidenceOf(m); ok {
+			return -v, total, nil
+		}
+		return 0, 0, fmt.Errorf("%s has no evidence", m.Learner())
+	}
+	values, err := m.Predict(ctx, dev, p.XTest)
+	if err == nil {
+		err = validate.CheckFinite("the prediction", values)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	_, classes := m.(learners.Classifier)
+	for i := range n {
+		for j := range t {
+			e := values.At(i, j) - p.YTest.At(i, j)
+			if classes && e != 0 {
+				e = 1
+			}
+			sum += weight(i) * e * e / float64(t)
+		}
+	}
+	return sum, total, nil
+}
+
+// finish makes the score of those of the folds.
+func (s *Setting) finish(par GridParams) {
+	figure := func(sum, total float64) float64 {
+		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {
+			return v
+		}
+		return math.Sqrt(sum / total)
+	}
+	sum, total := 0.0, 0.0
+	var scores []float64
+	for k, v := range s.scores {
+		sum, total = sum+v, total+s.totals[k]
+		scores = append(scores, figure(v, s.totals[k]))
+	}
+	s.Score, s.SD = figure(sum, total), validate.NewSummary(scores).SD
+	if s.Err != nil || math.IsNaN(s.Score) {
+		s.Score, s.SD = math.Inf(1), 0
+	}
+}
+
+// BestSetting returns the place of the first of the settings with the best score. Where none
+// has a score the error is that of the last.
+func BestSetting(settings []Setting) (best int, err error) {
+	for i, s := range settings {
+		if s.Score < settings[best].Score {
+			best = i
+		}
+		err = cmp.Or(s.Err, err)
+	}
+	if len(settings) > 0 && !math.IsInf(settings[best].Score, 1) {
+		return best, nil
+	}
+	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
+}
+
+// EvidenceOf returns the log evidence that a model reports.
+func EvidenceOf(m learners.Model) (float64, bool) {
+	if d, ok := m.(learners.Describer); ok {
+		for _, fact := range d.Facts() {
+			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
+				return v, true
+			}
+		}
+	}
+	return 0, false
+}
