@@ -36,7 +36,7 @@ type evidence struct {
 	trace  []float64
 	work   [4][]float64 // of the matrices of posterior and statistics
 
-	last    model  // of the last posterior
+	best    model  // of all posteriors
 	warning string // why the steps ended before tol; "": they did not
 }
 
@@ -122,27 +122,46 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	return e, t.Step("gram", 0.1)
 }
 
-// model is what a posterior follows from: the functions, their α, and β.
+// model is what a posterior follows from: the functions, their α, and β; and its log evidence.
 type model struct {
 	active []int
 	alpha  []float64
 	beta   float64
+	value  float64
 }
 
-// keepLast goes back to the model of the last posterior where err says that the one after it is
-// singular to working precision, and warns of that. It returns other errors as they are.
-func (e *evidence) keepLast(err error) error {
-	if !errors.Is(err, backend.ErrNotPosDef) || e.last.active == nil {
+// The evidence of a model is not a number.
+var (
+	errOverflow       = errors.New("values of y or of the kernel overflow: scale them down")
+	errKernelOverflow = errors.New("values of the kernel overflow: scale the features down")
+)
+
+// refusal is the warning of a fit that keeps the model before a step, because err says that the
+// numbers of that step have no model; "" for every other error, which ends the fit.
+func refusal(err error) string {
+	switch {
+	case errors.Is(err, backend.ErrNotPosDef):
+		return "the basis functions of a further step are dependent to working precision; the model is the best one before it: a kernel with a smaller length scale may fit better"
+	case errors.Is(err, errNoMode), errors.Is(err, errOverflow), errors.Is(err, errKernelOverflow):
+		return fmt.Sprintf("the model is the best one before a step that was refused: %v", err)
+	}
+	return ""
+}
+
+// keepBest goes back to the posterior of the largest evidence where the numbers of a further step
+// have no model, and warns of that. It returns other errors as they are.
+func (e *evidence) keepBest(err error) error {
+	warning := refusal(err)
+	if warning == "" || e.best.active == nil {
 		return err
 	}
 	for len(e.active) > 0 {
 		e.remove(e.active[len(e.active)-1])
 	}
-	for p, j := range e.last.active {
-		e.insert(j, e.last.alpha[p])
+	for p, j := range e.best.active {
+		e.insert(j, e.best.alpha[p])
 	}
-	e.beta = e.last.beta
-	e.warning = "the basis functions of a further step are dependent to working precision; the model is the one before it: a kernel with a smaller length scale may fit better"
+	e.beta, e.warning = e.best.beta, warning
 	return e.posterior()
 }
 
@@ -275,11 +294,13 @@ func (e *evidence) posterior() error {
 	}
 	e.value = -(e.n*math.Log(2*math.Pi/e.beta) + logH - logA + quadratic) / 2
 	if e.value-e.value != 0 {
-		return errors.New("values of y or of the kernel overflow: scale them down")
+		return errOverflow
 	}
-	e.last = model{slices.Clone(e.active), make([]float64, k), e.beta}
-	for p, j := range e.active {
-		e.last.alpha[p] = e.alpha[j]
+	if e.best.active == nil || e.value >= e.best.value {
+		e.best = model{slices.Clone(e.active), make([]float64, k), e.beta, e.value}
+		for p, j := range e.active {
+			e.best.alpha[p] = e.alpha[j]
+		}
 	}
 	return nil
 }
@@ -510,7 +531,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, first, tol, step)); err != nil {
 			return err
 		}
-		before, beta, good := e.value, e.beta, e.last
+		before, beta := e.value, e.beta
 		alpha := make([]float64, len(e.active))
 		mean := make([]float64, len(e.active)) // of μ_j², for EM
 		for p, j := range e.active {
@@ -540,8 +561,8 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			}
 		}
 		if e.value < before-1e-9*(1+math.Abs(before)) {
-			e.last = good // only rounding lets it fall
-			return fmt.Errorf("the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
+			return fmt.Errorf( // only rounding lets it fall
+				"the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
 		}
 		gain = e.value - before
 		moved := 0.0

@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // laplace is Laplace's log evidence of a relevance vector machine for two
@@ -62,6 +63,9 @@ func newLaplace(t *run.Task, b *basis) (*laplace, error) {
 		to := square.Row(i)
 		for j, v := range b.phi.Row(i) {
 			to[j] = v * v
+			if math.IsInf(to[j]*b.total, 1) {
+				return nil, kernels.Overflow(errors.New("the squares of the values of the kernel overflow: scale the features down"))
+			}
 		}
 	}
 	var err error
@@ -135,7 +139,7 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 // newtonSteps are more than Newton's method on a concave function ever took here.
 const newtonSteps = 100
 
-// errNoMode: Newton's method did not come to the mode.
+// errNoMode: Newton's method did not reach the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
 // functions copies columns of Φ, each to a row: but for the first, Φ is symmetric.
@@ -195,7 +199,7 @@ func (p *laplace) mode() error {
 				p.value += math.Log(p.alpha[j]) / 2
 			}
 			if p.value-p.value != 0 {
-				return errors.New("values of the kernel overflow: scale the features down")
+				return errKernelOverflow
 			}
 			p.slope, p.curve = slope, curve
 			return nil
@@ -365,7 +369,8 @@ const batchSteps, batchFunctions = 256, 128
 // maximize changes the functions of the model in batches while that raises the evidence,
 // all α at once while that does, and then one function after the other, until none
 // promises to gain tol. A function that does not keep its promise is passed over until
-// all others are done.
+// all others are done. A step to a model that rounding makes singular is taken back, and where
+// only such steps promise to gain tol the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -377,14 +382,16 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	start := math.Abs(p.value) + 1
 	refused, floor := map[int]bool{}, p.value // tried in vain, and the evidence when there were none
 	size, settled := 4, false                 // of a batch; whether the last change of all α gained no more than tol
+	singular := ""                            // why one of refused was refused, if for its numbers
 	for {
 		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol && settled {
 			if p.value <= floor+tol {
+				p.warning = singular
 				return nil
 			}
 			clear(refused)
-			floor = p.value
+			floor, singular = p.value, ""
 			continue
 		}
 		if p.steps >= limit {
@@ -409,7 +416,10 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		default:
 			err = p.joint()
 		}
-		if err != nil && !errors.Is(err, backend.ErrNotPosDef) && !errors.Is(err, errNoMode) {
+		if err == nil && p.value > before.value {
+			err = p.statistics()
+		}
+		if err != nil && refusal(err) == "" {
 			return err
 		}
 		p.steps += taken
@@ -422,9 +432,6 @@ func (p *laplace) maximize(tol float64, limit int) error {
 				size = min(2*size, batchSteps)
 			}
 			p.trace = append(p.trace, p.value)
-			if err := p.statistics(); err != nil {
-				return err
-			}
 			continue
 		case batch:
 			size /= 4
@@ -432,6 +439,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			refused[j] = true
 		default:
 			settled = true
+		}
+		if single && err != nil {
+			singular = refusal(err)
 		}
 		p.laplaceState = before
 	}
@@ -518,7 +528,7 @@ func (p *laplace) joint() error {
 		}
 		p.mu = slices.Clone(mu)
 		err := p.mode()
-		if err != nil && !errors.Is(err, backend.ErrNotPosDef) && !errors.Is(err, errNoMode) {
+		if err != nil && refusal(err) == "" {
 			return err
 		}
 		if err == nil && p.value > before {

@@ -80,7 +80,7 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	} else {
 		err = e.sequential(par.Tol, par.MaxIter)
 	}
-	if err = e.keepLast(err); err != nil {
+	if err = e.keepBest(err); err != nil {
 		return nil, err
 	}
 	r := &Result{Noise: 1 / e.beta, Functions: len(e.active), Steps: len(e.trace), Evidence: e.value, Traces: [][]float64{e.trace}, Warning: e.warning, Intercept: make([]float64, 1)}
