@@ -26,6 +26,11 @@ help: ## list the targets
 build: ## build the command, ./bin/mercer
 	$(GO) build -o bin/mercer ./cmd/mercer
 
+.PHONY: man
+man: ## write the manual pages of the command into ./bin/man (man -M bin/man mercer-fit)
+	rm -rf bin/man && mkdir -p bin/man/man1
+	MERCER_MAN='$(CURDIR)/bin/man/man1' SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(GO) test -count=1 -run '^TestManPages$$' ./cmd/mercer
+
 .PHONY: libmercer
 libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (needs cgo and a C compiler)
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o bin/libmercer.so ./bindings/c

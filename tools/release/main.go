@@ -143,6 +143,13 @@ func (b build) archive(folder, work string) error {
 		return err
 	}
 	files = append(files, file{"LICENSES.txt", texts, 0o644}, file{"mercer.cdx.json", materials, 0o644})
+	if b.goos != "windows" {
+		pages, err := manual(filepath.Join(work, "man"), made)
+		if err != nil {
+			return err
+		}
+		files = append(files, pages...)
+	}
 	var packed bytes.Buffer
 	pack, ending := tarred, ".tar.gz"
 	if b.goos == "windows" {
@@ -153,6 +160,33 @@ func (b build) archive(folder, work string) error {
 	}
 	fmt.Println(name + ending)
 	return os.WriteFile(filepath.Join(folder, name+ending), packed.Bytes(), 0o644)
+}
+
+// manual is the command's manual pages, which a test of the command writes into a folder;
+// they are the same for all platforms.
+func manual(folder string, made time.Time) ([]file, error) {
+	if _, err := os.Stat(folder); err != nil {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return nil, err
+		}
+		cmd := exec.Command("go", "test", "-count=1", "-run=^TestManPages$", command)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = "..", os.Stderr, os.Stderr
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "MERCER_MAN="+folder, fmt.Sprint("SOURCE_DATE_EPOCH=", made.Unix()))
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("%v: %w", cmd, err)
+		}
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.1"))
+	if err == nil && len(paths) == 0 {
+		err = errors.New("no manual page was written")
+	}
+	var pages []file
+	for _, path := range paths {
+		data, readErr := os.ReadFile(path)
+		err = errors.Join(err, readErr)
+		pages = append(pages, file{"man/man1/" + filepath.Base(path), data, 0o644})
+	}
+	return pages, err
 }
 
 // A file of an archive, in its folder.
