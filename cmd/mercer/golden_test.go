@@ -1,0 +1,52 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+)
+
+var update = flag.Bool("update", false, "write testdata/learners.golden anew")
+
+// TestLearnersGolden compares the flags of mercer fit, their help for each learner, and the
+// catalogue in JSON, with testdata/learners.golden, so that the diff of a commit shows each
+// change that users see. After an intended change: go test ./cmd/mercer -run Golden -update.
+func TestLearnersGolden(t *testing.T) {
+	common := help(t, "fit", "--help")
+	shared := map[string]bool{}
+	for line := range strings.Lines(common) {
+		shared[line] = true
+	}
+	var got strings.Builder
+	got.WriteString("# mercer fit --help\n" + common)
+	for _, name := range learners.Names() {
+		got.WriteString("\n# mercer fit --learner " + name + " --help: the lines that the help of mercer fit has not\n")
+		for line := range strings.Lines(help(t, "fit", "--learner", name, "--help")) {
+			if !shared[line] {
+				got.WriteString(line)
+			}
+		}
+	}
+	got.WriteString("\n# mercer learners --json\n" + help(t, "learners", "--json"))
+	path := filepath.Join("testdata", "learners.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, now := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
+	for i := range max(len(old), len(now)) {
+		if i >= len(old) || i >= len(now) || old[i] != now[i] {
+			t.Fatalf("%s differs from line %d on:\n%s\nis now\n%s\nAn intended change is written by -update.", path, i+1,
+				strings.Join(old[min(i, len(old)):min(i+3, len(old))], "\n"), strings.Join(now[min(i, len(now)):min(i+3, len(now))], "\n"))
+		}
+	}
+}
