@@ -373,6 +373,50 @@ func TestConstraint(t *testing.T) {
 				t.Errorf("unit %v: the weights are not those of ridge", unit)
 			}
 		}
+		// The norm without the constraint is that of the least-squares solution of minimum norm by
+		// QR, also with fewer rows than features and with dependent columns: a copy, and indicators
+		// of three categories, whose sum is the intercept's column.
+		weights := slices.Repeat([]float64{2, 1, 0.5, 3}, 111)
+		for _, c := range []struct {
+			name   string
+			rows   int
+			change func(x *mat.Dense)
+		}{
+			{"442 rows", 442, func(*mat.Dense) {}},
+			{"8 rows", 8, func(*mat.Dense) {}},
+			{"a copied column", 442, func(x *mat.Dense) { x.SetCol(3, mat.Col(nil, 2, x)) }},
+			{"indicators", 100, func(x *mat.Dense) {
+				for i := range 100 {
+					for j := range 3 {
+						x.Set(i, j, float64(max(0, 1-(i%3-j)*(i%3-j))))
+					}
+				}
+			}},
+		} {
+			for _, w := range [][]float64{nil, weights[:c.rows]} {
+				for _, noIntercept := range []bool{false, true} {
+					xs, ys := mat.DenseCopyOf(x.Slice(0, c.rows, 0, 10)), y.Slice(0, c.rows, 0, 1)
+					c.change(xs)
+					free, err := learners.LeastSquares{NoIntercept: noIntercept}.Fit(t.Context(), dev, xs, ys, learners.Options{Weights: w})
+					if err != nil {
+						t.Fatal(err)
+					}
+					size := math.Pow(mat.Norm(free.Coef(), 2), 2)
+					for _, theta := range []float64{0, size / 2, 2 * size} {
+						m, err := learners.RidgeConstrained{Theta: theta, NoIntercept: noIntercept}.Fit(t.Context(), dev, xs, ys, learners.Options{Weights: w})
+						if err != nil {
+							t.Fatal(err)
+						}
+						// The condition of XᵀX is some 1e4: it squares the error of the extrapolation, and
+						// multiplies rounding.
+						near(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-6*size)
+						if active := fact(t, m, "constraint active"); active != (theta <= size) {
+							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
+						}
+					}
+				}
+			}
+		}
 		for _, theta := range []float64{-1, math.NaN(), math.Inf(1)} {
 			if _, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "theta must be") {
 				t.Errorf("θ = %v: %v", theta, err)

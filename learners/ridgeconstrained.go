@@ -39,7 +39,8 @@ func (l *RidgeConstrained) parameters() []Parameter {
 // norm. ‖w(λ)‖ falls as λ grows, so the
 // root is found by Newton's method on 1/‖w(λ)‖ − 1/√θ, which is concave and
 // nearly straight, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
-// 1973). ‖w‖² meets θ to 1e-10 of itself.
+// 1973). ‖w‖² meets θ to 1e-10 of itself. The facts say whether the constraint is active for the
+// first output, which it is where λ > 0, and what ‖w‖² is without it.
 //
 // Each step is a Cholesky factorization on the device: O(m³), m the smaller of
 // features and rows, some five for each output; XᵀX or XXᵀ, m² numbers, and X
@@ -62,6 +63,6 @@ func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	facts := []Fact{{"steps", r.Steps}, {"theta", cmp.Or(l.Theta, r.Norm)}, {"lambda", r.Lambda[0]}, {squaredNorm, coefNorm(r.Coef)}}
+	facts := []Fact{{"steps", r.Steps}, {"theta", cmp.Or(l.Theta, r.Norm)}, {"lambda", r.Lambda[0]}, {squaredNorm, r.Norm}, {"unconstrained squared norm", r.Free}, {"constraint active", r.Lambda[0] > 0}}
 	return newLinearModel(ridgeConstrainedName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, facts), nil
 }

@@ -27,6 +27,7 @@ type BoundedFit struct {
 	Lambda    []float64 // of the ridge regression that it is, for each output; 0: the bound does not bind
 	Steps     int       // Newton steps for Lambda
 	Norm      float64   // ‖w‖² of the first output
+	Free      float64   // ‖w‖² of the first output without the bound: the least of all solutions
 }
 
 // BoundedBytes is what Bounded takes on the device with n rows.
@@ -48,6 +49,9 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		return nil, err
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
+	if m.Free, err = s.free(0); err != nil {
+		return nil, err
+	}
 	for j := range c.t {
 		lambda := 1.0
 		if theta > 0 {
@@ -98,6 +102,9 @@ type secular struct {
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // the largest sum of a row of |M| or more: ≥ ‖M‖
+	// Of the last factorization, the least pivot relative to its diagonal element: of XᵀX the
+	// share of a column's square that the columns before it leave.
+	pivot float64
 }
 
 func newSecular(t *run.Task, c *Samples) (*secular, error) {
@@ -134,6 +141,14 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 	for i := range s.m.Rows {
 		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
 	}
+	if s.dual && c.intercept {
+		// M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ has the same v, and an inverse.
+		for i := range s.m.Rows {
+			for j := range i + 1 {
+				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root[i] * c.root[j] / c.weight
+			}
+		}
+	}
 	return s, nil
 }
 
@@ -153,7 +168,7 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 	}
 	// λ = 0 first: the bound may not bind.
 	norm, slope, err := s.norm(j, 0)
-	singular := errors.Is(err, backend.ErrNotPosDef)
+	singular := errors.Is(err, backend.ErrNotPosDef) || err == nil && s.pivot <= float64(s.m.Rows)*epsilon
 	switch {
 	case err != nil && !singular:
 		return 0, 1, err
@@ -199,6 +214,28 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
+// free returns ‖w‖² for output j without a bound: ‖w(0)‖², or where M is singular to about half
+// the working precision the limit of ‖w(λ)‖² as λ falls to 0, by Richardson's extrapolation.
+func (s *secular) free(j int) (float64, error) {
+	if norm, _, err := s.norm(j, 0); err == nil && s.pivot > 1e-10 || err != nil && !errors.Is(err, backend.ErrNotPosDef) {
+		return norm * norm, err
+	}
+	// (M + λI)⁻¹ multiplies rounding along directions that M maps to 0 by ε‖M‖/λ, and the error of
+	// the limit is O((λ/σ)³) for the least σ > 0 of M.
+	lambda, sum := 1e-11*s.most, 0.0
+	if lambda == 0 {
+		return 0, nil
+	}
+	for i, weight := range []float64{8. / 3, -2, 1. / 3} {
+		norm, _, err := s.norm(j, lambda*float64(int(1)<<i))
+		if err != nil {
+			return 0, err
+		}
+		sum += weight * norm * norm
+	}
+	return max(sum, 0), nil
+}
+
 // norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.
 func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	n := s.m.Rows
@@ -226,6 +263,16 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	b.AddDiag([]float64{lambda}, a)
 	if err := b.Potrf(backend.Lower, a); err != nil {
 		return 0, 0, err
+	}
+	factor := backend.NewHost[float64](n, n)
+	if err := b.Download(factor, a); err != nil {
+		return 0, 0, err
+	}
+	s.pivot = math.Inf(1)
+	for i := range n {
+		if diagonal := s.m.Row(i)[i] + lambda; diagonal > 0 {
+			s.pivot = min(s.pivot, factor.Row(i)[i]/diagonal*factor.Row(i)[i])
+		}
 	}
 	one, two := v.View(0, 0, n, 1), v.View(0, 1, n, 1)
 	solve := func(m backend.Matrix[float64]) {
