@@ -53,36 +53,6 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// nth agrees with a sort, for all places of small and awkward inputs.
-func TestNth(t *testing.T) {
-	const seed = 3
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for n := 1; n < 200; n++ {
-		for shape, value := range map[string]func(i int) float64{
-			"random": func(int) float64 { return rng.Float64() },
-			"few":    func(int) float64 { return float64(rng.IntN(3)) },
-			"rising": func(i int) float64 { return float64(i) },
-			"organ":  func(i int) float64 { return float64(min(i, n-i)) },
-		} {
-			a := make([]float64, n)
-			for i := range a {
-				a[i] = value(i)
-			}
-			sorted := slices.Sorted(slices.Values(a))
-			k := rng.IntN(n)
-			if got := nth(a, k); got != sorted[k] {
-				t.Fatalf("%s, n %d: place %d is %v, want %v", shape, n, k, got, sorted[k])
-			}
-			for i, v := range a {
-				if i < k && v > a[k] || i > k && v < a[k] {
-					t.Fatalf("%s, n %d: place %d is on the wrong side of place %d", shape, n, i, k)
-				}
-			}
-		}
-	}
-}
-
 // The median of many is that of a sort, where the interval that a sample gives has it and
 // where it has not: of values that repeat, rise, or are large wherever the sample looks.
 func TestMedianOfMany(t *testing.T) {

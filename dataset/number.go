@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/mercer-go/mercer/internal/selection"
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
@@ -216,7 +217,7 @@ func median(values []float64, n int) (m float64, ok bool) {
 	}
 	near, below := aroundMedian(values, n)
 	k := n/2 - below
-	b := nth(near, k)
+	b := selection.Nth(near, k)
 	if n%2 == 1 {
 		return b, true
 	}
@@ -241,7 +242,7 @@ func aroundMedian(values []float64, n int) (near []float64, below int) {
 			}
 		}
 		if middle, reach := len(sample)/2, 2*int(math.Sqrt(float64(len(sample)))); reach < middle {
-			low, high := nth(sample, middle-reach), nth(sample, middle+reach)
+			low, high := selection.Nth(sample, middle-reach), selection.Nth(sample, middle+reach)
 			near = make([]float64, n/4)
 			k := 0
 			for _, v := range values {
@@ -272,44 +273,6 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// nth returns the value that would stand at place k if a were sorted, and moves
-// it there, none before it larger and none after it smaller (Hoare 1961; the
-// pivot is the median of three). When the pieces shrink too slowly it sorts.
-func nth(a []float64, k int) float64 {
-	low, high := 0, len(a)-1
-	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {
-		if steps == 0 {
-			slices.Sort(a[low : high+1])
-			break
-		}
-		x, y, z := a[low], a[(low+high)/2], a[high]
-		pivot := max(min(x, y), min(max(x, y), z))
-		i, j := low, high
-		for i <= j {
-			for a[i] < pivot {
-				i++
-			}
-			for a[j] > pivot {
-				j--
-			}
-			if i <= j {
-				a[i], a[j] = a[j], a[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case k <= j:
-			high = j
-		case k >= i:
-			low = i
-		default:
-			return a[k]
-		}
-	}
-	return a[k]
 }
 
 // powersOfTen are those that float64 holds exactly.

@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -197,7 +198,7 @@ func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 func (c *Classes) save(s State) {
 	text, _ := json.Marshal(c.Names) // of strings: cannot fail
 	s.Params["classes"] = string(text)
-	s.Arrays["labels"] = rowOf(c.Labels)
+	s.Arrays["labels"] = numeric.Row(c.Labels)
 	if c.ZeroIsPositive {
 		s.Params["zero"] = true
 	}

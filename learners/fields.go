@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -80,7 +81,7 @@ func matrixField(name string, to *backend.Host[float64], rows, cols size) field 
 // rowField is an array of one row, whose numbers obey a rule.
 func rowField(name string, to *[]float64, cols size, r rule) field {
 	return field{
-		save: func(s State) { s.Arrays[name] = rowOf(*to) },
+		save: func(s State) { s.Arrays[name] = numeric.Row(*to) },
 		load: func(s State) error {
 			h, err := s.array(name, 1, cols.value())
 			if err != nil {

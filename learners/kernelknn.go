@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -155,7 +156,7 @@ func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x ma
 		samples, squares = append(samples, append([]int(nil), list...)), append(squares, d)
 	})
 	for i := range n {
-		if err := checkPredicted("squared distance of a neighbor", rowOf(squares[i]), i); err != nil {
+		if err := checkPredicted("squared distance of a neighbor", numeric.Row(squares[i]), i); err != nil {
 			return nil, nil, predictError(m.learner, err)
 		}
 	}

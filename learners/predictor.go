@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/mat"
 )
@@ -159,10 +160,10 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
 	if p.ready && p.classes == nil {
-		h := backend.Host[float64]{Rows: 1, Cols: features, Stride: features, Data: x}
+		h := numeric.Row(x)
 		err := p.plain.checkValues(h)
 		if err == nil {
-			err = p.apply(ctx, backend.Host[float64]{Rows: 1, Cols: outputs, Stride: outputs, Data: dst}, h)
+			err = p.apply(ctx, numeric.Row(dst), h)
 		}
 		if err != nil {
 			return p.failed(err)

@@ -97,11 +97,6 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// rowOf returns v as a 1×len(v) matrix that shares its memory.
-func rowOf(v []float64) backend.Host[float64] {
-	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
-}
-
 // State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, where each
 // target has its own λ "lambdas", 1×t, and where it keeps its n samples "samples",
 // n×d, "targets", n×t, and their "weights", 1×n, if they have some.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -57,9 +58,9 @@ func affineElements(k kernels.Kernel, n, d, columns int) int64 {
 		return 0
 	}
 	width := min(columns, blockWidth)
-	e := elements(d, width)
+	e := numeric.Elements(d, width)
 	if f.c != 0 {
-		e = sum(e, int64(n), int64(width))
+		e = numeric.Total(e, int64(n), int64(width))
 	}
 	return e
 }

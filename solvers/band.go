@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -99,7 +100,7 @@ func newBandForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[fl
 
 // bandElements is what a bandForm of order n takes beside A, in elements.
 func bandElements(n, width int) int64 {
-	return sum(2*elements(width, width), elements(wide(width), wide(width)), 3*elements(n, wide(width)))
+	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
 }
 
 func squares(h backend.Host[float64]) (sum float64) {
@@ -154,7 +155,7 @@ func (f *bandForm) step(j int) error {
 		return err
 	}
 	// The panel goes on to the right with zeros, as apply needs it.
-	setZero(f.b, f.a.View(first, first, count, count))
+	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
@@ -217,7 +218,7 @@ func (f *bandForm) triangleOf(v backend.Matrix[float64], tau []float64, scratch 
 		column := g.Row(k) // VᵀV is symmetric
 		for i := range k {
 			row := h.Row(i)
-			row[k] = -scale * dot(row[i:k], column[i:k])
+			row[k] = -scale * numeric.Dot(row[i:k], column[i:k])
 		}
 		h.Row(k)[k] = scale
 	}
@@ -252,13 +253,13 @@ func (f *bandForm) update(a, v, t backend.Matrix[float64]) error {
 	if w2 > 0 && v2 > 0 {
 		c = math.Sqrt(math.Sqrt(w2 / v2))
 	}
-	setZero(b, plus)
-	setZero(b, minus)
-	scale := repeated(c, width)
+	numeric.Zero(b, plus)
+	numeric.Zero(b, minus)
+	scale := numeric.Repeated(c, width)
 	b.ColAxpy(scale, v, plus)
 	b.ColAxpy(scale, v, minus)
-	b.ColAxpy(repeated(1/c, width), y, plus)
-	b.ColAxpy(repeated(-1/c, width), y, minus)
+	b.ColAxpy(numeric.Repeated(1/c, width), y, plus)
+	b.ColAxpy(numeric.Repeated(-1/c, width), y, minus)
 	b.Syrk(backend.Lower, backend.NoTrans, -0.5, plus, 1, a)
 	b.Syrk(backend.Lower, backend.NoTrans, 0.5, minus, 1, a)
 	return b.Sync()
@@ -279,7 +280,7 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 	}
 	for k, col := range cols {
 		head, v := col[first+k], col[first+k:]
-		tail := dot(v[1:], v[1:])
+		tail := numeric.Dot(v[1:], v[1:])
 		tau[k] = 0
 		if tail > 0 {
 			norm := -math.Copysign(math.Sqrt(head*head+tail), head)
@@ -291,7 +292,7 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 			v[0] = 1
 			for _, right := range cols[k+1:] {
 				x := right[first+k:]
-				axpy(-tau[k]*dot(v, x), v, x)
+				numeric.Axpy(-tau[k]*numeric.Dot(v, x), v, x)
 			}
 			head = norm
 		}
@@ -313,31 +314,6 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 		for k := range row {
 			row[k] = cols[k][i]
 		}
-	}
-}
-
-// dot is xᵀy in four sums.
-func dot(x, y []float64) float64 {
-	y = y[:len(x)]
-	var s0, s1, s2, s3 float64
-	for len(x) >= 4 && len(y) >= 4 {
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-		x, y = x[4:], y[4:]
-	}
-	for i, v := range x {
-		s0 += v * y[i]
-	}
-	return (s0 + s1) + (s2 + s3)
-}
-
-// axpy is y ← y + a·x.
-func axpy(a float64, x, y []float64) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += a * v
 	}
 }
 
@@ -413,8 +389,8 @@ func (f *bandForm) formQ() error {
 		from, row := f.reflector(g)
 		m, cols := from.Dims()
 		v := f.w[2].View(0, 0, m, cols)
-		setZero(b, v)
-		b.ColAxpy(repeated(1.0, cols), from, v)
+		numeric.Zero(b, v)
+		b.ColAxpy(numeric.Repeated(1.0, cols), from, v)
 		t, err := f.tOf(g, v)
 		if err != nil {
 			return err
@@ -438,7 +414,7 @@ func (f *bandForm) formQ() error {
 func (f *bandForm) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first
-	setZero(f.b, f.a.View(first, first, rest, count))
-	setZero(f.b, f.a.View(first, first, count, rest))
+	numeric.Zero(f.b, f.a.View(first, first, rest, count))
+	numeric.Zero(f.b, f.a.View(first, first, count, rest))
 	f.b.AddDiag([]float64{1}, f.a.View(first, first, count, count))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -117,7 +118,7 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 			e := f.below[j]
 			m = e.Rows
 			g = to.coupling(f, j)
-			if err := b.Upload(g, transposeHost(e)); err != nil {
+			if err := b.Upload(g, numeric.Transpose(e)); err != nil {
 				return err
 			}
 			b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, g)
@@ -153,16 +154,6 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 	return b.Sync()
 }
 
-func transposeHost(h backend.Host[float64]) backend.Host[float64] {
-	t := backend.NewHost[float64](h.Cols, h.Rows)
-	for i := range h.Rows {
-		for j, v := range h.Row(i) {
-			t.Row(j)[i] = v
-		}
-	}
-	return t
-}
-
 // solve waits: Y ← (B + λI)⁻¹ Y for an n × t matrix; z is scratch of that shape.
 func (f *bandForm) solve(b backend.Backend[float64], l *bandFactor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
@@ -191,5 +182,5 @@ func (f *bandForm) solve(b backend.Backend[float64], l *bandFactor, y, z backend
 // element of B is a sum of as many terms as A has rows, and the rounding of
 // such a sum grows as the root of its length. 8 is a margin, as in pivot.go.
 func (f *bandForm) rounding() float64 {
-	return 8 * epsilon * math.Sqrt(float64(f.n)) * f.norm
+	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // block is one solve for up to blockWidth columns.
@@ -46,7 +47,7 @@ func (k *block[T]) run(resumed *state) error {
 			k.best, k.since = left, 0
 		}
 		if left < k.kept/2 {
-			copyMatrix(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
+			numeric.Copy(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
 			k.kept = left
 		}
 		if k.since > k.patience {
@@ -95,8 +96,8 @@ func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
 
 // start sets X = 0, R and the first directions.
 func (k *block[T]) start() error {
-	setZero(k.b, k.part(k.x, k.columns))
-	setZero(k.b, k.part(k.least, k.columns))
+	numeric.Zero(k.b, k.part(k.x, k.columns))
+	numeric.Zero(k.b, k.part(k.least, k.columns))
 	if err := k.load(k.part(k.r, k.columns), k.rhs); err != nil {
 		return err
 	}
@@ -129,13 +130,13 @@ func (k *block[T]) start() error {
 }
 
 // conjugateTo is Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
-func (k *block[T]) conjugateTo(s small, active int) error {
-	p, q, z := k.part(k.p, s.rows), k.part(k.q, s.rows), k.part(k.z, active)
+func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
+	p, q, z := k.part(k.p, s.Rows), k.part(k.q, s.Rows), k.part(k.z, active)
 	beta, err := k.inner(q, z)
 	if err != nil {
 		return err
 	}
-	s.solve(beta)
+	s.Solve(beta)
 	return k.combine(-1, p, beta, 1, z)
 }
 
@@ -143,7 +144,7 @@ func (k *block[T]) conjugateTo(s small, active int) error {
 func (k *block[T]) left() float64 {
 	worst := 0.0
 	for j, v := range k.norms {
-		worst = larger(worst, ratio(v, k.goal[j]))
+		worst = numeric.Larger(worst, numeric.Ratio(v, k.goal[j]))
 	}
 	return worst
 }
@@ -183,15 +184,15 @@ func (k *block[T]) step() error {
 	if err != nil {
 		return k.w.fail(err)
 	}
-	if !s.cholesky() {
-		k.stopped = fmt.Sprintf("K + λI is not positive definite to %s", precisionOf[T]())
+	if !s.Cholesky() {
+		k.stopped = fmt.Sprintf("K + λI is not positive definite to %s", numeric.PrecisionOf[T]())
 		return nil
 	}
 	alpha, err := k.inner(p, r)
 	if err != nil {
 		return k.w.fail(err)
 	}
-	s.solve(alpha)
+	s.Solve(alpha)
 	if err := k.combine(1, p, alpha, 1, x); err != nil {
 		return k.w.fail(err)
 	}
@@ -236,7 +237,7 @@ func (k *block[T]) replace() error {
 	if err := k.load(r, k.rhs); err != nil {
 		return err
 	}
-	k.b.ColAxpy(repeated[T](-1, k.columns), q, r)
+	k.b.ColAxpy(numeric.Repeated[T](-1, k.columns), q, r)
 	return k.measure()
 }
 
@@ -252,9 +253,9 @@ func (k *block[T]) precondition() (active int, err error) {
 	active = len(columns)
 	r := k.part(k.r, k.columns)
 	if active < k.columns {
-		pick := newSmall(k.columns, active)
+		pick := numeric.NewSmall(k.columns, active)
 		for to, j := range columns {
-			pick.set(j, to, 1)
+			pick.Set(j, to, 1)
 		}
 		g := k.part(k.g, active)
 		if err := k.combine(1, r, pick, 0, g); err != nil {
@@ -264,7 +265,7 @@ func (k *block[T]) precondition() (active int, err error) {
 	}
 	z := k.part(k.z, active)
 	if k.pre == nil {
-		copyMatrix(k.b, z, r)
+		numeric.Copy(k.b, z, r)
 		return active, nil
 	}
 	return active, k.pre.apply(z, r)
@@ -278,12 +279,12 @@ func (k *block[T]) orthogonalize(active int) error {
 	if err != nil {
 		return err
 	}
-	basis := s.basis(independence[T]())
-	if basis.cols == 0 {
-		k.stopped = fmt.Sprintf("no direction is left in %s", precisionOf[T]())
+	basis := s.Basis(independence[T]())
+	if basis.Cols == 0 {
+		k.stopped = fmt.Sprintf("no direction is left in %s", numeric.PrecisionOf[T]())
 		return nil
 	}
-	k.width = basis.cols
+	k.width = basis.Cols
 	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
 		return err
 	}
@@ -293,41 +294,36 @@ func (k *block[T]) orthogonalize(active int) error {
 // independence is the part of the square of a column that must be left after
 // those before it have been taken out: squares are known to the rounding of T.
 func independence[T backend.Float]() float64 {
-	if precisionOf[T]() == "float32" {
+	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
 	}
 	return 1e-13
 }
 
-func precisionOf[T backend.Float]() string {
-	var zero T
-	return fmt.Sprintf("%T", zero)
-}
-
 // inner is UᵀV on the host.
-func (k *block[T]) inner(u, v backend.Matrix[T]) (small, error) {
+func (k *block[T]) inner(u, v backend.Matrix[T]) (numeric.Small, error) {
 	_, rows := u.Dims()
 	_, cols := v.Dims()
 	c := k.coeff.View(0, 0, rows, cols)
 	k.b.Gemm(backend.Transpose, backend.NoTrans, 1, u, v, 0, c)
 	h := backend.NewHost[T](rows, cols)
 	if err := k.b.Download(h, c); err != nil {
-		return small{}, err
+		return numeric.Small{}, err
 	}
-	s := newSmall(rows, cols)
+	s := numeric.NewSmall(rows, cols)
 	for i, v := range h.Data {
-		s.data[i] = float64(v)
+		s.Data[i] = float64(v)
 	}
 	return s, nil
 }
 
 // combine queues V ← sign·U·S + beta·V.
-func (k *block[T]) combine(sign T, u backend.Matrix[T], s small, beta T, v backend.Matrix[T]) error {
-	h := backend.NewHost[T](s.rows, s.cols)
-	for i, x := range s.data {
+func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T, v backend.Matrix[T]) error {
+	h := backend.NewHost[T](s.Rows, s.Cols)
+	for i, x := range s.Data {
 		h.Data[i] = T(x)
 	}
-	c := k.coeff.View(0, 0, s.rows, s.cols)
+	c := k.coeff.View(0, 0, s.Rows, s.Cols)
 	if err := k.b.Upload(c, h); err != nil {
 		return err
 	}
@@ -385,7 +381,7 @@ func (k *block[T]) restore(st *state) error {
 
 // weak is an error that a more precise fallback may not have.
 func (k *block[T]) weak(reason string) error {
-	return &accuracyError{message.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: {raise $lambda|scale the features down}", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
+	return &accuracyError{message.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: {raise $lambda|scale the features down}", k.w.plan.Method, numeric.PrecisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
 }
 
 // finish puts X where the right-hand sides were: the norms of conjugate gradients
@@ -399,11 +395,4 @@ func (k *block[T]) finish() error {
 		return k.w.fail(err)
 	}
 	return nil
-}
-
-// setZero queues m ← 0: a product over nothing, with β = 0.
-func setZero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
-	if n, c := m.Dims(); n > 0 && c > 0 {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
-	}
 }

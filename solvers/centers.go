@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -73,7 +74,7 @@ func (c CenterChoice) check() error {
 func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return bytes(sum(elements(pool, d), elements(pool, m), pivotingElements(m, d)))
+		return numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m), pivotingElements(m, d)))
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -242,7 +243,7 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	if rank > 0 {
 		if o.single() {
 			make, keep = lowRankBytes[float32](name, n, rank, z.d, c)
-			make = sum(make, elementBytes[float32](elements(n, z.d)))
+			make = numeric.Total(make, numeric.ElementBytes[float32](numeric.Elements(n, z.d)))
 		} else {
 			make, keep = lowRankBytes[float64](name, n, rank, z.d, c)
 		}
@@ -250,14 +251,14 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	operator := operatorBytes(z, o, n)
 	stays := operator
 	if o.single() && o.stored() {
-		stays -= elementBytes[float32](elements(n, z.d))
+		stays -= numeric.ElementBytes[float32](numeric.Elements(n, z.d))
 	}
 	block := conjugateBytes[float64](n, z.columns)
 	if o.single() {
 		block = conjugateBytes[float32](n, z.columns)
 	}
-	largest := max(make, add(keep, operator), sum(keep, stays, block))
-	return sum(z.place(n), z.refinedBytes(n), largest)
+	largest := max(make, numeric.Total(keep, operator), numeric.Total(keep, stays, block))
+	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
 }
 
 // cg solves by conjugate gradients; in float64 when float32 does not do and

@@ -19,6 +19,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/atomicfile"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // Checkpoint says where and how often an iterative Solve saves its state, so
@@ -316,7 +317,7 @@ func decodeState(data []byte) (*state, error) {
 	}
 	for i, shape := range head.Shapes {
 		rows, cols := shape[0], shape[1]
-		if rows < 0 || cols < 0 || elements(rows, cols) > int64(len(data)/8) {
+		if rows < 0 || cols < 0 || numeric.Elements(rows, cols) > int64(len(data)/8) {
 			return nil, damaged
 		}
 		if rows == 0 || cols == 0 {

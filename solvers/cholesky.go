@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -27,7 +28,7 @@ type Cholesky struct {
 	kernel kernels.Kernel // nil for a matrix that was given
 
 	mu     sync.RWMutex
-	l      symmetric[float64] // capacity × capacity, of which the leading n rows are in use
+	l      numeric.Symmetric[float64] // capacity × capacity, of which the leading n rows are in use
 	n, cap int
 	points backend.Host[float64] // X, n×d, with a kernel
 }
@@ -50,7 +51,7 @@ func (f *Cholesky) check(what string) error {
 // A matrix that is not positive definite to working precision gives an error
 // that wraps *backend.PivotError, one that does not fit *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
-	return newCholesky(ctx, dev, nil, lambda, n, func(a symmetric[float64]) error {
+	return newCholesky(ctx, dev, nil, lambda, n, func(a numeric.Symmetric[float64]) error {
 		for first := 0; first < n; first += moveRows {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -65,7 +66,7 @@ func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int,
 					}
 				}
 			}
-			if err := a.upload(first, h); err != nil {
+			if err := a.Upload(first, h); err != nil {
 				return err
 			}
 		}
@@ -87,13 +88,13 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	for i := range x.Rows {
 		points.Data = append(points.Data, x.Row(i)...)
 	}
-	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a symmetric[float64]) error {
+	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a numeric.Symmetric[float64]) error {
 		place, err := backend.Place(dev.F64(), points)
 		if err != nil {
 			return err
 		}
 		defer place.Free()
-		a.gram(k, place)
+		a.Gram(k, place)
 		return dev.Sync()
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	return f, nil
 }
 
-func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a symmetric[float64]) error) (*Cholesky, error) {
+func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a numeric.Symmetric[float64]) error) (*Cholesky, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return nil, fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
 	}
@@ -111,42 +112,42 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 		return nil, fmt.Errorf("solvers: factor: %w", context.Cause(ctx))
 	}
 	f := &Cholesky{dev: dev, lambda: lambda, kernel: k, n: n, cap: n}
-	l, err := newSymmetric(run.NewArena(dev, nil), dev.F64().With(ctx, nil), n)
+	l, err := numeric.NewSymmetric(run.NewArena(dev, nil), dev.F64().With(ctx, nil), n)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: factor: %w", err)
 	}
 	largest := 0.0
 	err = fill(l)
 	if err == nil {
-		l.addDiag([]float64{lambda})
+		l.AddDiag([]float64{lambda})
 		largest, err = factorOf(l)
 	}
 	if err != nil {
 		l.Free()
 		return nil, f.failed("factor", err, largest)
 	}
-	f.l = l.on(dev.F64())
+	f.l = l.On(dev.F64())
 	return f, nil
 }
 
 // factorOf factors a, whose diagonal elements are ≤ largest, and refuses pivots
 // that are rounding only.
-func factorOf(a symmetric[float64]) (largest float64, err error) {
-	before, err := a.diagonal()
+func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
+	before, err := a.Diagonal()
 	if err != nil {
 		return 0, err
 	}
 	for _, v := range before {
 		largest = max(largest, v)
 	}
-	if err := a.factor(false); err != nil {
+	if err := a.Factor(false); err != nil {
 		return largest, err
 	}
-	after, err := a.diagonal()
+	after, err := a.Diagonal()
 	if err != nil {
 		return largest, err
 	}
-	return largest, roundedPivot(after, before)
+	return largest, numeric.RoundedPivot(after, before)
 }
 
 // failed says what helps against a matrix that is not positive definite, whose
@@ -154,10 +155,10 @@ func factorOf(a symmetric[float64]) (largest float64, err error) {
 func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
-	case errors.As(err, &pivot) && overflowed(pivot):
+	case errors.As(err, &pivot) && numeric.Overflowed(pivot):
 		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", what, err)
-	case errors.As(err, &pivot) && indefinite(pivot.Value, largest):
-		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, instead(f.kernel), err)
+	case errors.As(err, &pivot) && numeric.Indefinite(pivot.Value, largest):
+		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, numeric.IndefiniteAdvice(f.kernel), err)
 	case pivot != nil:
 		return message.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: {raise $lambda|remove samples that repeat others}: %w", what, f.lambda, err)
 	}
@@ -193,7 +194,7 @@ func (f *Cholesky) LogDet() (float64, error) {
 	if f.n == 0 {
 		return 0, nil
 	}
-	d, err := f.l.leading(f.n).diagonal()
+	d, err := f.l.Leading(f.n).Diagonal()
 	if err != nil {
 		return 0, fmt.Errorf("solvers: log determinant: %w", err)
 	}
@@ -219,14 +220,14 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	if f.n == 0 || b.Cols == 0 {
 		return nil
 	}
-	if err := f.solve(ctx, dst, b, func(l symmetric[float64], m backend.Matrix[float64]) { l.solve(m) }); err != nil {
+	if err := f.solve(ctx, dst, b, func(l numeric.Symmetric[float64], m backend.Matrix[float64]) { l.Solve(m) }); err != nil {
 		return fmt.Errorf("solvers: solve: %w", err)
 	}
 	return nil
 }
 
 // solve sets dst to what queue makes of b with the leading part of the factor.
-func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l symmetric[float64], m backend.Matrix[float64])) error {
+func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l numeric.Symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -239,6 +240,6 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 	if err := q.Upload(m, b); err != nil {
 		return err
 	}
-	queue(f.l.on(q).leading(f.n), m)
+	queue(f.l.On(q).Leading(f.n), m)
 	return q.Download(dst, m)
 }

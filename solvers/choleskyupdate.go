@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -46,7 +47,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	if len(x) != f.points.Cols {
 		return fmt.Errorf("solvers: append: the sample has %s, the others have %d", count.Of(len(x), "feature"), f.points.Cols)
 	}
-	point := rowHost(x)
+	point := numeric.Row(x)
 	if err := checkFinite(ctx, "x", point); err != nil {
 		return err
 	}
@@ -84,16 +85,7 @@ func (f *Cholesky) values(ctx context.Context, points backend.Host[float64]) ([]
 	defer out.Free()
 	q.Gram(out, f.kernel, z.View(points.Rows-1, 0, 1, points.Cols), z)
 	row := make([]float64, points.Rows)
-	return row, q.Download(rowHost(row), out)
-}
-
-// rowHost and columnHost are v as a matrix of one row and of one column.
-func rowHost(v []float64) backend.Host[float64] {
-	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
-}
-
-func columnHost(v []float64) backend.Host[float64] {
-	return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
+	return row, q.Download(numeric.Row(row), out)
 }
 
 func (f *Cholesky) append(ctx context.Context, row []float64) error {
@@ -108,13 +100,13 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	}
 	l := append([]float64(nil), row...)
 	if n > 0 {
-		column := columnHost(l[:n])
-		if err := f.solve(ctx, column, column, func(g symmetric[float64], m backend.Matrix[float64]) { g.substitute(m) }); err != nil {
+		column := numeric.Column(l[:n])
+		if err := f.solve(ctx, column, column, func(g numeric.Symmetric[float64], m backend.Matrix[float64]) { g.Substitute(m) }); err != nil {
 			return fmt.Errorf("solvers: append: %w", err)
 		}
 	}
 	square := row[n] + f.lambda
-	smallest := pivotTol(float64(n+1)) * square
+	smallest := numeric.PivotTol(float64(n+1)) * square
 	for _, v := range l[:n] {
 		square -= v * v
 	}
@@ -125,7 +117,7 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	if err := f.reserve(n + 1); err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
-	if err := f.l.leading(n+1).upload(n, rowHost(l)); err != nil {
+	if err := f.l.Leading(n+1).Upload(n, numeric.Row(l)); err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
 	f.n++
@@ -141,10 +133,10 @@ func (f *Cholesky) reserve(n int) error {
 		return nil
 	}
 	size := max(n, f.cap+f.cap/2, 16)
-	l, err := newSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
+	l, err := numeric.NewSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
 	if err != nil && size > n {
 		size = n
-		l, err = newSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
+		l, err = numeric.NewSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
 	}
 	if err != nil {
 		return err
@@ -152,9 +144,9 @@ func (f *Cholesky) reserve(n int) error {
 	for first := 0; first < f.n; first += moveRows {
 		rows := min(moveRows, f.n-first)
 		h := backend.NewHost[float64](rows, first+rows)
-		err := f.l.leading(f.n).download(h, first)
+		err := f.l.Leading(f.n).Download(h, first)
 		if err == nil {
-			err = l.leading(f.n).upload(first, h)
+			err = l.Leading(f.n).Upload(first, h)
 		}
 		if err != nil {
 			l.Free()
@@ -189,7 +181,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		}
 		rows := min(moveRows, n-first)
 		h := backend.NewHost[float64](rows, first+rows)
-		if err := f.l.leading(n).download(h, first); err != nil {
+		if err := f.l.Leading(n).Download(h, first); err != nil {
 			return fmt.Errorf("solvers: remove: %w", err)
 		}
 		for r := range rows {
@@ -211,7 +203,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	first := i
 	for _, h := range below {
 		h.Cols = first + h.Rows
-		if err := f.l.leading(n-1).upload(first, h); err != nil {
+		if err := f.l.Leading(n-1).Upload(first, h); err != nil {
 			return fmt.Errorf("solvers: remove: %w", err)
 		}
 		first += h.Rows

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -37,12 +38,12 @@ type conjugate[T backend.Float] struct {
 	coeff            backend.Matrix[T] // width × width
 	load             func(dst backend.Matrix[T], src backend.Matrix[float64]) error
 	store            func(dst backend.Matrix[float64], src backend.Matrix[T]) error
-	patience         int           // iterations without progress
-	maxIter          int           // iterations in one solve; 0: any number
-	limit            float64       // what one solve can take a residual down to, relative; 0: anything
-	last             *small        // PᵀQ of the last step, factored, of a solve whose P and Q are there yet; nil: none
-	stopped          string        // why the last solve ended above its goal; ""
-	checkpointer     *checkpointer // nil: no checkpoints
+	patience         int            // iterations without progress
+	maxIter          int            // iterations in one solve; 0: any number
+	limit            float64        // what one solve can take a residual down to, relative; 0: anything
+	last             *numeric.Small // PᵀQ of the last step, factored, of a solve whose P and Q are there yet; nil: none
+	stopped          string         // why the last solve ended above its goal; ""
+	checkpointer     *checkpointer  // nil: no checkpoints
 }
 
 // blockWidth is the maximum number of columns that are solved for together. With more, the
@@ -71,7 +72,7 @@ func conjugateBytes[T backend.Float](n, columns int) int64 {
 	if c > 1 {
 		matrices = 7
 	}
-	return elementBytes[T](add(elements(matrices*c, n), elements(c, c)))
+	return numeric.ElementBytes[T](numeric.Total(numeric.Elements(matrices*c, n), numeric.Elements(c, c)))
 }
 
 func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operator[T], columns int) (*conjugate[T], error) {
@@ -110,7 +111,7 @@ func newConjugate64(w *work, a operator[float64], columns int) (*conjugate[float
 	if err != nil {
 		return nil, err
 	}
-	c.load = func(dst, src backend.Matrix[float64]) error { copyMatrix(w.B, dst, src); return nil }
+	c.load = func(dst, src backend.Matrix[float64]) error { numeric.Copy(w.B, dst, src); return nil }
 	c.store = c.load
 	return c, nil
 }
@@ -140,8 +141,8 @@ func newConjugate32(w *work, a operator[float32], columns int, limit float64) (*
 }
 
 func (c *conjugate[T]) direct() bool { return false }
-func (c *conjugate[T]) product() product {
-	p, _ := any(c.a).(product)
+func (c *conjugate[T]) product() numeric.Product {
+	p, _ := any(c.a).(numeric.Product)
 	return p
 }
 func (c *conjugate[T]) stopReason() string { return c.stopped }

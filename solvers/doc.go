@@ -19,7 +19,6 @@
 //	plan.go     the list of methods, and which of them is cheapest: memory and work, known
 //	            before the work starts; a new method is a file and a line there
 //	samples.go  what is checked of the samples, and which of them take part
-//	symmetric.go  how K and its factor are stored
 //
 //	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,
 //	            and the whole of K where it is singular (exactrank.go)

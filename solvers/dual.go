@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -38,11 +39,11 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 		e.cost += 2 * z.residualCost()
 	}
 	e.bytesOf = func(n int) int64 {
-		stored := symmetricBytes(z.dev.F64(), n)
+		stored := numeric.SymmetricBytes(z.dev.F64(), n)
 		if keep {
-			stored = bytes(elements(n, n))
+			stored = numeric.Bytes(numeric.Elements(n, n))
 		}
-		return sum(z.place(n), stored, z.refinedBytes(n))
+		return numeric.Total(z.place(n), stored, z.refinedBytes(n))
 	}
 	e.stages = []stage{{"gram", backend.GramFlops(z.n, z.n, z.d, true)}, {"factor", backend.PotrfFlops(z.n)}, {"solve", solve}}
 	return e
@@ -86,14 +87,14 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 // direct64 is an inner solver by the Cholesky factor of A in float64.
 type direct64 struct {
 	w *work
-	a symmetric[float64]
+	a numeric.Symmetric[float64]
 }
 
 func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
-	var a symmetric[float64]
+	var a numeric.Symmetric[float64]
 	var err error
 	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
-		a, err = newCopyInLowerTriangle(w.Mem, w.B, w.s.n)
+		a, err = numeric.NewCopyInLowerTriangle(w.Mem, w.B, w.s.n)
 	} else {
 		a, err = newFactored(w, w.B, w.s.n)
 	}
@@ -104,21 +105,21 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 		w.res.Method = Dual
 	}
 	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
-		a.gram(w.s.Kernel, x)
-		a.addDiag(w.s.shift())
+		a.Gram(w.s.Kernel, x)
+		a.AddDiag(w.s.shift())
 		return nil
 	})
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	before, err := a.diagonal()
+	before, err := a.Diagonal()
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(false) })
+	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.Factor(false) })
 	if err == nil {
 		var after []float64
-		if after, err = a.diagonal(); err == nil {
+		if after, err = a.Diagonal(); err == nil {
 			err = w.checkPivots(after, before)
 		}
 	}
@@ -129,12 +130,12 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 }
 
 func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
-	d.a.solve(r)
+	d.a.Solve(r)
 	return nil
 }
 
-func (d *direct64) product() product {
-	p, _ := d.a.(product)
+func (d *direct64) product() numeric.Product {
+	p, _ := d.a.(numeric.Product)
 	return p
 }
 func (d *direct64) direct() bool       { return true }
@@ -142,3 +143,25 @@ func (d *direct64) stopReason() string { return "" }
 func (d *direct64) switchToCG() bool   { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
+
+// newFactored is numeric.NewSymmetric for a matrix that is to be factored: in the memory of
+// the host where the method wants it there.
+func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric.Symmetric[T], error) {
+	if !w.onHost {
+		return numeric.NewSymmetric(w.Mem, b, n)
+	}
+	hb := b.(backend.HostPackedBackend[T])
+	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
+}
+
+// preserveOrder is from what order on evaluating K again is slow enough for the other
+// half of the memory to be worth it.
+const preserveOrder = 4096
+
+// preserves reports whether dual keeps K where that fits.
+func (z *sizes) preserves(par Params) bool {
+	if _, ok := z.dev.F64().(backend.PreserveBackend[float64]); !ok {
+		return false
+	}
+	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -119,7 +120,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 			}
 		}
 	}
-	need := bytes(sum(elements(m, 2*m), elements(3*m, e.Right.Cols)))
+	need := numeric.Bytes(numeric.Total(numeric.Elements(m, 2*m), numeric.Elements(3*m, e.Right.Cols)))
 	available := run.Available(dev, par.Memory)
 	if need > available {
 		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "{use fewer functions|$memory}"}
@@ -148,24 +149,24 @@ func (e Equations) sum() backend.Host[float64] {
 
 // factor sets l to the Cholesky factor of h, with some more on the diagonal.
 func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float64], res *EquationsResult) error {
-	before, err := diagonal(b, h)
+	before, err := numeric.Diagonal(b, h)
 	if err != nil {
 		return err
 	}
-	j := jitter{added: 4 * epsilon * traceOf(before), times: 1000, tries: 3}
-	j.failed = func(p *backend.PivotError) {
-		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", p.Index+1, j.added))
+	j := numeric.Jitter{Added: 4 * numeric.Epsilon * numeric.Trace(before), Times: 1000, Tries: 3}
+	j.Failed = func(p *backend.PivotError) {
+		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", p.Index+1, j.Added))
 	}
-	err = factor(&j, b, l, func() error { copyMatrix(b, l, h); return nil })
-	res.Jitter = j.added
+	err = numeric.FactorJittered(&j, b, l, func() error { numeric.Copy(b, l, h); return nil })
+	res.Jitter = j.Added
 	var pivot *backend.PivotError
 	switch {
 	case !errors.As(err, &pivot):
 		return err
-	case overflowed(pivot):
-		return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+	case numeric.Overflowed(pivot):
+		return numeric.ExplainPivot(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 	}
-	return explain(pivot, "they are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers|use fewer $features}", pivot.Index+1, pivot.Value)
+	return numeric.ExplainPivot(pivot, "they are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers|use fewer $features}", pivot.Index+1, pivot.Value)
 }
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
@@ -181,13 +182,13 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 	}
 	size := make([]float64, t)
 	for j := range size {
-		size[j] = scaleOf(norm(m, func(i int) float64 { return e.Right.Row(i)[j] }), 0, 0, tol) // z is exact
+		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.Right.Row(i)[j] }), 0, 0, tol) // z is exact
 	}
 	left := backend.NewHost[float64](m, t)
 	if err := b.Upload(r, e.Right); err != nil {
 		return err
 	}
-	ones := repeated(1.0, t)
+	ones := numeric.Repeated(1.0, t)
 	for try := range equationSteps {
 		if err := l.apply(step, r); err != nil {
 			return err
@@ -202,7 +203,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 		}
 		worst := 0.0
 		for j := range size {
-			worst = larger(worst, ratio(norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
+			worst = numeric.Larger(worst, numeric.Ratio(numeric.Norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
 		}
 		if worst-worst != 0 {
 			return message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -53,9 +54,9 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 		return nil, errors.New("solvers: evidence: an intercept has no prior: subtract the mean of y instead")
 	}
 	f, err := newCovariance(ctx, dev, "evidence", p, par.Memory, func(n, d, t int) int64 {
-		e := elements(n, t)
+		e := numeric.Elements(n, t)
 		if par.Gradient {
-			e = add(e, add(elements(2*n, min(n, evidenceBlock)), elements(n, t)))
+			e = numeric.Total(e, numeric.Total(numeric.Elements(2*n, min(n, evidenceBlock)), numeric.Elements(n, t)))
 		}
 		return e
 	}, nil)
@@ -99,7 +100,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 		return nil, err
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), s}}
-	if w := wrapper(dev); w != nil && keep != nil {
+	if w := numeric.Wrapper(dev); w != nil && keep != nil {
 		*keep = backend.NewHost[float64](s.n, s.n)
 		f.l = w.Wrap(*keep)
 		f.Mem.Keep(f.l)
@@ -117,13 +118,13 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 // reserveCovariance is Reserve for C: so many matrices of its order, X where it is
 // copied, and more.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
-	wrapped := wrapper(dev) != nil && s.plain(false)
+	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
-		e := add(elements(squares*n, n), more(n, s.d, s.t))
+		e := numeric.Total(numeric.Elements(squares*n, n), more(n, s.d, s.t))
 		if !wrapped {
-			e = add(e, elements(n, s.d))
+			e = numeric.Total(e, numeric.Elements(n, s.d))
 		}
-		return bytes(e)
+		return numeric.Bytes(e)
 	})
 }
 
@@ -137,7 +138,7 @@ func (f *covariance) factor() error {
 			return err
 		}
 	}
-	err = factorGram(f.B, f.l, f.s.Kernel, f.x, f.s.shift())
+	err = numeric.FactorGram(f.B, f.l, f.s.Kernel, f.x, f.s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return f.s.explain(err)
 	}
@@ -161,7 +162,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	if err := b.ColDot(squares, sol, sol); err != nil {
 		return nil, err
 	}
-	pivots, err := diagonal(b, f.l)
+	pivots, err := numeric.Diagonal(b, f.l)
 	if err != nil {
 		return nil, err
 	}
@@ -222,12 +223,12 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		// Rows from first on of L⁻¹'s columns, and then of C⁻¹'s, need nothing
 		// of those above.
 		l := f.l.View(first, first, rest, rest)
-		setZero(b, m)
+		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, m)
 		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, m)
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled.View(first, 0, rest, s.t), alpha.View(first, 0, cols, s.t), -float64(s.t), m)
-		corner, err := diagonal(b, m.View(0, 0, cols, cols))
+		corner, err := numeric.Diagonal(b, m.View(0, 0, cols, cols))
 		if err != nil {
 			return err
 		}
@@ -239,14 +240,14 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		// diagonal Gram gives the lower triangle.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
-		setZero(b, top)
+		numeric.Zero(b, top)
 		for i, d := range derivatives {
 			b.Gram(top, d, block, block)
 			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
 			if err := b.ColDot(sums[:cols], m, dk); err != nil {
 				return err
 			}
-			ends, err := diagonal(b, top)
+			ends, err := numeric.Diagonal(b, top)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -44,11 +45,11 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		return n
 	}
 	bytesOf := func(n int) int64 {
-		e := add(elements(n, columns(n)), pivotingElements(columns(n), x.Cols))
-		if wrapper(dev) == nil {
-			e = add(e, elements(n, x.Cols))
+		e := numeric.Total(numeric.Elements(n, columns(n)), pivotingElements(columns(n), x.Cols))
+		if numeric.Wrapper(dev) == nil {
+			e = numeric.Total(e, numeric.Elements(n, x.Cols))
 		}
-		return bytes(e)
+		return numeric.Bytes(e)
 	}
 	if err := Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
 		return none, err

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -38,7 +39,7 @@ func TestPivotedCholesky(t *testing.T) {
 			// Of each pivot rounding of a sum of as many squares is left, and
 			// n·8ε√n of the largest where they end.
 			product.Sub(&product, want)
-			if off := mat.Norm(&product, 2); !(off <= 90*8*epsilon*math.Sqrt(90)*largest*90) {
+			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
 			}
 			for j, i := range p.Pivots {
@@ -47,7 +48,7 @@ func TestPivotedCholesky(t *testing.T) {
 				}
 				for q := j + 1; q < test.rank; q++ {
 					// 0 but for the rounding of K beside the root of the pivot.
-					if v := math.Abs(f.At(i, q)); v > 1e3*epsilon*largest/f.At(p.Pivots[q], q) {
+					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.Pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the
@@ -28,7 +29,7 @@ type falkon struct {
 }
 
 // falkonBytes is what newFalkon takes on the device.
-func falkonBytes(m int) int64 { return bytes(elements(m+1, m)) }
+func falkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
 // newFalkon makes the preconditioner from the samples q. It works in the pieces
 // of w. What was added to the diagonal of S to factor it is returned.
@@ -55,7 +56,7 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
 			alpha = roots[0] * roots[0] // and Φ need not go through the host
-		} else if err := scaleRows(w.b, phi, phi, roots); err != nil {
+		} else if err := numeric.ScaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, alpha, phi, 1, f.a)
@@ -65,11 +66,11 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 	}
 	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
 		var pivot *backend.PivotError
-		if errors.As(err, &pivot) && overflowed(pivot) {
-			return nil, 0, explain(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
+		if errors.As(err, &pivot) && numeric.Overflowed(pivot) {
+			return nil, 0, numeric.ExplainPivot(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
 		}
 		if pivot != nil {
-			return nil, 0, explain(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
+			return nil, 0, numeric.ExplainPivot(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
 		}
 		return nil, 0, err
 	}
@@ -79,20 +80,20 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 // factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
 // diagonal begins at the size of that and is raised until the factor exists.
 func (f *falkon) factorGram(w *streamed, c *centered) (added float64, err error) {
-	j := jitter{uplo: backend.Upper, added: 4 * epsilon * traceOf(diagonalOf(c.kernel, c.host)), times: 100, tries: 5}
-	err = factor(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(diagonalOf(c.kernel, c.host)), Times: 100, Tries: 5}
+	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
-		return 0, explain(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
-			w.m, pivot.Value, pivot.Index+1, j.added, c.kernel)
+		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
+			w.m, pivot.Value, pivot.Index+1, j.Added, c.kernel)
 	}
 	if err != nil {
 		return 0, err
 	}
 	// The diagonal of T lies above that of A; what the factorization left in the
 	// lower triangle of the matrix is cleared for A.
-	clearLower(w.b, f.a)
-	return j.added, nil
+	numeric.ClearLower(w.b, f.a)
+	return j.Added, nil
 }
 
 // upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
@@ -110,18 +111,11 @@ func (c *centered) upper(b backend.Backend[float64], dst backend.Matrix[float64]
 	}
 }
 
-// clearLower queues zeros for the lower triangle of a, its diagonal included: an
-// empty product does not read what was there.
-func clearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
-	m, _ := a.Dims()
-	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
-}
-
 // apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
 func (f *falkon) apply(z, r backend.Matrix[float64]) error {
-	copyMatrix(f.b, z, r)
+	numeric.Copy(f.b, z, r)
 	f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
-	cholesky(f.b, f.a, z)
+	numeric.SolveCholesky(f.b, f.a, z)
 	f.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, f.t, z)
 	return nil
 }

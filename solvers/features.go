@@ -3,9 +3,9 @@ package solvers
 import (
 	"fmt"
 	"hash"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -67,8 +67,5 @@ func (c *centered) penalize(out, v backend.Matrix[float64], lambda float64) {
 	_, t := v.Dims()
 	tmp := c.tmp.View(0, 0, c.host.Rows, t)
 	c.b.GramMul(tmp, c.kernel, c.c, c.c, v)
-	c.b.ColAxpy(repeated(lambda, t), tmp, out)
+	c.b.ColAxpy(numeric.Repeated(lambda, t), tmp, out)
 }
-
-// repeated returns count times v.
-func repeated[T backend.Float](v T, count int) []T { return slices.Repeat([]T{v}, count) }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -92,7 +93,7 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	}
 	par.Method = Normal
 	z := streamSizes{n: n, d: d, t: t, m: p.size(n), basis: 2 * float64(d)}
-	return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) { return 0, bytes(elements((m+1)/2, d)) })
+	return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) { return 0, numeric.Bytes(numeric.Elements((m+1)/2, d)) })
 }
 
 func (p FourierProblem) size(n int) int {
@@ -155,11 +156,11 @@ func (f *trigonometric) fill(dst, x backend.Matrix[float64]) {
 }
 
 func (f *trigonometric) penalty(dst backend.Matrix[float64], lambda float64) {
-	clearLower(f.b, dst)
+	numeric.ClearLower(f.b, dst)
 	f.b.AddDiag([]float64{lambda}, dst)
 }
 
 func (f *trigonometric) penalize(out, v backend.Matrix[float64], lambda float64) {
 	_, t := v.Dims()
-	f.b.ColAxpy(repeated(lambda, t), v, out)
+	f.b.ColAxpy(numeric.Repeated(lambda, t), v, out)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -108,7 +109,7 @@ func TestOrthogonalFrequencies(t *testing.T) {
 					}
 					// Twice is enough (Giraud, Langou, Rozložník 2005): rounding of
 					// d products is left.
-					if orthogonal && i/d == j/d && math.Abs(dot) > 8*d*epsilon*math.Sqrt(a*b) {
+					if orthogonal && i/d == j/d && math.Abs(dot) > 8*d*numeric.Epsilon*math.Sqrt(a*b) {
 						t.Fatalf("frequencies %d and %d: cosine %.3g", i, j, dot/math.Sqrt(a*b))
 					}
 				}
@@ -238,7 +239,7 @@ func TestFourierRefused(t *testing.T) {
 		"lambda must be a finite number":    func(p *FourierProblem) { p.Lambda = math.Inf(1) },
 		"samples are missing":               func(p *FourierProblem) { p.Data = nil },
 		"solvers: x has 30 rows, y has 29":  func(p *FourierProblem) { p.Data = InMemory(x, head(x, 29), nil) },
-		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w) },
+		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := numeric.Repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w) },
 	} {
 		p := good
 		change(&p)

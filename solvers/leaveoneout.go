@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -47,7 +48,7 @@ func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit in
 func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
 	n := l.u.s.n
 	width := min(n, evidenceBlock)
-	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return elements(n, width) }, limit)
+	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return numeric.Elements(n, width) }, limit)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	if err != nil {
 		return err
 	}
-	if l.diagonal, err = inverseDiagonal(ctx, f.B, f.l, scratch); err != nil || !intercept {
+	if l.diagonal, err = numeric.InverseDiagonal(ctx, f.B, f.l, scratch); err != nil || !intercept {
 		return err
 	}
 	ones := backend.NewHost[float64](n, 1)
@@ -67,7 +68,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	if err := f.B.Upload(column, ones); err != nil {
 		return err
 	}
-	cholesky(f.B, f.l, column)
+	numeric.SolveCholesky(f.B, f.l, column)
 	if err := f.B.Download(ones, column); err != nil {
 		return err
 	}
@@ -113,13 +114,13 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 		return err
 	}
 	rows := min(points.Rows, evidenceBlock)
-	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return elements(n+d, rows) }, limit)
+	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return fmt.Errorf("solvers: leave-one-out: %w", err)
 	}
 	defer f.Mem.FreeAll()
 	err = f.cross(points, rows, func(first int, _ backend.Host[float64], k backend.Matrix[float64]) error {
-		cholesky(f.B, f.l, k)
+		numeric.SolveCholesky(f.B, f.l, k)
 		n, cols := k.Dims()
 		b := backend.NewHost[float64](n, cols)
 		if err := f.B.Download(b, k); err != nil {
@@ -159,7 +160,7 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 // on is the factor on dev, beside more elements.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
-	if wrapper(dev) == nil {
+	if numeric.Wrapper(dev) == nil {
 		squares = 1
 	}
 	if err := reserveCovariance(ctx, dev, limit, what, u.s, squares, more); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -25,7 +26,7 @@ func TestLowRankIsInverse(t *testing.T) {
 func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], n int, weighted bool) {
 	t.Helper()
 	const k, columns, seed = 5, 2, 7
-	t.Logf("%s, n = %d, weighted %v, seed %d", precisionOf[T](), n, weighted, seed)
+	t.Logf("%s, n = %d, weighted %v, seed %d", numeric.PrecisionOf[T](), n, weighted, seed)
 	random := normal(seed, n, k+columns)
 	f, r := backend.NewHost[T](n, k), backend.NewHost[T](n, columns)
 	for i := range n {
@@ -69,7 +70,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	}
 	// D is as good as not raised: unit times a trace of about n, three times where the
 	// weights are up to 3.
-	unit := unitOf[T]()
+	unit := numeric.UnitOf[T]()
 	if raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", raised)
 	}

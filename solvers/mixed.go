@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -58,7 +59,7 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 		list = []Operator{par.Operator}
 	}
 	factors := []bool{false}
-	switch reduced := reducedUnit(z.dev.F32()) > 0; {
+	switch reduced := numeric.ReducedUnit(z.dev.F32()) > 0; {
 	case par.Precision == PrecisionReduced && !reduced:
 		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no products of reduced precision: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
 	case par.Precision == PrecisionReduced:
@@ -83,9 +84,9 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// What the factor misses of K is a matrix of rounding errors, 2⁻²³ of its
 	// elements or what products of reduced precision leave: their signs differ, so that its norm
 	// falls behind that of K by √n. 4 is a margin.
-	unit, rate := epsilonSingle, z.rates().Single
+	unit, rate := numeric.EpsilonSingle, z.rates().Single
 	if reduced {
-		unit, rate = 2*reducedUnit(z.dev.F32()), z.rates().Reduced
+		unit, rate = 2*numeric.ReducedUnit(z.dev.F32()), z.rates().Reduced
 	}
 	condition := 1 + 4*unit*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
@@ -119,14 +120,14 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 			{"solve", its * (flops + 2*backend.TrsmFlops(z.n, z.columns))},
 		},
 		bytesOf: func(n int) int64 {
-			factor := symmetricBytes(z.dev.F32(), n)
-			points := elementBytes[float32](elements(n, z.d))
+			factor := numeric.SymmetricBytes(z.dev.F32(), n)
+			points := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
 			if narrows {
 				points = 0
 			}
 			c := min(z.columns, blockWidth)
-			block := add(conjugateBytes[float64](n, z.columns), elementBytes[float32](elements(n, c)))
-			return sum(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
+			block := numeric.Total(conjugateBytes[float64](n, z.columns), numeric.ElementBytes[float32](numeric.Elements(n, c)))
+			return numeric.Total(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
 		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(its), "iteration")),
 	}
@@ -220,9 +221,12 @@ func (c *corrector) switchToCG() bool {
 // pivot fails the rounding of float32, then ten times that, and so on; with reduced
 // the same of its products. of is nil, or the operator: where that stores K in float64
 // on a device that can round it, K is not evaluated again.
-func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32], error) {
+func (w *work) factor32(reduced bool, of operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
-	narrow := w.narrowing(of)
+	var narrow func(a numeric.Symmetric[float32]) error
+	if stored, ok := of.(*storedOperator[float64]); ok {
+		narrow = numeric.Narrowing(w.Dev, stored.a)
+	}
 	var x backend.Matrix[float32]
 	var err error
 	if narrow == nil {
@@ -237,7 +241,7 @@ func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32],
 	}
 	delta, unit, name := 0.0, 0x1p-23, "float32"
 	if reduced {
-		unit, name = 2*reducedUnit(w.B32), "reduced precision"
+		unit, name = 2*numeric.ReducedUnit(w.B32), "reduced precision"
 	}
 	for {
 		err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
@@ -245,25 +249,25 @@ func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32],
 				if err := narrow(a); err != nil {
 					return err
 				}
-				a.addDiag([]float32{float32(delta)})
+				a.AddDiag([]float32{float32(delta)})
 				return nil
 			}
-			a.gram(s.Kernel, x)
+			a.Gram(s.Kernel, x)
 			shift := make([]float32, 0, 1)
 			for _, v := range s.shift() {
 				shift = append(shift, float32(v+delta))
 			}
-			a.addDiag(shift)
+			a.AddDiag(shift)
 			return nil
 		})
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		before, err := a.diagonal()
+		before, err := a.Diagonal()
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(reduced) })
+		err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.Factor(reduced) })
 		if err == nil {
 			w.res.Jitter = delta
 			return a, nil
@@ -273,7 +277,7 @@ func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32],
 		}
 		largest := 0.0
 		for _, v := range before {
-			largest = larger(largest, float64(v)-delta)
+			largest = numeric.Larger(largest, float64(v)-delta)
 		}
 		first := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, first)
@@ -285,31 +289,10 @@ func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32],
 	}
 }
 
-// narrowing returns what sets a matrix in float32 to the K + λW⁻¹ that of stores in
-// float64; nil where it stores none, or the device cannot round it.
-func (w *work) narrowing(of operator[float64]) func(a symmetric[float32]) error {
-	n, ok := w.Dev.(backend.PackedNarrower)
-	stored, isStored := of.(*storedOperator[float64])
-	if !ok || !isStored {
-		return nil
-	}
-	from, packed := stored.a.(*packedStored[float64])
-	if !packed {
-		return nil
-	}
-	return func(a symmetric[float32]) error {
-		if err := w.B.Sync(); err != nil {
-			return err
-		}
-		n.NarrowPacked(a.(*packedStored[float32]).a, from.a)
-		return w.Dev.Sync()
-	}
-}
-
 // singleFactor applies the inverse of a factor in float32.
 type singleFactor struct {
 	w *work
-	a symmetric[float32]
+	a numeric.Symmetric[float32]
 	t backend.Matrix[float32] // n×c
 }
 
@@ -323,7 +306,7 @@ func (p *singleFactor) apply(z, r backend.Matrix[float64]) error {
 	if err := p.w.Dev.Sync(); err != nil {
 		return err
 	}
-	p.a.solve(t)
+	p.a.Solve(t)
 	if err := p.w.B32.Sync(); err != nil {
 		return err
 	}

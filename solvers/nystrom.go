@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -141,6 +142,6 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m
-		return c.bytes(n, d), bytes(elements(m, d+t)) // the basis: c and a product with k(c, c)
+		return c.bytes(n, d), numeric.Bytes(numeric.Elements(m, d+t)) // the basis: c and a product with k(c, c)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -72,7 +73,7 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 		if z.weighted {
 			largest /= slices.Max(z.p.Weights)
 		}
-		return epsilonSingle * min(1, 32/math.Sqrt(float64(z.n))) * largest / lambda
+		return numeric.EpsilonSingle * min(1, 32/math.Sqrt(float64(z.n))) * largest / lambda
 	}
 	return 0
 }
@@ -107,19 +108,19 @@ type operator[T backend.Float] interface {
 // operatorBytes is the peak that newOperator takes on the device: for a stored
 // one in float32 X is there in both precisions while K is formed.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
-	single := elementBytes[float32](elements(n, z.d))
+	single := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
 	affine := affineElements(z.kernel, n, z.d, z.columns)
 	switch o {
 	case Stored64:
-		return symmetricBytes(z.dev.F64(), n)
+		return numeric.SymmetricBytes(z.dev.F64(), n)
 	case Stored32:
-		return add(single, symmetricBytes(z.dev.F32(), n))
+		return numeric.Total(single, numeric.SymmetricBytes(z.dev.F32(), n))
 	case Fixed16:
-		return add(single, z.dev.F32().(backend.FixedBackend[float32]).FixedBytes(n))
+		return numeric.Total(single, z.dev.F32().(backend.FixedBackend[float32]).FixedBytes(n))
 	case Unstored32:
-		return add(single, elementBytes[float32](affine))
+		return numeric.Total(single, numeric.ElementBytes[float32](affine))
 	}
-	return bytes(affine)
+	return numeric.Bytes(affine)
 }
 
 // newOperator makes A from X, which is on the device in float64 and stays there.
@@ -160,16 +161,16 @@ func makeOperator[T backend.Float](w *work, b backend.Backend[T], o Operator, x 
 		}
 		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
 	}
-	maker := newSymmetric[T]
+	maker := numeric.NewSymmetric[T]
 	if o == Fixed16 {
-		maker = newFixed[T]
+		maker = numeric.NewFixed[T]
 	}
 	a, err := maker(w.Mem, b, w.s.n)
 	if err != nil {
 		return nil, err
 	}
-	a.gram(w.s.Kernel, x)
-	a.addDiag(shift)
+	a.Gram(w.s.Kernel, x)
+	a.AddDiag(shift)
 	if err := b.Sync(); err != nil {
 		w.Mem.Free(a)
 		return nil, err
@@ -178,20 +179,20 @@ func makeOperator[T backend.Float](w *work, b backend.Backend[T], o Operator, x 
 }
 
 type storedOperator[T backend.Float] struct {
-	a   symmetric[T]
+	a   numeric.Symmetric[T]
 	mem *run.Arena
 }
 
 func (s *storedOperator[T]) Free() { s.mem.Free(s.a) }
 
 func (s *storedOperator[T]) apply(q, p, _ backend.Matrix[T]) error {
-	s.a.mul(q, p)
+	s.a.Mul(q, p)
 	return nil
 }
 
-// times implements product for a stored K in float64.
-func (s *storedOperator[T]) times(q, p backend.Matrix[T]) []float64 {
-	s.a.mul(q, p)
+// Times implements numeric.Product for a stored K in float64.
+func (s *storedOperator[T]) Times(q, p backend.Matrix[T]) []float64 {
+	s.a.Mul(q, p)
 	return []float64{0}
 }
 
@@ -214,13 +215,13 @@ func (u *unstored[T]) apply(q, p, spare backend.Matrix[T]) error {
 func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
 	_, c := p.Dims()
 	if len(d) == 1 {
-		b.ColAxpy(repeated(T(d[0]), c), p, q)
+		b.ColAxpy(numeric.Repeated(T(d[0]), c), p, q)
 		return nil
 	}
-	if err := scaleRows(b, spare, p, d); err != nil {
+	if err := numeric.ScaleRows(b, spare, p, d); err != nil {
 		return err
 	}
-	b.ColAxpy(repeated[T](1, c), spare, q)
+	b.ColAxpy(numeric.Repeated[T](1, c), spare, q)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // OutOfCore is Dual for a device whose memory is too small for K: the factor is in
@@ -53,11 +54,11 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	e.bytesOf = func(n int) int64 {
 		device, _ := bytesOf(n)
-		stored := symmetricBytes(z.dev.F64(), n)
+		stored := numeric.SymmetricBytes(z.dev.F64(), n)
 		if single {
-			stored = symmetricBytes(z.dev.F32(), n)
+			stored = numeric.SymmetricBytes(z.dev.F32(), n)
 		}
-		return sum(within(n)-stored, device)
+		return numeric.Total(within(n)-stored, device)
 	}
 	// The panels go back and forth beside the work, and after it twice for each
 	// solve: at a hundredth of the rate of the device's own memory.
@@ -93,7 +94,7 @@ func (w *work) outOfCore() error {
 	// As mixed does, where the factor in float64 fits both memories.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
-	if sum(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
+	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
 		fallbacks = append(fallbacks, w.direct(x))
 	}
 	return w.refine(x, fallbacks...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -131,7 +132,7 @@ func (s *samples) lifted() kernels.Kernel {
 	trace := 0.0
 	for i := range s.n {
 		s.fill(row, s.X, s.meanX, i, false)
-		trace += dot(row.Data, row.Data)
+		trace += numeric.Dot(row.Data, row.Data)
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
 		trace = float64(s.n) // all samples are equal; or Gram will report it
@@ -332,12 +333,12 @@ func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) 
 	}
 	worst := 0.0
 	for j := range s.t {
-		r := norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
+		r := numeric.Norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
 		if s.Intercept {
 			r = math.Hypot(r, sums[j])
 		}
-		size := norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })
-		worst = larger(worst, ratio(r, scaleOf(size, 0, 0, Params{}.tol())))
+		size := numeric.Norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })
+		worst = numeric.Larger(worst, numeric.Ratio(r, numeric.ScaleOf(size, 0, 0, Params{}.tol())))
 	}
 	return worst
 }
@@ -362,17 +363,17 @@ func (s *samples) explain(err error) error {
 	if !errors.As(err, &pivot) {
 		return err
 	}
-	if overflowed(pivot) {
-		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", s.Kernel)
+	if numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", s.Kernel)
 	}
 	largest := 0.0
 	for i := range s.n {
 		largest = max(largest, kernels.Diag(s.Kernel, s.X.Row(s.row(i))))
 	}
-	if indefinite(pivot.Value, largest) {
-		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(s.Kernel))
+	if numeric.Indefinite(pivot.Value, largest) {
+		return numeric.ExplainPivot(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, numeric.IndefiniteAdvice(s.Kernel))
 	}
-	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): {raise $lambda}", pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): {raise $lambda}", pivot.Value)
 }
 
 // bandQuotient solves with A + λI for groups of λ, A = QBQᵀ.

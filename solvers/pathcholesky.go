@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -60,7 +61,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	b := p.queue(ctx)
 	s := *p.s
 	s.Lambda = at.Lambda
-	err := factorGram(b, p.a, p.kernel, p.x, s.shift())
+	err := numeric.FactorGram(b, p.a, p.kernel, p.x, s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
 		at.Err = p.s.explain(err)
 		return nil
@@ -78,11 +79,11 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if err := b.Upload(p.rhs, sol); err != nil {
 		return err
 	}
-	cholesky(b, p.a, p.rhs)
+	numeric.SolveCholesky(b, p.a, p.rhs)
 	if err := b.Download(sol, p.rhs); err != nil {
 		return err
 	}
-	diag, err := inverseDiagonal(ctx, b, p.a, p.inverse)
+	diag, err := numeric.InverseDiagonal(ctx, b, p.a, p.inverse)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if at.Err != nil {
 		return nil
 	}
-	pivots, err := diagonal(b, p.a)
+	pivots, err := numeric.Diagonal(b, p.a)
 	if err != nil {
 		return err
 	}
@@ -121,46 +122,6 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	}
 	s.finishPoint(at, fit, alpha, coef)
 	return nil
-}
-
-// factorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for
-// the diagonal D, of length 1 or n. A pivot that is rounding only is refused.
-func factorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
-	b.Gram(a, k, x, x)
-	b.AddDiag(d, a)
-	before, err := diagonal(b, a)
-	if err != nil {
-		return err
-	}
-	if err := b.Potrf(backend.Lower, a); err != nil {
-		return err
-	}
-	after, err := diagonal(b, a)
-	if err != nil {
-		return err
-	}
-	return roundedPivot(after, before)
-}
-
-// inverseDiagonal is the diagonal of (LLᵀ)⁻¹, from the columns of L⁻¹: those of
-// block j begin at row j. scratch is n × some columns.
-func inverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
-	n, width := scratch.Dims()
-	diag := make([]float64, n)
-	for first := 0; first < n; first += width {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		cols, rest := min(width, n-first), n-first
-		x := scratch.View(0, 0, rest, cols)
-		setZero(b, x)
-		b.AddDiag([]float64{1}, x.View(0, 0, cols, cols))
-		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, rest, rest), x)
-		if err := b.ColDot(diag[first:first+cols], x, x); err != nil {
-			return nil, err
-		}
-	}
-	return diag, nil
 }
 
 // score sets what follows from C⁻¹[y 1] and the diagonal of C⁻¹, which becomes

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // PathPlan says what a Path will do and take.
@@ -60,14 +61,14 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 		return PathPlan{}, err
 	}
 	workers := pathWorkers(dev)
-	wrapped := wrapper(dev) != nil && n == p.X.Rows && !(p.Intercept && linear)
+	wrapped := numeric.Wrapper(dev) != nil && n == p.X.Rows && !(p.Intercept && linear)
 	columns := t
 	if p.Intercept {
 		columns++
 	}
 	plan := PathPlan{Method: m, Reason: reason, rows: n, Flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
 	plan.bytesOf = func(n int) int64 {
-		x := elements(n, d)
+		x := numeric.Elements(n, d)
 		if wrapped {
 			x = 0
 		}
@@ -75,25 +76,25 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 		switch m {
 		case PathPrimal:
 			r := blockRows(n, d)
-			e = add(elements(d, d), pathGroup(d, t, r, workers, par.LeaveOneOut))
-			e = add(e, add(elements(r, d+t), elements(r+2*d, groupSize*t)))
+			e = numeric.Total(numeric.Elements(d, d), pathGroup(d, t, r, workers, par.LeaveOneOut))
+			e = numeric.Total(e, numeric.Total(numeric.Elements(r, d+t), numeric.Elements(r+2*d, groupSize*t)))
 			if par.LeaveOneOut {
-				e = add(e, elements(d, r))
+				e = numeric.Total(e, numeric.Elements(d, r))
 			}
 		case PathCholesky:
-			e = add(add(x, elements(n, n)), elements(n, columns+t)) // with L⁻¹ below
-			e = add(e, elements(n, min(n, inverseBlock)))
+			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // with L⁻¹ below
+			e = numeric.Total(e, numeric.Elements(n, min(n, inverseBlock)))
 			if linear {
-				e = add(e, elements(d, t))
+				e = numeric.Total(e, numeric.Elements(d, t))
 			}
 		default:
-			e = add(add(x, elements(n, n)), pathGroup(n, columns, n, workers, par.LeaveOneOut))
-			e = add(e, elements(2*n, groupSize*t))
+			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), pathGroup(n, columns, n, workers, par.LeaveOneOut))
+			e = numeric.Total(e, numeric.Elements(2*n, groupSize*t))
 			if linear {
-				e = add(e, elements(d, groupSize*t))
+				e = numeric.Total(e, numeric.Elements(d, groupSize*t))
 			}
 		}
-		return bytes(e)
+		return numeric.Bytes(e)
 	}
 	plan.Bytes = plan.bytesOf(n)
 	return plan, nil
@@ -105,12 +106,12 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 func pathGroup(m, columns, samples, workers int, loo bool) int64 {
 	width := bandWidth(loo)
 	e := bandElements(m, width)
-	e = add(e, elements(5*workers, width*width))
-	e = add(e, elements(2*workers, m*columns))
-	e = add(e, elements(2*groupSize, m*width))
-	e = add(e, elements(2*wide(width)+2*m, groupSize*columns))
+	e = numeric.Total(e, numeric.Elements(5*workers, width*width))
+	e = numeric.Total(e, numeric.Elements(2*workers, m*columns))
+	e = numeric.Total(e, numeric.Elements(2*groupSize, m*width))
+	e = numeric.Total(e, numeric.Elements(2*wide(width)+2*m, groupSize*columns))
 	if loo {
-		e = add(e, elements(2*groupSize*width, samples))
+		e = numeric.Total(e, numeric.Elements(2*groupSize*width, samples))
 	}
 	return e
 }

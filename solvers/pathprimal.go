@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -67,11 +68,11 @@ func (p *pathPrimal) begin() error {
 	if err := b.Download(rhs, xy); err != nil {
 		return err
 	}
-	diag, err := diagonal(b, a)
+	diag, err := numeric.Diagonal(b, a)
 	if err != nil {
 		return err
 	}
-	p.size = s.primalScales(rhs, traceOf(diag), Params{}.tol())
+	p.size = s.primalScales(rhs, numeric.Trace(diag), Params{}.tol())
 	if p.q, err = newBandQuotient(&p.pathBase, b, a, s.t, rows); err != nil {
 		return err
 	}
@@ -118,8 +119,8 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		at.Coef = coefs.View(0, i*s.t, s.d, s.t)
 		at.Intercept = make([]float64, s.t)
 		for j := range s.t {
-			r := norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - at.Lambda*at.Coef.Row(k)[j] })
-			at.Residual = larger(at.Residual, ratio(r, p.size[j]))
+			r := numeric.Norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - at.Lambda*at.Coef.Row(k)[j] })
+			at.Residual = numeric.Larger(at.Residual, numeric.Ratio(r, p.size[j]))
 		}
 		var h []float64
 		if p.loo {
@@ -227,7 +228,7 @@ func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, 
 		}
 	}
 	rest := float64(s.n) - at.Freedom
-	if rest <= 8*epsilon*float64(s.n) {
+	if rest <= 8*numeric.Epsilon*float64(s.n) {
 		at.Err = errNothingLeft
 		return
 	}

@@ -3,13 +3,11 @@ package solvers
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/message"
-	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // A pivot of a Cholesky factorization that should be 0 comes out as rounding of
@@ -27,36 +25,19 @@ func (w *work) pivotTol() float64 {
 	if w.plan.Method == Primal {
 		terms += float64(w.s.d)
 	}
-	return pivotTol(terms)
+	return numeric.PivotTol(terms)
 }
-
-func pivotTol(terms float64) float64 { return 8 * epsilon * math.Sqrt(terms) }
 
 // checkPivots returns a *backend.PivotError for the first pivot of a factor
 // that is rounding only; after is the factor's diagonal, before the matrix's.
 func (w *work) checkPivots(after, before []float64) error {
 	tol := w.pivotTol()
-	return checkPivots(after, func(i int) float64 {
+	return numeric.CheckPivots(after, func(i int) float64 {
 		if w.plan.Method == Primal {
 			return max(tol*before[i], w.s.roundingOfColumn(i))
 		}
 		return tol * before[i]
 	})
-}
-
-// roundedPivot is checkPivots for a matrix of which the factor is not that of a work.
-func roundedPivot(after, before []float64) error {
-	tol := pivotTol(float64(len(before)))
-	return checkPivots(after, func(i int) float64 { return tol * before[i] })
-}
-
-func checkPivots(after []float64, smallest func(i int) float64) error {
-	for i, v := range after {
-		if !(v*v > smallest(i)) { // or NaN
-			return &backend.PivotError{Index: i, Value: v * v}
-		}
-	}
-	return nil
 }
 
 // roundingOfColumn is what the squares of column j of X may sum to although the
@@ -70,7 +51,7 @@ func (s *samples) roundingOfColumn(j int) float64 {
 	for i := range s.n {
 		sum += s.weightOf(i)
 	}
-	e := 4 * epsilon * s.meanX[0][j]
+	e := 4 * numeric.Epsilon * s.meanX[0][j]
 	return sum * e * e
 }
 
@@ -83,35 +64,6 @@ func (w *work) enough(before []float64) float64 {
 	return w.s.Lambda + w.pivotTol()*largest
 }
 
-// explained is a PivotError in the words of the problem. Its own text, which
-// counts from 0 and knows no samples, is left out.
-type explained struct {
-	error
-	pivot *backend.PivotError
-}
-
-func (e *explained) Unwrap() []error { return []error{e.error, e.pivot} }
-
-func explain(pivot *backend.PivotError, format string, args ...any) error {
-	return &explained{message.Errorf(format, args...), pivot}
-}
-
-// indefinite reports whether a pivot is further below 0 than rounding of a positive
-// semidefinite matrix with diagonal elements up to largest takes it. A larger λ is then
-// no help: K itself is not what it should be.
-func indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(epsilon)*largest }
-
-// instead says what to do about an indefinite K of the kernel k; nil is a matrix.
-func instead(k kernels.Kernel) string {
-	switch {
-	case k == nil:
-		return "K has a negative eigenvalue: give a positive semidefinite matrix"
-	case k.IsPSD():
-		return fmt.Sprintf("the values of the kernel %v have lost their digits: scale the features down", k)
-	}
-	return fmt.Sprintf("the kernel %v is not positive definite on these samples: take one that is", k)
-}
-
 // dualPivot explains a failed factorization of K + λW⁻¹.
 func (w *work) dualPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
@@ -119,13 +71,13 @@ func (w *work) dualPivot(err error, before []float64) error {
 		return w.fail(err)
 	}
 	row := w.s.row(pivot.Index) + 1
-	if overflowed(pivot) {
-		return explain(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
+	if numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
 	}
-	if indefinite(pivot.Value, slices.Max(before)) {
-		return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, instead(w.s.Kernel))
+	if numeric.Indefinite(pivot.Value, slices.Max(before)) {
+		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, numeric.IndefiniteAdvice(w.s.Kernel))
 	}
-	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", row, pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", row, pivot.Value)
 }
 
 // primalPivot explains a failed factorization of XᵀWX + λI.
@@ -135,8 +87,8 @@ func (w *work) primalPivot(err error, before []float64) error {
 		return w.fail(err)
 	}
 	j := pivot.Index + 1
-	if overflowed(pivot) {
-		return explain(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
+	if numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
 	}
 	reason := "a combination of the columns before it"
 	switch {
@@ -149,5 +101,5 @@ func (w *work) primalPivot(err error, before []float64) error {
 	case j == 1:
 		reason = "zero"
 	}
-	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }

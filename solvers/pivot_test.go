@@ -6,18 +6,19 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // silentFactor is a matrix whose factorization reports success and leaves a diagonal.
 type silentFactor struct {
-	symmetric[float64]
+	numeric.Symmetric[float64]
 	before, after []float64
 	factored      bool
 }
 
-func (f *silentFactor) factor(bool) error { f.factored = true; return nil }
+func (f *silentFactor) Factor(bool) error { f.factored = true; return nil }
 
-func (f *silentFactor) diagonal() ([]float64, error) {
+func (f *silentFactor) Diagonal() ([]float64, error) {
 	if f.factored {
 		return f.after, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024),
@@ -44,7 +45,7 @@ func (p *pivoting[T]) random() error {
 			for _, i := range s {
 				p.diag[i] = 0
 			}
-			p.left = traceOf(p.diag)
+			p.left = numeric.Trace(p.diag)
 			continue
 		}
 		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)

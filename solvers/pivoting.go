@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -45,7 +46,7 @@ func newPivoting[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (*pi
 		largest = max(largest, v)
 	}
 	// A sum of k squares is taken from each element.
-	p.floor = 8 * unitOf[T]() * math.Sqrt(float64(p.rank)) * largest
+	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
 
@@ -55,23 +56,12 @@ func (p *pivoting[T]) diagonal() error {
 	stats := make([]float64, len(prog.Stats))
 	p.diag = make([]float64, p.n)
 	point := make([]float64, p.d)
-	return eachRow(p.b, p.x, func(i int, row []T) {
-		widen(point, row)
+	return numeric.EachRow(p.b, p.x, func(i int, row []T) {
+		numeric.Widen(point, row)
 		for j, s := range prog.Stats {
 			stats[j] = s.Eval(point, point)
 		}
 		p.diag[i] = prog.Run(stats)
-	})
-}
-
-// eachRow calls visit with each row of m, read in blocks.
-func eachRow[T backend.Float](b backend.Backend[T], m backend.Matrix[T], visit func(i int, row []T)) error {
-	_, c := m.Dims()
-	return eachBlock(b, m, c, func(from int, h backend.Host[T]) error {
-		for r := range h.Rows {
-			visit(from+r, h.Row(r))
-		}
-		return nil
 	})
 }
 
@@ -91,7 +81,7 @@ func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 // candidates.
 func pivotingElements(rank, d int) int64 {
 	b := pivotingWidth(rank)
-	return elements(b, d+b+rank)
+	return numeric.Elements(b, d+b+rank)
 }
 
 // gather puts rows s of m together on the host.
@@ -184,8 +174,8 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
 	p.left = 0
-	err = eachRow(p.b, columns, func(i int, row []T) {
-		p.diag[i] = larger(p.diag[i]-squared(row), 0)
+	err = numeric.EachRow(p.b, columns, func(i int, row []T) {
+		p.diag[i] = numeric.Larger(p.diag[i]-numeric.Squared(row), 0)
 		p.left += p.diag[i]
 	})
 	if err != nil {
@@ -200,19 +190,4 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel))
 	}
 	return nil
-}
-
-// squared is ‖row‖².
-func squared[T backend.Float](row []T) float64 {
-	var sums [4]float64 // so that an addition does not wait for the one before
-	for len(row) >= 4 {
-		for k, v := range row[:4] {
-			sums[k] += float64(v) * float64(v)
-		}
-		row = row[4:]
-	}
-	for _, v := range row {
-		sums[0] += float64(v) * float64(v)
-	}
-	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -115,7 +116,7 @@ func TestPivotedFactor(t *testing.T) {
 				// A Cholesky factorization in working precision is exact for a
 				// matrix that differs by (k+1)ε‖K‖ at most (Higham 2002, theorem
 				// 10.3), and tr K bounds ‖K‖.
-				bound := epsilon * 8 * float64(rank+1) * mat.Trace(gram)
+				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-left) > bound {
 					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
 				}

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -87,41 +86,9 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	if z.bordered {
 		z.columns++
 	}
-	z.wrapped = wrapper(dev) != nil && n == p.X.Rows && !z.centered
+	z.wrapped = numeric.Wrapper(dev) != nil && n == p.X.Rows && !z.centered
 	z.available = run.Available(dev, par.Memory)
 	return z
-}
-
-// elements is rows·cols, or the largest int64 where that is larger.
-func elements(rows, cols int) int64 {
-	hi, lo := bits.Mul64(uint64(rows), uint64(cols))
-	if hi != 0 || lo > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(lo)
-}
-
-func add(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// sum is add of any number.
-func sum(list ...int64) (total int64) {
-	for _, v := range list {
-		total = add(total, v)
-	}
-	return total
-}
-
-// bytes is the size of float64 elements.
-func bytes(elements int64) int64 {
-	if elements > math.MaxInt64/8 {
-		return math.MaxInt64
-	}
-	return 8 * elements
 }
 
 // BudgetError says that a Solve was refused because it would take more memory
@@ -440,5 +407,5 @@ func (z *sizes) place(n int) int64 {
 	if z.wrapped {
 		return 0
 	}
-	return bytes(elements(n, z.d))
+	return numeric.Bytes(numeric.Elements(n, z.d))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -95,13 +96,13 @@ type lowRank[T backend.Float] struct {
 // lowRankBytes is what the preconditioner takes on the device while the maker called
 // name and newLowRank make it, and from then on.
 func lowRankBytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
-	f, square, t := elementBytes[T](elements(n, rank)), elements(rank, rank), elementBytes[T](elements(rank, 2*columns))
-	squares := bytes(2 * square) // S and L⁻¹
-	if unitOf[T]() == epsilonSingle {
-		squares = sum(squares, elementBytes[T](square))
+	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
+	squares := numeric.Bytes(2 * square) // S and L⁻¹
+	if numeric.UnitOf[T]() == numeric.EpsilonSingle {
+		squares = numeric.Total(squares, numeric.ElementBytes[T](square))
 	}
-	keep = sum(f, elementBytes[T](square), t)
-	return sum(f, max(elementBytes[T](lowRankScratch(name, rank, d)), squares, sum(bytes(square), elementBytes[T](square), t))), keep
+	keep = numeric.Total(f, numeric.ElementBytes[T](square), t)
+	return numeric.Total(f, max(numeric.ElementBytes[T](lowRankScratch(name, rank, d)), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
 }
 
 // newLowRank makes the preconditioner from the first rank columns of f, which
@@ -120,7 +121,7 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 		for i, v := range d {
 			p.half[i] = 1 / math.Sqrt(v)
 		}
-		if err := scaleRows(b, p.g, p.g, p.half); err != nil {
+		if err := numeric.ScaleRows(b, p.g, p.g, p.half); err != nil {
 			return nil, 0, err
 		}
 		smallest, left = 1, left/slices.Max(d)
@@ -138,16 +139,16 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	if err := squares(); err != nil {
 		return nil, 0, err
 	}
-	trace, err := diagonal(b64, s)
+	trace, err := numeric.Diagonal(b64, s)
 	if err != nil {
 		return nil, 0, err
 	}
-	total := smallest + traceOf(trace)
+	total := smallest + numeric.Trace(trace)
 	const digits = 1e4 // that P⁻¹ has at least where D may be raised
-	unit := unitOf[T]()
-	j := newJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, epsilon)
+	unit := numeric.UnitOf[T]()
+	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // the first time
-	if err := factor(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
+	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
 	inverse, err := mem.New(rank, rank)
@@ -162,7 +163,7 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	if p.t, err = run.NewMatrix(mem, b, rank, 2*c); err != nil {
 		return nil, 0, err
 	}
-	raised = j.added - smallest
+	raised = j.Added - smallest
 	if p.half != nil {
 		raised *= slices.Max(d)
 	}
@@ -191,14 +192,14 @@ func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 		return err
 	}
 	defer mem.Free(wide)
-	setZero(b64, s)
+	numeric.Zero(b64, s)
 	for i := 0; i < n; i += squareRows {
 		b.Syrk(backend.Lower, backend.Transpose, 1, g.View(i, 0, min(squareRows, n-i), k), 0, part)
 		if err := b.Sync(); err != nil {
 			return err
 		}
 		dev.Widen(wide, any(part).(backend.Matrix[float32]))
-		b64.ColAxpy(repeated(1.0, k), wide, s)
+		b64.ColAxpy(numeric.Repeated(1.0, k), wide, s)
 		if err := b64.Sync(); err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (p *lowRank[T]) apply(z, r backend.Matrix[T]) error {
 	if p.half == nil {
 		return nil
 	}
-	return scaleRows(p.b, z, z, p.half)
+	return numeric.ScaleRows(p.b, z, z, p.half)
 }
 
 // made is what newLowRank made beside F.
@@ -246,52 +247,8 @@ func (p *lowRank[T]) made() []run.Releaser { return []run.Releaser{p.inverse, p.
 
 func (p *lowRank[T]) scaled(z, r backend.Matrix[T]) error {
 	if p.half == nil {
-		copyMatrix(p.b, z, r)
+		numeric.Copy(p.b, z, r)
 		return nil
 	}
-	return scaleRows(p.b, z, r, p.half)
-}
-
-// copyMatrix queues dst ← src: an empty product clears dst, and src is added.
-func copyMatrix[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
-	n, c := src.Dims()
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, src.View(0, 0, n, 0), src.View(0, 0, 0, c), 0, dst)
-	b.ColAxpy(repeated[T](1, c), src, dst)
-}
-
-// scaleRows sets row i of dst to s_i times that of src, which may be dst. The
-// rows go through the host in blocks: no device has the operation, and the
-// product with K that goes with it costs n times as much.
-func scaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
-	_, c := src.Dims()
-	return eachBlock(b, src, c, func(from int, h backend.Host[T]) error {
-		run.Parallel(h.Rows, func(first, last int) {
-			for i := first; i < last; i++ {
-				factor := T(s[from+i])
-				for j := range h.Row(i) {
-					h.Row(i)[j] *= factor
-				}
-			}
-		})
-		return b.Upload(dst.View(from, 0, h.Rows, h.Cols), h)
-	})
-}
-
-// eachBlock calls f with blocks of rows of m in turn and the number of the first, read
-// into memory of the host that f may change. The blocks are such that width elements for
-// each row stay in a cache.
-func eachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
-	n, c := m.Dims()
-	rows := max(1, min(n, 1<<18/max(width, 1)))
-	buffer := backend.NewHost[T](rows, c)
-	for i := 0; i < n; i += rows {
-		h := buffer.View(0, 0, min(rows, n-i), c)
-		if err := b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
-			return err
-		}
-		if err := f(i, h); err != nil {
-			return err
-		}
-	}
-	return nil
+	return numeric.ScaleRows(p.b, z, r, p.half)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
@@ -25,11 +26,11 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		// XᵀX, the solution and its residual, and one block of rows.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
-			e := sum(elements(d, d), elements(2*d, t), elements(r, t))
+			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
 			if !z.wrapped || z.weighted {
-				e = add(e, elements(r, d))
+				e = numeric.Total(e, numeric.Elements(r, d))
 			}
-			return bytes(e)
+			return numeric.Bytes(e)
 		},
 	}
 	e.cost = backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n) + backend.PotrfFlops(d)/ratePotrf + e.stages[2].flops*z.costs().thin
@@ -72,25 +73,25 @@ func (w *work) primal() error {
 		if err != nil {
 			return err
 		}
-		diag, err := diagonal(w.B, a)
+		diag, err := numeric.Diagonal(w.B, a)
 		if err != nil {
 			return err
 		}
-		squares = traceOf(diag)
+		squares = numeric.Trace(diag)
 		w.B.AddDiag([]float64{s.Lambda}, a)
 		return w.B.Download(rhs, coef)
 	})
 	if err != nil {
 		return w.fail(err)
 	}
-	before, err := diagonal(w.B, a)
+	before, err := numeric.Diagonal(w.B, a)
 	if err != nil {
 		return w.fail(err)
 	}
 	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return w.B.Potrf(backend.Lower, a) })
 	if err == nil {
 		var after []float64
-		if after, err = diagonal(w.B, a); err == nil {
+		if after, err = numeric.Diagonal(w.B, a); err == nil {
 			err = w.checkPivots(after, before)
 		}
 	}
@@ -98,12 +99,12 @@ func (w *work) primal() error {
 		return w.primalPivot(err, before)
 	}
 	err = w.Timed("solve", &w.res.Seconds.Solve, func() error {
-		cholesky(w.B, a, coef)
+		numeric.SolveCholesky(w.B, a, coef)
 		if err := w.normalResidual(blocks, coef, r); err != nil {
 			return err
 		}
-		cholesky(w.B, a, r)
-		w.B.ColAxpy(repeated(1.0, s.t), r, coef)
+		numeric.SolveCholesky(w.B, a, r)
+		w.B.ColAxpy(numeric.Repeated(1.0, s.t), r, coef)
 		return w.normalResidual(blocks, coef, r)
 	})
 	if err != nil {
@@ -120,8 +121,8 @@ func (w *work) primal() error {
 	}
 	size := s.primalScales(rhs, squares, w.par.tol())
 	for j := range s.t {
-		r := norm(s.d, func(i int) float64 { return left.Row(i)[j] })
-		w.res.Residual = larger(w.res.Residual, ratio(r, size[j]))
+		r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
+		w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 	}
 	if err := w.finishIntercept(); err != nil {
 		return err
@@ -139,12 +140,12 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](1, s.t)
 	for j := range size {
-		length := norm(s.n, func(i int) float64 {
+		length := numeric.Norm(s.n, func(i int) float64 {
 			s.fill(y, s.Y, s.meanY, i, true)
 			return y.Data[j]
 		})
-		right := norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
-		size[j] = scaleOf(right, math.Sqrt(squares)*length, sumRounding(s.n+s.d), tol)
+		right := numeric.Norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
+		size[j] = numeric.ScaleOf(right, math.Sqrt(squares)*length, numeric.SumRounding(s.n+s.d), tol)
 	}
 	return size
 }
@@ -160,7 +161,7 @@ func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) e
 	if err != nil {
 		return err
 	}
-	w.B.ColAxpy(repeated(-w.s.Lambda, w.s.t), coef, r)
+	w.B.ColAxpy(numeric.Repeated(-w.s.Lambda, w.s.t), coef, r)
 	return nil
 }
 
@@ -179,7 +180,7 @@ func (w *call) newBlocks() (*blocks, error) {
 	b := &blocks{w: w, rows: blockRows(s.n, s.d)}
 	plain := s.plain(true)
 	if plain {
-		b.wrap = wrapper(w.Dev)
+		b.wrap = numeric.Wrapper(w.Dev)
 	} else {
 		b.hostX = backend.NewHost[float64](b.rows, s.d)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -47,7 +48,7 @@ type inner interface {
 	switchToCG() bool
 	// product is K as it is stored in float64 and has not been overwritten by a
 	// factor; nil: there is none.
-	product() product
+	product() numeric.Product
 	// release frees what it has on the device.
 	release()
 }
@@ -84,7 +85,7 @@ type refinement struct {
 	size     []float64               // norms of the outputs, centered with an intercept
 	left     []float64               // norms of the residuals
 	residual float64                 // the largest, relative to size
-	product  product                 // nil: the residual is computed from the data
+	product  numeric.Product         // nil: the residual is computed from the data
 
 	best iterate
 }
@@ -99,11 +100,11 @@ type iterate struct {
 // refinedBytes is what a refinement takes on the device beside X and the inner
 // solver.
 func (z *sizes) refinedBytes(n int) int64 {
-	e := add(elements(n, z.columns), elements(n, z.t))
+	e := numeric.Total(numeric.Elements(n, z.columns), numeric.Elements(n, z.t))
 	if z.linear {
-		e = add(e, elements(z.d, z.t))
+		e = numeric.Total(e, numeric.Elements(z.d, z.t))
 	}
-	return bytes(e)
+	return numeric.Bytes(e)
 }
 
 // refineRounds is for halvings from 1 to far below the rounding of float64.
@@ -226,9 +227,9 @@ func (f *refinement) begin(columns int) {
 	}
 	f.size, f.residual = make([]float64, s.t), 0
 	for j := range s.t {
-		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
-		f.size[j] = scaleOf(f.left[j], 0, 0, f.w.par.tol())
-		f.residual = larger(f.residual, ratio(f.left[j], f.size[j]))
+		f.left[j] = numeric.Norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
+		f.size[j] = numeric.ScaleOf(f.left[j], 0, 0, f.w.par.tol())
+		f.residual = numeric.Larger(f.residual, numeric.Ratio(f.left[j], f.size[j]))
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
@@ -415,7 +416,7 @@ func (f *refinement) measure() error {
 		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
 	case f.product != nil:
-		shift = f.product.times(f.fit, alpha)
+		shift = f.product.Times(f.fit, alpha)
 	default:
 		w.B.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
 	}
@@ -452,15 +453,15 @@ func (f *refinement) measure() error {
 	}
 	f.b, f.residual = b, 0
 	for j := range s.t {
-		f.left[j] = norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
+		f.left[j] = numeric.Norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
 		all := f.left[j]
 		if s.Intercept {
 			all = math.Hypot(all, sums[j])
 		}
-		f.residual = larger(f.residual, ratio(all, f.size[j]))
+		f.residual = numeric.Larger(f.residual, numeric.Ratio(all, f.size[j]))
 	}
 	if f.residual < f.best.residual {
-		f.best = iterate{cloneHost(f.alpha), cloneHost(f.r), slices.Clone(f.b), slices.Clone(f.left), f.residual}
+		f.best = iterate{numeric.Clone(f.alpha), numeric.Clone(f.r), slices.Clone(f.b), slices.Clone(f.left), f.residual}
 	}
 	return nil
 }
@@ -478,7 +479,7 @@ func (f *refinement) reset() {
 
 // revert goes back to the best solution.
 func (f *refinement) revert() {
-	f.alpha, f.r = cloneHost(f.best.alpha), cloneHost(f.best.r)
+	f.alpha, f.r = numeric.Clone(f.best.alpha), numeric.Clone(f.best.r)
 	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
 }
 
@@ -528,19 +529,11 @@ func (f *refinement) short(err error) error {
 		trace += kernels.Diag(s.Kernel, s.X.Row(s.row(i)))
 	}
 	for j := range s.t {
-		size := norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
-		e.Attainable = larger(e.Attainable, ratio(epsilon*(trace+s.Lambda)*size, f.size[j]))
+		size := numeric.Norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
+		e.Attainable = numeric.Larger(e.Attainable, numeric.Ratio(numeric.Epsilon*(trace+s.Lambda)*size, f.size[j]))
 	}
 	e.Result = f.w.res
 	return e
-}
-
-func cloneHost(h backend.Host[float64]) backend.Host[float64] {
-	c := backend.NewHost[float64](h.Rows, h.Cols)
-	for i := range h.Rows {
-		copy(c.Row(i), h.Row(i))
-	}
-	return c
 }
 
 // finishIntercept turns the intercept of centered data into that of the data

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -176,7 +177,7 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, o
 					return nil, err
 				}
 			}
-			length := norm(d, func(p int) float64 { return normal[p] })
+			length := numeric.Norm(d, func(p int) float64 { return normal[p] })
 			for p, u := range directions[i%d] {
 				normal[p] = length * u
 			}
@@ -202,7 +203,7 @@ func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]
 		for p := range v {
 			v[p] = r.NormFloat64()
 		}
-		before := norm(d, func(p int) float64 { return v[p] })
+		before := numeric.Norm(d, func(p int) float64 { return v[p] })
 		for range 2 {
 			for _, u := range q {
 				dot := 0.0
@@ -214,7 +215,7 @@ func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]
 				}
 			}
 		}
-		length := norm(d, func(p int) float64 { return v[p] })
+		length := numeric.Norm(d, func(p int) float64 { return v[p] })
 		if length < 1e-8*before {
 			continue // by chance in the span of the others
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -51,7 +52,7 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 		s.fill(x.View(i, 0, 1, s.d), s.X, s.meanX, row, false)
 		root[i] = math.Sqrt(s.weightOf(row))
 	}
-	a := newSmall(m, m)
+	a := numeric.NewSmall(m, m)
 	prog := kernels.Compile(s.Kernel)
 	stats := make([]float64, len(prog.Stats))
 	for i := range m {
@@ -63,16 +64,16 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 				stats[p] = stat.Eval(x.Row(i), x.Row(j))
 			}
 			v := prog.Run(stats) * root[i] * root[j]
-			a.set(i, j, v)
-			a.set(j, i, v)
+			a.Set(i, j, v)
+			a.Set(j, i, v)
 		}
 	}
-	part := newSmall(m-m/4, m-m/4) // the first three quarters of the sample
-	for i := range part.rows {
-		copy(part.data[i*part.cols:][:part.cols], a.data[i*m:])
+	part := numeric.NewSmall(m-m/4, m-m/4) // the first three quarters of the sample
+	for i := range part.Rows {
+		copy(part.Data[i*part.Cols:][:part.Cols], a.Data[i*m:])
 	}
 	e := &spectrum{n: s.n, rank: s.n, sigma: descendingEigenvalues(ctx, a), lambda: s.Lambda}
-	if rank := numericalRank(e.sigma); m < s.n && rank <= part.rows {
+	if rank := numericalRank(e.sigma); m < s.n && rank <= part.Rows {
 		// If the last quarter of the sample adds nothing to the rank, the sample has the rank
 		// of K. If it adds about a quarter, some rows are copies of each other and the others
 		// are independent. Anything in between, as for a smooth kernel or one or two new
@@ -105,8 +106,8 @@ func chooseRows(n, m int) []int {
 	return all
 }
 
-func descendingEigenvalues(ctx context.Context, a small) []float64 {
-	sigma := a.eigenvalues(ctx)
+func descendingEigenvalues(ctx context.Context, a numeric.Small) []float64 {
+	sigma := a.Eigenvalues(ctx)
 	slices.SortFunc(sigma, func(a, b float64) int { return cmp.Compare(b, a) })
 	return sigma
 }
@@ -115,7 +116,7 @@ func descendingEigenvalues(ctx context.Context, a small) []float64 {
 // error. It is at least 1. NaNs count as large.
 func numericalRank(sigma []float64) int {
 	rank := 1
-	for rank < len(sigma) && !(sigma[rank] <= float64(len(sigma))*epsilon*sigma[0]) {
+	for rank < len(sigma) && !(sigma[rank] <= float64(len(sigma))*numeric.Epsilon*sigma[0]) {
 		rank++
 	}
 	return rank
@@ -234,114 +235,4 @@ func (e *spectrum) iterationBound(k int, tol float64) int {
 		return tooManyIterations
 	}
 	return int(math.Ceil(best))
-}
-
-// eigenvalues returns the eigenvalues of the symmetric matrix s in no particular order, by
-// Householder's reduction to a tridiagonal matrix and the implicit QL method (Golub and Van
-// Loan 2013, section 8.3). It overwrites s. If ctx is done, the result is meaningless.
-func (s small) eigenvalues(ctx context.Context) []float64 {
-	n := s.rows
-	d, e := make([]float64, n), make([]float64, n)
-	v, p := make([]float64, n), make([]float64, n)
-	for k := range n - 1 {
-		if ctx.Err() != nil {
-			return d
-		}
-		// Column k below the diagonal is reflected onto its first element.
-		scale := 0.0
-		for i := k + 1; i < n; i++ {
-			scale = math.Max(scale, math.Abs(s.at(i, k)))
-		}
-		if !(scale > 0) {
-			continue
-		}
-		size := 0.0
-		for i := k + 1; i < n; i++ {
-			v[i] = s.at(i, k) / scale
-			size += v[i] * v[i]
-		}
-		alpha := -math.Copysign(math.Sqrt(size), v[k+1])
-		e[k] = alpha * scale
-		size -= v[k+1] * alpha // half of ‖v‖² once v is changed
-		v[k+1] -= alpha
-		if !(size > 0) {
-			continue
-		}
-		// p = A v and A ← A − v wᵀ − w vᵀ, of the lower triangle only.
-		clear(p[k+1:])
-		for i := k + 1; i < n; i++ {
-			row, vi, sum := s.data[i*n:][:i], v[i], 0.0
-			for j := k + 1; j < i; j++ {
-				sum += row[j] * v[j]
-				p[j] += row[j] * vi
-			}
-			p[i] += sum + s.at(i, i)*vi
-		}
-		dot := 0.0
-		for i := k + 1; i < n; i++ {
-			p[i] /= size
-			dot += p[i] * v[i]
-		}
-		half := dot / (2 * size)
-		for i := k + 1; i < n; i++ {
-			p[i] -= half * v[i]
-		}
-		for i := k + 1; i < n; i++ {
-			row, vi, pi := s.data[i*n:][:i+1], v[i], p[i]
-			for j := k + 1; j <= i; j++ {
-				row[j] -= vi*p[j] + pi*v[j]
-			}
-		}
-	}
-	for i := range n {
-		d[i] = s.at(i, i)
-	}
-	tridiagonal(d, e)
-	return d
-}
-
-// tridiagonal overwrites d with the eigenvalues of the symmetric tridiagonal matrix with the
-// diagonal d and the subdiagonal e. The last element of e is 0.
-func tridiagonal(d, e []float64) {
-	n := len(d)
-	for l := range n {
-		for range 60 { // two are usual; after many only rounding error remains
-			m := l
-			for ; m < n-1; m++ {
-				if math.Abs(e[m]) <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1])) {
-					break
-				}
-			}
-			if m == l {
-				break
-			}
-			g := (d[l+1] - d[l]) / (2 * e[l])
-			r := math.Hypot(g, 1)
-			g = d[m] - d[l] + e[l]/(g+math.Copysign(r, g))
-			s, c, p := 1.0, 1.0, 0.0
-			i := m - 1
-			for ; i >= l; i-- {
-				f, b := s*e[i], c*e[i]
-				r = math.Hypot(f, g)
-				e[i+1] = r
-				if r == 0 {
-					d[i+1] -= p
-					e[m] = 0
-					break
-				}
-				s, c = f/r, g/r
-				g = d[i+1] - p
-				r = (d[i]-g)*s + 2*c*b
-				p = s * r
-				d[i+1] = g + p
-				g = c*r - b
-			}
-			if r == 0 && i >= l {
-				continue
-			}
-			d[l] -= p
-			e[l] = g
-			e[m] = 0
-		}
-	}
 }

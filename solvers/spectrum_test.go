@@ -3,69 +3,13 @@ package solvers
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
-
-// TestEigenvalues: those of a matrix made of known ones by reflections, which
-// are exact but for rounding.
-func TestEigenvalues(t *testing.T) {
-	const seed = 3
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for _, n := range []int{1, 2, 3, 17, 60} {
-		want := make([]float64, n)
-		a := newSmall(n, n)
-		for i := range n {
-			want[i] = math.Exp(4 * r.NormFloat64())
-			if i%5 == 4 {
-				want[i] = want[i-1] // a double one
-			}
-			if i%7 == 6 {
-				want[i] = 0
-			}
-			a.set(i, i, want[i])
-		}
-		for range 3 { // A ← H A H, H = I − 2vvᵀ
-			v, size := make([]float64, n), 0.0
-			for i := range v {
-				v[i] = r.NormFloat64()
-				size += v[i] * v[i]
-			}
-			for _, transpose := range []bool{false, true} {
-				for j := range n {
-					dot := 0.0
-					at := func(i int) *float64 {
-						if transpose {
-							return &a.data[j*n+i]
-						}
-						return &a.data[i*n+j]
-					}
-					for i := range n {
-						dot += v[i] * *at(i)
-					}
-					for i := range n {
-						*at(i) -= 2 * dot / size * v[i]
-					}
-				}
-			}
-		}
-		got := a.eigenvalues(t.Context())
-		slices.Sort(got)
-		slices.Sort(want)
-		// Each of some n steps moves an eigenvalue by ε‖A‖ (Weyl).
-		bound := 16 * float64(n) * epsilon * want[n-1]
-		for i := range n {
-			if !(math.Abs(got[i]-want[i]) <= bound) {
-				t.Errorf("n %d: eigenvalue %d is %v, want %v, allowed %.2g", n, i, got[i], want[i], bound)
-			}
-		}
-	}
-}
 
 // TestSpectrum: of a whole sample the trace is exact; of a part it is the
 // diagonal's, and the estimate of the largest eigenvalue is near that of K.
@@ -162,7 +106,7 @@ func TestSpectrumOfRareRows(t *testing.T) {
 			x.Data[first+i] = 1
 		}
 		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
-		if v := e.eigenvalue(5); v > n*n*epsilon {
+		if v := e.eigenvalue(5); v > n*n*numeric.Epsilon {
 			t.Errorf("rows from %d on are rare: eigenvalue 5 is estimated as %g", first, v)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -50,7 +51,7 @@ func pieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))
 // streamedBytes is what newStreamed takes on the device.
 func streamedBytes(n, m, d, t int) int64 {
 	r := pieceRows(n, m)
-	return bytes(sum(elements(r, d+t+m+1), int64(t), elements(m, t+1)))
+	return numeric.Bytes(numeric.Total(numeric.Elements(r, d+t+m+1), int64(t), numeric.Elements(m, t+1)))
 }
 
 // newStreamed places the basis and takes the memory for pieces.
@@ -137,21 +138,21 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.w, beta, w.g)
 		}
 		if p.weights != nil {
-			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
+			if err := numeric.ScaleRows(w.b, p.y, p.y, p.weights); err != nil {
 				return err
 			}
 		}
 		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, beta, w.z)
 		beta = 1
 		if p.weights != nil {
-			if err := scaleRows(w.b, p.phi, p.phi, roots(p.weights)); err != nil {
+			if err := numeric.ScaleRows(w.b, p.phi, p.phi, numeric.Roots(p.weights)); err != nil {
 				return err
 			}
 		}
 		if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
 			return err
 		}
-		w.functions += traceOf(columns)
+		w.functions += numeric.Trace(columns)
 		if a == nil {
 			return nil
 		}
@@ -177,15 +178,6 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 	return nil
 }
 
-// roots returns the square roots of v.
-func roots(v []float64) []float64 {
-	r := make([]float64, len(v))
-	for i, x := range v {
-		r[i] = math.Sqrt(x)
-	}
-	return r
-}
-
 // apply is one pass: out ← Hv, M×t.
 func (w *streamed) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
@@ -205,7 +197,7 @@ func (w *streamed) multiply(out backend.Matrix[float64], sign float64, v backend
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 		}
 		if p.weights != nil {
-			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
+			if err := numeric.ScaleRows(w.b, p.y, p.y, p.weights); err != nil {
 				return err
 			}
 		}
@@ -244,7 +236,7 @@ func (w *streamed) bias(beta backend.Matrix[float64]) ([]float64, error) {
 func (w *streamed) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {
-		size[j] = scaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), sumRounding(w.feed.n+w.m), tol)
+		size[j] = numeric.ScaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), numeric.SumRounding(w.feed.n+w.m), tol)
 	}
 	return size, err
 }
@@ -258,7 +250,7 @@ func (w *streamed) norms(a backend.Matrix[float64]) ([]float64, error) {
 	}
 	list := make([]float64, t)
 	for j := range list {
-		list[j] = norm(m, func(i int) float64 { return h.Data[i*t+j] })
+		list[j] = numeric.Norm(m, func(i int) float64 { return h.Data[i*t+j] })
 	}
 	return list, nil
 }

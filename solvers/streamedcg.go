@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // solution is what iterate has found.
@@ -18,7 +19,7 @@ type solution struct {
 }
 
 // iterationBytes is what iterate takes on the device.
-func iterationBytes(m, t int) int64 { return bytes(elements(5*m, t)) }
+func iterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
 // iterate solves Hβ = z by conjugate gradients, preconditioned, all outputs side
 // by side. sums are not nil where the preconditioner is the inverse of H to rounding:
@@ -42,7 +43,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		return nil, err
 	}
 	best := &solution{}
-	copyMatrix(w.b, r, w.z)
+	numeric.Copy(w.b, r, w.z)
 	measure := func() (improved bool, err error) {
 		left, err := w.norms(r)
 		if err != nil {
@@ -50,7 +51,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		}
 		worst := 0.0
 		for j, v := range left {
-			worst = larger(worst, ratio(v, size[j]))
+			worst = numeric.Larger(worst, numeric.Ratio(v, size[j]))
 		}
 		if worst-worst != 0 {
 			return false, message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
@@ -67,15 +68,15 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		best.bias, err = w.bias(beta)
 		return improved, err
 	}
-	ones := repeated(1.0, w.t)
+	ones := numeric.Repeated(1.0, w.t)
 	resumed := w.checkpointer.take()
 	exact := sums != nil
 	if exact {
 		if s, err := w.bySums(sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
 			return s, err
 		}
-		setZero(w.b, beta)
-		copyMatrix(w.b, r, w.z)
+		numeric.Zero(w.b, beta)
+		numeric.Copy(w.b, r, w.z)
 	}
 	for range 2 {
 		if !exact || best.beta.Data != nil && best.residual <= tol {
@@ -174,17 +175,17 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 		roots[i] = math.Sqrt(square)
 		total += square
 	}
-	unit := sumRounding(w.feed.n+w.m) * math.Sqrt(total)
-	ones, minus := repeated(1.0, w.t), repeated(-1.0, w.t)
+	unit := numeric.SumRounding(w.feed.n+w.m) * math.Sqrt(total)
+	ones, minus := numeric.Repeated(1.0, w.t), numeric.Repeated(-1.0, w.t)
 	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
 	for s.iters < 2 {
 		if err := pre.apply(z, r); err != nil {
 			return nil, err
 		}
 		w.b.ColAxpy(ones, z, beta)
-		copyMatrix(w.b, r, w.z)
+		numeric.Copy(w.b, r, w.z)
 		w.b.Symm(backend.Upper, -1, k.a, beta, 1, r)
-		if err := scaleRows(w.b, q, beta, shift); err != nil {
+		if err := numeric.ScaleRows(w.b, q, beta, shift); err != nil {
 			return nil, err
 		}
 		w.b.ColAxpy(minus, q, r)
@@ -202,39 +203,13 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 		for i, root := range roots {
 			along += root * math.Abs(s.beta.Row(i)[j])
 		}
-		s.residual = larger(s.residual, ratio(v+unit*along, size[j]))
+		s.residual = numeric.Larger(s.residual, numeric.Ratio(v+unit*along, size[j]))
 	}
 	if !(s.residual <= tol) {
 		return nil, nil
 	}
 	s.bias, err = w.bias(beta)
 	return s, err
-}
-
-// mirror sets the upper triangle of a to the lower one, by way of the host.
-func mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
-	const side = 256
-	m, _ := a.Dims()
-	for i := 0; i < m; i += side {
-		rows := min(side, m-i)
-		low := backend.NewHost[float64](rows, i+rows)
-		if err := b.Download(low, a.View(i, 0, rows, i+rows)); err != nil {
-			return err
-		}
-		up := backend.NewHost[float64](i+rows, rows)
-		for r := range rows {
-			for c, v := range low.Row(r)[:i+r+1] {
-				up.Row(c)[r] = v
-				if c >= i {
-					up.Row(i + r)[c-i] = v
-				}
-			}
-		}
-		if err := b.Upload(a.View(0, i, i+rows, rows), up); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // gradients is a run of conjugate gradients in progress, on He = r.
@@ -279,7 +254,7 @@ func (g *gradients) descend() error {
 		for j := range left {
 			open[j] = left[j] > g.tol*g.size[j]*g.tol*g.size[j]
 			if open[j] {
-				worst = larger(worst, left[j]/(g.size[j]*g.size[j]))
+				worst = numeric.Larger(worst, left[j]/(g.size[j]*g.size[j]))
 			}
 		}
 		since, least := g.Since+1, g.Least
@@ -301,7 +276,7 @@ func (g *gradients) descend() error {
 			factor := make([]float64, w.t)
 			for j := range factor {
 				if open[j] {
-					factor[j] = ratio(rho[j], g.Before[j])
+					factor[j] = numeric.Ratio(rho[j], g.Before[j])
 				}
 			}
 			w.b.ColAxpy(factor, g.p, g.z)
@@ -382,7 +357,7 @@ type factored struct {
 }
 
 func (f factored) apply(z, r backend.Matrix[float64]) error {
-	copyMatrix(f.b, z, r)
-	cholesky(f.b, f.l, z)
+	numeric.Copy(f.b, z, r)
+	numeric.SolveCholesky(f.b, f.l, z)
 	return nil
 }

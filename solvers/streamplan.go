@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -48,7 +49,7 @@ func (z streamSizes) pass() (flops, cost float64) {
 // centers take, for a number of functions.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
-	matrix, gram, factor := bytes(elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
+	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
 	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // of Normal, where rounding allows
 	if m == Falkon {
 		matrix, passes = falkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
@@ -59,7 +60,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
 		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
-		bytes:  sum(extra, streamedBytes(z.n, z.m, z.d, z.t), matrix, iterationBytes(z.m, z.t)),
+		bytes:  numeric.Total(extra, streamedBytes(z.n, z.m, z.d, z.t), matrix, iterationBytes(z.m, z.t)),
 	}
 }
 

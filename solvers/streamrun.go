@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -204,7 +205,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, err
 	}
 	sums := &keptSums{a: a}
 	const tries = 3
-	jitter := 4 * epsilon // of the trace
+	jitter := 4 * numeric.Epsilon // of the trace
 	for try := 1; ; try++ {
 		err := r.Timed("gram", &r.res.Seconds.Gram, func() error {
 			w.basis.penalty(a, w.lambda)
@@ -215,18 +216,18 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, err
 		}
 		err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
 			var err error
-			if sums.diag, err = diagonal(w.b, a); err != nil {
+			if sums.diag, err = numeric.Diagonal(w.b, a); err != nil {
 				return err
 			}
-			if err := mirror(w.b, a); err != nil {
+			if err := numeric.Mirror(w.b, a); err != nil {
 				return err
 			}
-			r.res.Jitter = jitter * traceOf(sums.diag)
+			r.res.Jitter = jitter * numeric.Trace(sums.diag)
 			w.b.AddDiag([]float64{r.res.Jitter}, a)
 			if err := w.b.Potrf(backend.Lower, a); err != nil {
 				return err
 			}
-			sums.own, err = diagonal(w.b, a)
+			sums.own, err = numeric.Diagonal(w.b, a)
 			return err
 		})
 		var pivot *backend.PivotError
@@ -235,12 +236,12 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, err
 			return factored{w.b, a}, sums, nil
 		case !errors.As(err, &pivot):
 			return nil, nil, err
-		case overflowed(pivot):
-			return nil, nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+		case numeric.Overflowed(pivot):
+			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
-			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
+			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
 		case try == tries:
-			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
+			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
 		}
 		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
 		jitter *= 1000

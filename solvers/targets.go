@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -150,5 +151,5 @@ func (e *each) add(plan Plan, residual float64) {
 	} else {
 		e.res.Plan.Flops += plan.Flops
 	}
-	e.res.Residual = larger(e.res.Residual, residual)
+	e.res.Residual = numeric.Larger(e.res.Residual, residual)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -153,7 +154,7 @@ func (s series) tail(norm2 float64, q int) float64 {
 		// 1 − head would cancel. The terms decrease from about q+1 on, as head ≥ ½ means
 		// that ‖u‖² is at most about q+1.
 		sum := 0.0
-		for p := q + 1; term > epsilon/8*sum; p++ {
+		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)
 			sum += term
 		}
@@ -267,9 +268,9 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	for i, row := range chooseRows(n, sample.Rows) {
 		sampled[row] = i
 	}
-	err = eachRow(task.b, task.x, func(i int, x []T) {
+	err = numeric.EachRow(task.b, task.x, func(i int, x []T) {
 		if to, ok := sampled[i]; ok {
-			widen(sample.Row(to), x)
+			numeric.Widen(sample.Row(to), x)
 		}
 	})
 	if err != nil {
@@ -278,7 +279,7 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	center := medians(sample)
 	a := approximation{rank: rank, diagonal: make([]float64, n)}
 	var out backend.Host[T]
-	err = eachBlock(task.b, task.x, max(d, rank), func(from int, x backend.Host[T]) error {
+	err = numeric.EachBlock(task.b, task.x, max(d, rank), func(from int, x backend.Host[T]) error {
 		if err := task.ctx.Err(); err != nil {
 			return err
 		}
@@ -288,20 +289,20 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 		run.Parallel(x.Rows, func(first, last int) {
 			point, u, phi := make([]float64, d), make([]float64, d), make([]float64, rank)
 			for i := first; i < last; i++ {
-				widen(point, x.Row(i))
+				numeric.Widen(point, x.Row(i))
 				norm2 := s.transform(u, point, center)
 				s.features(phi, u, q, s.envelope(norm2), order)
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
 				// A tail below the rounding error of F is raised to 16 times that.
-				a.diagonal[from+i] = max(s.tail(norm2, q), 16*unitOf[T]()*squared(phi))
+				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})
 		for i := range x.Rows {
-			if diagonal := T(a.diagonal[from+i] + squared(out.Row(i))); diagonal-diagonal != 0 {
+			if diagonal := T(a.diagonal[from+i] + numeric.Squared(out.Row(i))); diagonal-diagonal != 0 {
 				point := make([]float64, d)
-				widen(point, x.Row(i))
+				numeric.Widen(point, x.Row(i))
 				return PointError(task.kernel, from+i, point, float64(diagonal))
 			}
 			a.trace += a.diagonal[from+i]
@@ -326,11 +327,4 @@ func medians(x backend.Host[float64]) []float64 {
 		list[j] = column[len(column)/2]
 	}
 	return list
-}
-
-// widen converts a row to float64.
-func widen[T backend.Float](dst []float64, src []T) {
-	for j, v := range src {
-		dst[j] = float64(v)
-	}
 }

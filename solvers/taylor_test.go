@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -120,7 +121,7 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 		t.Fatal(err)
 	}
 	if a.rank != want {
-		t.Fatalf("%s: rank %d, want %d", precisionOf[T](), a.rank, want)
+		t.Fatalf("%s: rank %d, want %d", numeric.PrecisionOf[T](), a.rank, want)
 	}
 	got := backend.NewHost[T](n, rank)
 	if err := b.Download(got, f); err != nil {
@@ -137,9 +138,9 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 			value, after := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
 			// Each monomial is some 3 roundings for each of its powers, and its exponential
 			// and its power have an argument that is rounded d+3 times.
-			bound := (8*unitOf[T]() + epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
+			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
 			if !(math.Abs(value-after-sum) <= bound) {
-				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", precisionOf[T](), value-sum, i, j, after, bound)
+				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, after, bound)
 			}
 			if i != j {
 				continue
@@ -151,8 +152,8 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				}
 				continue
 			}
-			if !(math.Abs(a.diagonal[i]-after) <= (16*unitOf[T]()+epsilon*float64(8*(d+q)+100))*value) {
-				t.Fatalf("%s: diagonal element %d is %g, want %g", precisionOf[T](), i, a.diagonal[i], after)
+			if !(math.Abs(a.diagonal[i]-after) <= (16*numeric.UnitOf[T]()+numeric.Epsilon*float64(8*(d+q)+100))*value) {
+				t.Fatalf("%s: diagonal element %d is %g, want %g", numeric.PrecisionOf[T](), i, a.diagonal[i], after)
 			}
 		}
 	}

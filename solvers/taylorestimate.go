@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -169,14 +170,14 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 			t.fill(x, t.X, t.meanX, i, false)
 			row := t.row(v, x.Row(0), i)
 			for j, index := range compared {
-				product := dot(v, t.u.Row(j))
+				product := numeric.Dot(v, t.u.Row(j))
 				if index == i || product*product <= cosine2*row.norm2*t.rows[j].norm2 {
 					continue
 				}
 				t.residuals(residuals, t.powers, product, row, t.rows[j])
 				cosine2 = 1
 				for q, v := range residuals {
-					local[q] = larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
+					local[q] = numeric.Larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
 					// Every term has degree q+1 or more, so that an element is at most the
 					// cosine to the power q+1 (Cauchy and Schwarz).
 					cosine2 = min(cosine2, math.Pow(local[q], 2/float64(t.powers[q]+1)))
@@ -186,7 +187,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 		mu.Lock()
 		defer mu.Unlock()
 		for q, v := range local {
-			couplings[q] = larger(couplings[q], v)
+			couplings[q] = numeric.Larger(couplings[q], v)
 		}
 	})
 	return couplings
@@ -220,7 +221,7 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 		base[j] = 1 - row.tail[i]/row.diagonal[i]
 	}
 	for e, part := range parts {
-		f := features{meanSquare: dot(part.data, part.data) / pairs}
+		f := features{meanSquare: numeric.Dot(part.Data, part.Data) / pairs}
 		for _, v := range diagonals[e] {
 			f.trace += v / float64(m)
 		}
@@ -267,10 +268,10 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 }
 
 // sumOfSmall adds matrices.
-func sumOfSmall(list []small) small {
-	sum := newSmall(list[0].rows, list[0].cols)
+func sumOfSmall(list []numeric.Small) numeric.Small {
+	sum := numeric.NewSmall(list[0].Rows, list[0].Cols)
 	for _, s := range list {
-		axpy(1, s.data, sum.data)
+		numeric.Axpy(1, s.Data, sum.Data)
 	}
 	return sum
 }
@@ -278,23 +279,23 @@ func sumOfSmall(list []small) small {
 // residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms
 // of degree q+1, those of degree q+2, and all of higher degree. parts are the matrices with a
 // diagonal of zeros, and diagonals their diagonals.
-func (t *taylorSample) residualByDegree(i int) (parts []small, diagonals [][]float64) {
+func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int
 	for p := q; p < min(q+3, t.maxDegree()+1); p++ {
 		powers = append(powers, p)
 	}
 	for range powers {
-		parts, diagonals = append(parts, newSmall(m, m)), append(diagonals, make([]float64, m))
+		parts, diagonals = append(parts, numeric.NewSmall(m, m)), append(diagonals, make([]float64, m))
 	}
 	tails := make([]float64, len(powers)+1) // the last element stays 0
 	for j, row := range t.rows {
 		for l, other := range t.rows[:j] {
-			t.residuals(tails[:len(powers)], powers, dot(t.u.Row(j), t.u.Row(l)), row, other)
+			t.residuals(tails[:len(powers)], powers, numeric.Dot(t.u.Row(j), t.u.Row(l)), row, other)
 			for e := range powers {
 				v := (tails[e] - tails[e+1]) / math.Sqrt(row.diagonal[i]*other.diagonal[i])
-				parts[e].set(j, l, v)
-				parts[e].set(l, j, v)
+				parts[e].Set(j, l, v)
+				parts[e].Set(l, j, v)
 			}
 		}
 		for e, p := range powers {
@@ -339,27 +340,27 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 // projectOut projects the monomials of degree at most power out of the rows and columns of
 // each of parts, and returns the fraction of the m dimensions that remains. The diagonals are
 // set to 0. D is that of power number i.
-func (t *taylorSample) projectOut(parts []small, power, i int) (remaining float64) {
+func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.d, power, math.MaxInt32)
-	order, basis, phi := newMonomialOrder(t.d, power), newSmall(k, m), make([]float64, k)
+	order, basis, phi := newMonomialOrder(t.d, power), numeric.NewSmall(k, m), make([]float64, k)
 	for c, row := range t.rows {
 		t.features(phi, t.u.Row(c), power, row.envelope, order)
 		for j, v := range phi {
-			basis.set(j, c, v/math.Sqrt(row.diagonal[i]))
+			basis.Set(j, c, v/math.Sqrt(row.diagonal[i]))
 		}
 	}
 	// Gram–Schmidt, twice against rounding error; dependent vectors are left out.
-	vector := func(j int) []float64 { return basis.data[j*m:][:m] }
+	vector := func(j int) []float64 { return basis.Data[j*m:][:m] }
 	rank := 0
 	for j := range k {
 		v := vector(j)
-		size := norm(m, func(c int) float64 { return v[c] })
+		size := numeric.Norm(m, func(c int) float64 { return v[c] })
 		for range 2 {
 			for l := range rank {
-				axpy(-dot(vector(l), v), vector(l), v)
+				numeric.Axpy(-numeric.Dot(vector(l), v), vector(l), v)
 			}
 		}
-		if left := norm(m, func(c int) float64 { return v[c] }); left > 1e-8*size {
+		if left := numeric.Norm(m, func(c int) float64 { return v[c] }); left > 1e-8*size {
 			for c, x := range v {
 				vector(rank)[c] = x / left
 			}
@@ -369,21 +370,21 @@ func (t *taylorSample) projectOut(parts []small, power, i int) (remaining float6
 	for _, part := range parts {
 		for range 2 { // (I − QQᵀ) A (I − QQᵀ): the rows, then those of the transpose
 			for r := range m {
-				row := part.data[r*m:][:m]
+				row := part.Data[r*m:][:m]
 				for j := range rank {
-					axpy(-dot(vector(j), row), vector(j), row)
+					numeric.Axpy(-numeric.Dot(vector(j), row), vector(j), row)
 				}
 			}
 			for r := range m {
 				for c := range r {
-					a, b := part.at(r, c), part.at(c, r)
-					part.set(r, c, b)
-					part.set(c, r, a)
+					a, b := part.At(r, c), part.At(c, r)
+					part.Set(r, c, b)
+					part.Set(c, r, a)
 				}
 			}
 		}
 		for r := range m {
-			part.set(r, r, 0)
+			part.Set(r, r, 0)
 		}
 	}
 	return 1 - float64(rank)/float64(m)

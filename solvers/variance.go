@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -24,7 +25,7 @@ func Variance(ctx context.Context, dev backend.Device, p Problem, points backend
 		return nil, err
 	}
 	rows := min(points.Rows, evidenceBlock)
-	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return elements(n+d, rows) }, nil)
+	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ type Uncertainty struct {
 }
 
 // UncertaintyBytes is what an Uncertainty of n samples keeps.
-func UncertaintyBytes(n int) int64 { return bytes(elements(n, n)) }
+func UncertaintyBytes(n int) int64 { return numeric.Bytes(numeric.Elements(n, n)) }
 
 // NewUncertainty factors K + λW⁻¹ on dev as Variance does, with the same errors,
 // and gives all memory of dev back. On a device that works in Go memory the factor
@@ -66,7 +67,7 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	}
 	defer f.Mem.FreeAll()
 	u.s = f.s
-	if wrapper(dev) == nil {
+	if numeric.Wrapper(dev) == nil {
 		u.factor = backend.NewHost[float64](f.s.n, f.s.n)
 		if err := f.B.Download(u.factor, f.l); err != nil {
 			return nil, fmt.Errorf("solvers: variance: %w", err)
@@ -84,7 +85,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 		return nil, err
 	}
 	rows := min(points.Rows, evidenceBlock)
-	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return elements(n+d, rows) }, limit)
+	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -134,7 +135,7 @@ func (g *Measurer) Take() (*Sums, error) {
 
 // Measured is what the samples say of a solution.
 type Measured struct {
-	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see solvers.RelativeResidual
+	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.RelativeResidual
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // the numerator, M×t
 }
@@ -176,7 +177,7 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 		}
 		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
 		const rounding = PlainRows * 0x1p-53 // of an entry of Φᵀy: see the package's comment
-		out.Residual = max(out.Residual, solvers.RelativeResidual(above, below, terms, rounding, tol))
+		out.Residual = max(out.Residual, numeric.RelativeResidual(above, below, terms, rounding, tol))
 	}
 	return out, nil
 }

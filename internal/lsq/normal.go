@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -104,7 +105,7 @@ func (a *normal) free() {
 // apply sets dst to XᵀXw.
 func (a *normal) apply(dst, w []float64) error {
 	b, d := a.t.B, a.c.d
-	if err := b.Upload(a.v, backend.Host[float64]{Rows: d, Cols: 1, Stride: 1, Data: w}); err != nil {
+	if err := b.Upload(a.v, numeric.Column(w)); err != nil {
 		return err
 	}
 	to, err := b.New(d, 1)
@@ -118,7 +119,7 @@ func (a *normal) apply(dst, w []float64) error {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, a.fixed, a.v, 0, a.r)
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, a.fixed, a.r, 0, to)
 	}
-	return b.Download(backend.Host[float64]{Rows: d, Cols: 1, Stride: 1, Data: dst}, to)
+	return b.Download(numeric.Column(dst), to)
 }
 
 // diagonal returns the squared norms of the columns of X.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -97,8 +98,8 @@ func (c *Samples) qrBytes(n int) int64 {
 func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {
-		c.fill(backend.Host[float64]{Rows: 1, Cols: c.d, Stride: c.d, Data: row[:c.d]}, c.x, c.meanX, i)
-		c.fill(backend.Host[float64]{Rows: 1, Cols: c.t, Stride: c.t, Data: row[c.d:]}, c.y, c.meanY, i)
+		c.fill(numeric.Row(row[:c.d]), c.x, c.meanX, i)
+		c.fill(numeric.Row(row[c.d:]), c.y, c.meanY, i)
 		for j, v := range norms {
 			if v == 0 {
 				row[j] = 0

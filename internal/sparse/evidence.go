@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -96,7 +97,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	err = run.Placed(t.B, scaled, right, func(phi, y backend.Matrix[float64]) error {
 		t.B.Syrk(backend.Lower, backend.Transpose, 1, phi, 0, g)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, phi, y, 0, v)
-		if err := t.B.Download(backend.Host[float64]{Rows: m, Cols: 1, Stride: 1, Data: e.c}, v); err != nil {
+		if err := t.B.Download(numeric.Column(e.c), v); err != nil {
 			return err
 		}
 		return t.B.Download(e.g, g)
@@ -318,7 +319,7 @@ func (e *evidence) statistics() error {
 	for _, l := range e.means() {
 		copy(l.q, l.c)
 		for p, j := range e.active {
-			axpy(-l.mu[p], e.g.Row(j), l.q)
+			numeric.Axpy(-l.mu[p], e.g.Row(j), l.q)
 		}
 		floats.Scale(e.beta, l.q)
 	}

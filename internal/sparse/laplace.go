@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -121,7 +122,7 @@ func (p *laplace) set(j int, alpha float64) {
 func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float64, f []float64) {
 	f = make([]float64, part.Cols)
 	for at, m := range mu {
-		axpy(m, part.Row(at), f)
+		numeric.Axpy(m, part.Row(at), f)
 	}
 	for i, z := range f {
 		if p.positive[i] {
@@ -207,7 +208,7 @@ func (p *laplace) mode() error {
 		length := 1.0
 		for ; ; length /= 2 {
 			mu := slices.Clone(p.mu)
-			axpy(length, step, mu)
+			numeric.Axpy(length, step, mu)
 			next, odds := p.objective(part, mu)
 			if next >= now+1e-4*length*decrement || length < 1e-10 {
 				p.mu, now, f = mu, next, odds
@@ -230,7 +231,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	for at, j := range p.active {
 		alpha[at] = p.alpha[j]
 	}
-	v, err := backend.Copy(b, backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: gradient})
+	v, err := backend.Copy(b, numeric.Column(gradient))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -248,7 +249,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 		if err := b.Download(factor, h); err != nil {
 			return err
 		}
-		return b.Download(backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: step}, v)
+		return b.Download(numeric.Column(step), v)
 	})
 	for at := range k {
 		logH += 2 * math.Log(factor.Row(at)[at])
@@ -349,7 +350,7 @@ func (p *laplace) statistics() error {
 		p.q2[j] = p.q[j] - p.tilt[j]
 	}
 	for at := range k {
-		axpy(half[at], t.Row(at), p.q2)
+		numeric.Axpy(half[at], t.Row(at), p.q2)
 		for j, v := range t.Row(at) {
 			p.s[j] -= v * v
 		}

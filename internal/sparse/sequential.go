@@ -1,6 +1,10 @@
 package sparse
 
-import "math"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/internal/numeric"
+)
 
 // sequential maximizes the evidence by one function at a time (Tipping and Faul
 // 2003), and by all α of the model and the noise in between.
@@ -167,18 +171,18 @@ func (e *evidence) turn(p int, kappa float64) {
 	column := append([]float64(nil), e.sigma[p]...)
 	h := make([]float64, len(e.s))
 	for q, v := range column {
-		axpy(e.beta*v, e.g.Row(e.active[q]), h)
+		numeric.Axpy(e.beta*v, e.g.Row(e.active[q]), h)
 	}
 	for i, v := range h {
 		e.s[i] += kappa * v * v
 	}
 	for q, v := range column {
-		axpy(-kappa*v, column, e.sigma[q])
+		numeric.Axpy(-kappa*v, column, e.sigma[q])
 	}
 	for _, l := range e.means() {
 		mu := l.mu[p]
-		axpy(kappa*mu, h, l.q)
-		axpy(-kappa*mu, column, l.mu)
+		numeric.Axpy(kappa*mu, h, l.q)
+		numeric.Axpy(-kappa*mu, column, l.mu)
 	}
 }
 
@@ -190,12 +194,12 @@ func (e *evidence) add(j int, alpha float64) {
 		for q, i := range e.active {
 			u[p] += e.sigma[p][q] * e.g.Row(j)[i]
 		}
-		axpy(-e.beta*u[p], e.g.Row(e.active[p]), h)
+		numeric.Axpy(-e.beta*u[p], e.g.Row(e.active[p]), h)
 	}
 	own := 1 / (alpha + e.s[j])
 	row := make([]float64, k+1)
 	for p := range k {
-		axpy(e.beta*e.beta*own*u[p], u, e.sigma[p])
+		numeric.Axpy(e.beta*e.beta*own*u[p], u, e.sigma[p])
 		row[p] = -e.beta * own * u[p]
 		e.sigma[p] = append(e.sigma[p], row[p])
 	}
@@ -206,8 +210,8 @@ func (e *evidence) add(j int, alpha float64) {
 	}
 	for _, l := range e.means() {
 		mu := own * l.q[j]
-		axpy(-mu*e.beta, u, l.mu)
-		axpy(-mu*e.beta, h, l.q)
+		numeric.Axpy(-mu*e.beta, u, l.mu)
+		numeric.Axpy(-mu*e.beta, h, l.q)
 		l.mu = append(l.mu, mu)
 	}
 	e.insert(j, alpha)

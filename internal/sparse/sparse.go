@@ -12,7 +12,6 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 	"github.com/mercer-go/mercer/kernels"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -258,11 +257,6 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 }
 
 const epsilon = 0x1p-52
-
-// axpy is y ← y + a·x.
-func axpy(a float64, x, y []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
-}
 
 // Probabilities returns those of the classes: of the log odds f of the second of two, or
 // of each of more against the rest, made to sum to 1.

@@ -2,7 +2,6 @@
 package svm
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,7 +10,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/selection"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -367,8 +368,8 @@ func (s *smo) choose(most, least float64) []int {
 	if s.last == nil {
 		part = q / 2
 	}
-	up = foremost(up, part, func(i int) float64 { return s.v[i] })
-	down = foremost(down, part, func(i int) float64 { return -s.v[i] })
+	up = selection.Largest(up, part, func(i int) float64 { return s.v[i] })
+	down = selection.Largest(down, part, func(i int) float64 { return -s.v[i] })
 	in := make(map[int]bool, q)
 	set := make([]int, 0, q)
 	add := func(i int) {
@@ -405,46 +406,6 @@ func countedInts(n int) []int {
 	return list
 }
 
-// foremost returns the n of a list with the largest key, the largest first; of
-// equals those that come first.
-func foremost(list []int, n int, key func(i int) float64) []int {
-	less := func(a, b int) int {
-		if c := -cmp.Compare(key(a), key(b)); c != 0 {
-			return c
-		}
-		return a - b
-	}
-	if n < len(list) { // quickselect: the first n come before all others
-		for lo, hi := 0, len(list)-1; lo < hi; {
-			pivot, i, j := list[lo+(hi-lo)/2], lo, hi
-			for i <= j {
-				for less(list[i], pivot) < 0 {
-					i++
-				}
-				for less(list[j], pivot) > 0 {
-					j--
-				}
-				if i <= j {
-					list[i], list[j] = list[j], list[i]
-					i++
-					j--
-				}
-			}
-			if n-1 > j && n-1 < i {
-				break
-			}
-			if n-1 <= j {
-				hi = j
-			} else {
-				lo = i
-			}
-		}
-		list = list[:n]
-	}
-	slices.SortFunc(list, less)
-	return list
-}
-
 // workOn minimizes over a working set and brings F up to date.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
@@ -476,7 +437,7 @@ func (s *smo) workOn(set []int, gap float64) error {
 		if err != nil {
 			return err
 		}
-		axpy(moved[r], k, s.f)
+		numeric.Axpy(moved[r], k, s.f)
 	}
 	return nil
 }

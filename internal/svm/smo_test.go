@@ -1,34 +1,12 @@
 package svm
 
 import (
-	"cmp"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 )
-
-// TestForemost: quickselect against a sort, with many equal keys.
-func TestForemost(t *testing.T) {
-	t.Log("seed 71")
-	r := rand.New(rand.NewPCG(71, 0))
-	for range 2000 {
-		n := 1 + r.IntN(40)
-		keys := make([]float64, n)
-		for i := range keys {
-			keys[i] = float64(r.IntN(1 + r.IntN(2*n)))
-		}
-		want := countedInts(n)
-		slices.SortStableFunc(want, func(a, b int) int { return -cmp.Compare(keys[a], keys[b]) })
-		k := r.IntN(n + 2)
-		got := foremost(countedInts(n), k, func(i int) float64 { return keys[i] })
-		if !slices.Equal(got, want[:min(k, n)]) {
-			t.Fatalf("the %d foremost of %v: got %v, want %v", k, keys, got, want[:min(k, n)])
-		}
-	}
-}
 
 // TestCouple: probabilities of pairs that agree with each other give back what
 // they were made of.

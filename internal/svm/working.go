@@ -2,8 +2,6 @@ package svm
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // working is a working set of SMO: q variables with their block of K.
@@ -142,9 +140,4 @@ func (w *working) shift(i int, t float64, bound bool) {
 	positive := w.sign[i] > 0
 	w.rise[i] = positive && w.alpha[i] < w.c[i] || !positive && w.alpha[i] > 0
 	w.fall[i] = positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i]
-}
-
-// axpy is y ← y + a·x.
-func axpy(a float64, x, y []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
 }

@@ -1,0 +1,132 @@
+package numeric
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// Zero queues m ← 0: a product over nothing, with β = 0.
+func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
+	if n, c := m.Dims(); n > 0 && c > 0 {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
+	}
+}
+
+// ClearLower queues zeros for the lower triangle of a, its diagonal included: an
+// empty product does not read what was there.
+func ClearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
+	m, _ := a.Dims()
+	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
+}
+
+// EachRow calls visit with each row of m, read in blocks.
+func EachRow[T backend.Float](b backend.Backend[T], m backend.Matrix[T], visit func(i int, row []T)) error {
+	_, c := m.Dims()
+	return EachBlock(b, m, c, func(from int, h backend.Host[T]) error {
+		for r := range h.Rows {
+			visit(from+r, h.Row(r))
+		}
+		return nil
+	})
+}
+
+// Copy queues dst ← src: an empty product clears dst, and src is added.
+func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
+	n, c := src.Dims()
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, src.View(0, 0, n, 0), src.View(0, 0, 0, c), 0, dst)
+	b.ColAxpy(Repeated[T](1, c), src, dst)
+}
+
+// ScaleRows sets row i of dst to s_i times that of src, which may be dst. The
+// rows go through the host in blocks: no device has the operation, and the
+// product with K that goes with it costs n times as much.
+func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
+	_, c := src.Dims()
+	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {
+		run.Parallel(h.Rows, func(first, last int) {
+			for i := first; i < last; i++ {
+				factor := T(s[from+i])
+				for j := range h.Row(i) {
+					h.Row(i)[j] *= factor
+				}
+			}
+		})
+		return b.Upload(dst.View(from, 0, h.Rows, h.Cols), h)
+	})
+}
+
+// EachBlock calls f with blocks of rows of m in turn and the number of the first, read
+// into memory of the host that f may change. The blocks are such that width elements for
+// each row stay in a cache.
+func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
+	n, c := m.Dims()
+	rows := max(1, min(n, 1<<18/max(width, 1)))
+	buffer := backend.NewHost[T](rows, c)
+	for i := 0; i < n; i += rows {
+		h := buffer.View(0, 0, min(rows, n-i), c)
+		if err := b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
+			return err
+		}
+		if err := f(i, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mirror sets the upper triangle of a to the lower one, by way of the host.
+func Mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
+	const side = 256
+	m, _ := a.Dims()
+	for i := 0; i < m; i += side {
+		rows := min(side, m-i)
+		low := backend.NewHost[float64](rows, i+rows)
+		if err := b.Download(low, a.View(i, 0, rows, i+rows)); err != nil {
+			return err
+		}
+		up := backend.NewHost[float64](i+rows, rows)
+		for r := range rows {
+			for c, v := range low.Row(r)[:i+r+1] {
+				up.Row(c)[r] = v
+				if c >= i {
+					up.Row(i + r)[c-i] = v
+				}
+			}
+		}
+		if err := b.Upload(a.View(0, i, i+rows, rows), up); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SolveCholesky queues b ← (LLᵀ)⁻¹ b.
+func SolveCholesky[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]) {
+	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
+	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
+}
+
+// Diagonal returns the diagonal of a, read in square blocks along it.
+func Diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, error) {
+	const side = 64
+	n, _ := a.Dims()
+	d := make([]T, n)
+	h := backend.NewHost[T](min(n, side), min(n, side))
+	for i := 0; i < n; i += side {
+		r := min(side, n-i)
+		part := h.View(0, 0, r, r)
+		if err := b.Download(part, a.View(i, i, r, r)); err != nil {
+			return nil, err
+		}
+		for p := range r {
+			d[i+p] = part.Row(p)[p]
+		}
+	}
+	return d, nil
+}
+
+// Wrapper returns dev's ability to use Go memory without a copy, or nil.
+func Wrapper(dev backend.Device) backend.Wrapper[float64] {
+	w, _ := dev.F64().(backend.Wrapper[float64])
+	return w
+}

@@ -1,0 +1,44 @@
+package numeric
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Elements is rows·cols, or the largest int64 where that is larger.
+func Elements(rows, cols int) int64 {
+	hi, lo := bits.Mul64(uint64(rows), uint64(cols))
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// Total is the sum of sizes, or the largest int64 where that is larger.
+func Total(list ...int64) (total int64) {
+	for _, v := range list {
+		if total > math.MaxInt64-v {
+			return math.MaxInt64
+		}
+		total += v
+	}
+	return total
+}
+
+// Bytes is the size of float64 elements.
+func Bytes(elements int64) int64 { return ElementBytes[float64](elements) }
+
+// ElementBytes is the size of elements of T.
+func ElementBytes[T backend.Float](elements int64) int64 {
+	var zero T
+	size := int64(8)
+	if _, single := any(zero).(float32); single {
+		size = 4
+	}
+	if elements > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return size * elements
+}

@@ -1,0 +1,123 @@
+package numeric
+
+import (
+	"math"
+)
+
+// Small is a matrix on the host, row by row, of at most some dozens of rows: what
+// the columns of a block are to each other.
+type Small struct {
+	Rows, Cols int
+	Data       []float64
+}
+
+// NewSmall returns a matrix of zeros.
+func NewSmall(rows, cols int) Small { return Small{rows, cols, make([]float64, rows*cols)} }
+
+// At is element (i, j).
+func (s Small) At(i, j int) float64 { return s.Data[i*s.Cols+j] }
+
+// Set sets element (i, j).
+func (s Small) Set(i, j int, v float64) { s.Data[i*s.Cols+j] = v }
+
+// Cholesky overwrites the lower triangle of s, which is symmetric but for
+// rounding, with its factor, and reports whether all pivots are positive and finite.
+func (s Small) Cholesky() bool {
+	n := s.Rows
+	for j := range n {
+		for i := j; i < n; i++ {
+			v := (s.At(i, j) + s.At(j, i)) / 2
+			for p := range j {
+				v -= s.At(i, p) * s.At(j, p)
+			}
+			if i > j {
+				s.Set(i, j, v/s.At(j, j))
+				continue
+			}
+			if !(v > 0) || math.IsInf(v, 1) {
+				return false
+			}
+			s.Set(j, j, math.Sqrt(v))
+		}
+	}
+	return true
+}
+
+// Solve overwrites b with (L Lᵀ)⁻¹ b, L being what cholesky left in s.
+func (s Small) Solve(b Small) {
+	for c := range b.Cols {
+		for i := range s.Rows {
+			v := b.At(i, c)
+			for p := range i {
+				v -= s.At(i, p) * b.At(p, c)
+			}
+			b.Set(i, c, v/s.At(i, i))
+		}
+		for i := s.Rows - 1; i >= 0; i-- {
+			v := b.At(i, c)
+			for p := i + 1; p < s.Rows; p++ {
+				v -= s.At(p, i) * b.At(p, c)
+			}
+			b.Set(i, c, v/s.At(i, i))
+		}
+	}
+}
+
+// Basis returns T, n×s, such that the columns of Z T are orthonormal and span
+// those of Z, for the Gram matrix s = ZᵀZ. Columns of which less than tol, as
+// squares, is left by those taken before are left out; it is greedy pivoted
+// Cholesky of s scaled to a diagonal of ones.
+func (s Small) Basis(tol float64) Small {
+	n := s.Rows
+	scale, left := make([]float64, n), make([]float64, n)
+	for i := range n {
+		if v := s.At(i, i); v > 0 && !math.IsInf(v, 1) {
+			scale[i], left[i] = 1/math.Sqrt(v), 1
+		}
+	}
+	l := NewSmall(n, n) // row i: the factor's entries of column i of Z
+	var pivots []int
+	for len(pivots) < n {
+		next := -1
+		for i, v := range left {
+			if v > tol && (next < 0 || v > left[next]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		k := len(pivots)
+		d := math.Sqrt(left[next])
+		for i := range n {
+			if left[i] == 0 && i != next {
+				continue // taken, or nothing
+			}
+			v := (s.At(i, next) + s.At(next, i)) / 2 * scale[i] * scale[next]
+			for p := range k {
+				v -= l.At(i, p) * l.At(next, p)
+			}
+			l.Set(i, k, v/d)
+			left[i] = max(left[i]-v/d*v/d, 0)
+		}
+		left[next] = 0
+		pivots = append(pivots, next)
+	}
+	// T holds L⁻ᵀ, its rows at the pivots.
+	t := NewSmall(n, len(pivots))
+	for k := range pivots {
+		column := make([]float64, len(pivots))
+		column[k] = 1
+		for i := k; i >= 0; i-- {
+			v := column[i]
+			for p := i + 1; p <= k; p++ {
+				v -= l.At(pivots[p], i) * column[p]
+			}
+			column[i] = v / l.At(pivots[i], i)
+		}
+		for i := 0; i <= k; i++ {
+			t.Set(pivots[i], k, column[i]*scale[pivots[i]])
+		}
+	}
+	return t
+}

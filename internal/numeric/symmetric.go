@@ -1,0 +1,269 @@
+package numeric
+
+import (
+	"context"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the
+// same place: in packed storage where the backend has it, as the lower triangle of
+// a square matrix elsewhere. What queues and what waits is as in backend.
+type Symmetric[T backend.Float] interface {
+	run.Releaser
+	Gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
+	AddDiag(d []T)
+	Diagonal() ([]T, error)     // waits
+	Mul(q, p backend.Matrix[T]) // q ← A p
+	Factor(reduced bool) error  // waits: A = L Lᵀ, or about that
+	Solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
+
+	On(b backend.Backend[T]) Symmetric[T] // the same, in another queue
+	Leading(n int) Symmetric[T]           // the first n rows and columns
+	// Upload and download wait, and are as in backend.PackedBackend.
+	Upload(first int, h backend.Host[T]) error
+	Download(h backend.Host[T], first int) error
+	Substitute(r backend.Matrix[T]) // r ← L⁻¹ r
+}
+
+// NewSymmetric takes symmetricBytes(b, n) on the device.
+func NewSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Symmetric[T], error) {
+	if hb, ok := b.(backend.PackedBackend[T]); ok {
+		return NewPacked(mem, hb, n, hb.NewPacked)
+	}
+	a, err := b.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	s := &squareStored[T]{b, a}
+	mem.Keep(s)
+	return s, nil
+}
+
+// NewFixed is newSymmetric with 16 bits for an element, for products only.
+func NewFixed[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Symmetric[T], error) {
+	fb := b.(backend.FixedBackend[T])
+	return NewPacked(mem, fb, n, fb.NewFixed)
+}
+
+func NewPacked[T backend.Float](mem *run.Arena, b backend.PackedBackend[T], n int, make func(n int) (backend.Packed[T], error)) (Symmetric[T], error) {
+	a, err := make(n)
+	if err != nil {
+		return nil, err
+	}
+	s := &packedStored[T]{b, a}
+	mem.Keep(s)
+	return s, nil
+}
+
+func SymmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
+	if hb, ok := b.(backend.PackedBackend[T]); ok {
+		return hb.PackedBytes(n)
+	}
+	return ElementBytes[T](Elements(n, n))
+}
+
+// ReducedUnit is to what precision a factor of reduced precision rounds; 0: there is none.
+func ReducedUnit[T backend.Float](b backend.Backend[T]) float64 {
+	if r, ok := b.(backend.ReducedBackend[T]); ok {
+		return r.ReducedUnit()
+	}
+	return 0
+}
+
+type packedStored[T backend.Float] struct {
+	b backend.PackedBackend[T]
+	a backend.Packed[T]
+}
+
+func (s *packedStored[T]) Free() { s.a.Free() }
+
+func (s *packedStored[T]) Gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.GramPacked(s.a, k, x) }
+
+func (s *packedStored[T]) AddDiag(d []T) { s.b.AddDiagPacked(d, s.a) }
+
+func (s *packedStored[T]) Mul(q, p backend.Matrix[T]) { s.b.SymmPacked(1, s.a, p, 0, q) }
+
+func (s *packedStored[T]) Factor(reduced bool) error {
+	if b, ok := s.b.(backend.ReducedBackend[T]); ok && reduced {
+		return b.PotrfPackedReduced(s.a)
+	}
+	return s.b.PotrfPacked(s.a)
+}
+
+func (s *packedStored[T]) Diagonal() ([]T, error) {
+	d := make([]T, s.a.Order())
+	return d, s.b.DiagPacked(d, s.a)
+}
+
+func (s *packedStored[T]) Substitute(r backend.Matrix[T]) { s.b.TrsmPacked(backend.NoTrans, s.a, r) }
+
+func (s *packedStored[T]) Solve(r backend.Matrix[T]) {
+	s.Substitute(r)
+	s.b.TrsmPacked(backend.Transpose, s.a, r)
+}
+
+func (s *packedStored[T]) On(b backend.Backend[T]) Symmetric[T] {
+	return &packedStored[T]{b.(backend.PackedBackend[T]), s.a}
+}
+
+func (s *packedStored[T]) Leading(n int) Symmetric[T] {
+	return &packedStored[T]{s.b, s.a.Leading(n)}
+}
+
+func (s *packedStored[T]) Upload(first int, h backend.Host[T]) error {
+	return s.b.UploadPacked(s.a, first, h)
+}
+
+func (s *packedStored[T]) Download(h backend.Host[T], first int) error {
+	return s.b.DownloadPacked(h, s.a, first)
+}
+
+type squareStored[T backend.Float] struct {
+	b backend.Backend[T]
+	a backend.Matrix[T]
+}
+
+func (s *squareStored[T]) Free() { s.a.Free() }
+
+func (s *squareStored[T]) Gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.Gram(s.a, k, x, x) }
+
+func (s *squareStored[T]) AddDiag(d []T) { s.b.AddDiag(d, s.a) }
+
+func (s *squareStored[T]) Factor(bool) error { return s.b.Potrf(backend.Lower, s.a) }
+
+func (s *squareStored[T]) Diagonal() ([]T, error) { return Diagonal(s.b, s.a) }
+
+func (s *squareStored[T]) Mul(q, p backend.Matrix[T]) {
+	s.b.Symm(backend.Lower, 1, s.a, p, 0, q)
+}
+
+func (s *squareStored[T]) Solve(r backend.Matrix[T]) { SolveCholesky(s.b, s.a, r) }
+
+func (s *squareStored[T]) Substitute(r backend.Matrix[T]) {
+	s.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s.a, r)
+}
+
+func (s *squareStored[T]) On(b backend.Backend[T]) Symmetric[T] { return &squareStored[T]{b, s.a} }
+
+func (s *squareStored[T]) Leading(n int) Symmetric[T] {
+	return &squareStored[T]{s.b, s.a.View(0, 0, n, n)}
+}
+
+func (s *squareStored[T]) Upload(first int, h backend.Host[T]) error {
+	return s.b.Upload(s.a.View(first, 0, h.Rows, h.Cols), h)
+}
+
+func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
+	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
+}
+
+// copyInLowerTriangle is a symmetric matrix in a square, whose factor is made in the upper
+// triangle: below the diagonal K stays, for the residual of the first solution.
+type copyInLowerTriangle struct {
+	squareStored[float64]
+	diag []float64 // of A, after factor
+	own  []float64 // what stands on the diagonal then
+}
+
+func NewCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (Symmetric[float64], error) {
+	a, err := b.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	s := &copyInLowerTriangle{squareStored: squareStored[float64]{b, a}}
+	mem.Keep(s)
+	return s, nil
+}
+
+func (s *copyInLowerTriangle) Factor(bool) (err error) {
+	if s.diag, err = s.Diagonal(); err != nil {
+		return err
+	}
+	if err = s.b.(backend.PreserveBackend[float64]).PotrfPreserve(s.a); err != nil {
+		return err
+	}
+	s.own, err = s.Diagonal()
+	return err
+}
+
+func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
+	s.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, s.a, r)
+	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
+}
+
+// A Product is K·V by what an inner solver has of K in float64.
+type Product interface {
+	// Times queues q ← B p for a B that differs from K + λW⁻¹ on its diagonal
+	// alone, by what it returns.
+	Times(q, p backend.Matrix[float64]) []float64
+}
+
+// Times is that of the factored matrix.
+func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
+	s.Mul(q, p)
+	d := make([]float64, len(s.diag))
+	for i := range d {
+		d[i] = s.diag[i] - s.own[i]
+	}
+	return d
+}
+
+// Narrowing returns what sets a matrix in float32 to one that is stored in float64; nil where
+// dev cannot round it in its storage.
+func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
+	n, ok := dev.(backend.PackedNarrower)
+	p, packed := from.(*packedStored[float64])
+	if !ok || !packed {
+		return nil
+	}
+	return func(to Symmetric[float32]) error {
+		if err := p.b.Sync(); err != nil {
+			return err
+		}
+		n.NarrowPacked(to.(*packedStored[float32]).a, p.a)
+		return dev.Sync()
+	}
+}
+
+// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for
+// the diagonal D, of length 1 or n. A pivot that is rounding only is refused.
+func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
+	b.Gram(a, k, x, x)
+	b.AddDiag(d, a)
+	before, err := Diagonal(b, a)
+	if err != nil {
+		return err
+	}
+	if err := b.Potrf(backend.Lower, a); err != nil {
+		return err
+	}
+	after, err := Diagonal(b, a)
+	if err != nil {
+		return err
+	}
+	return RoundedPivot(after, before)
+}
+
+// InverseDiagonal is the diagonal of (LLᵀ)⁻¹, from the columns of L⁻¹: those of
+// block j begin at row j. scratch is n × some columns.
+func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
+	n, width := scratch.Dims()
+	diag := make([]float64, n)
+	for first := 0; first < n; first += width {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		cols, rest := min(width, n-first), n-first
+		x := scratch.View(0, 0, rest, cols)
+		Zero(b, x)
+		b.AddDiag([]float64{1}, x.View(0, 0, cols, cols))
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, rest, rest), x)
+		if err := b.ColDot(diag[first:first+cols], x, x); err != nil {
+			return nil, err
+		}
+	}
+	return diag, nil
+}

@@ -1,0 +1,73 @@
+package numeric
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Dot is xᵀy in four sums.
+func Dot(x, y []float64) float64 {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// Axpy is y ← y + a·x.
+func Axpy(a float64, x, y []float64) { floats.AddScaled(y[:len(x)], a, x) }
+
+// Repeated returns count times v.
+func Repeated[T backend.Float](v T, count int) []T { return slices.Repeat([]T{v}, count) }
+
+// Trace sums a diagonal.
+func Trace(diagonal []float64) float64 {
+	s := 0.0
+	for _, v := range diagonal {
+		s += v
+	}
+	return s
+}
+
+// Squared is ‖row‖².
+func Squared[T backend.Float](row []T) float64 {
+	var sums [4]float64 // so that an addition does not wait for the one before
+	for len(row) >= 4 {
+		for k, v := range row[:4] {
+			sums[k] += float64(v) * float64(v)
+		}
+		row = row[4:]
+	}
+	for _, v := range row {
+		sums[0] += float64(v) * float64(v)
+	}
+	return (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
+// Roots returns the square roots of v.
+func Roots(v []float64) []float64 {
+	r := make([]float64, len(v))
+	for i, x := range v {
+		r[i] = math.Sqrt(x)
+	}
+	return r
+}
+
+// Widen converts a row to float64.
+func Widen[T backend.Float](dst []float64, src []T) {
+	for j, v := range src {
+		dst[j] = float64(v)
+	}
+}
