@@ -73,6 +73,9 @@ func register[L any, M Model](d Description, parameters func(*L) []Parameter, fi
 		panic("learners: two learners are called " + d.Name)
 	}
 	d.Parameters, d.fitter = parameters(new(L)), fitterOf(parameters, fit)
+	for i := range d.Parameters {
+		d.Parameters[i].Python = pythonName(d.Parameters[i].Name)
+	}
 	if d.model == nil {
 		model := reflect.TypeFor[M]().Elem()
 		d.model = func(State) (fielded, error) { return reflect.New(model).Interface().(fielded), nil }

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -24,6 +25,7 @@ type Parameter struct {
 	Choices []string `json:"choices,omitempty"` // of a oneOf
 	When    *When    `json:"when,omitempty"`    // nil: it always has an effect
 	Task    Task     `json:"task,omitempty"`    // which it has an effect in; empty: in all
+	Python  string   `json:"python"`            // what the estimators of the Python package call it
 
 	chosen   bool // Default says in words what Fit chooses where none is given
 	required bool // a field that is zero is refused in Fit
@@ -34,6 +36,18 @@ type Parameter struct {
 	field    any               // pointer to the field
 	store    func(v any)       // into the field
 	load     func() any        // out of the field, as parse returns it
+}
+
+// pythonNames are the names of scikit-learn for parameters that it calls otherwise.
+var pythonNames = map[string]string{
+	"lambda": "alpha", "lambdas": "alpha", "intercept": "fit_intercept", "iterations": "max_iter", "seed": "random_state",
+	"cache": "cache_size", "centers": "n_components", "features": "n_components", "restarts": "n_restarts_optimizer", "scale": "fit_scale",
+}
+
+// pythonName is the name of a parameter in Python: that of scikit-learn, or its own with
+// underscores.
+func pythonName(name string) string {
+	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
 
 // The types of parameters. Values gives them as float64, int, bool, string,
