@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"image/color"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -102,7 +104,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	if r.Difference, err = primalAgainstDual(ctx, dev, patients, a.newProgress); err != nil {
 		return err
 	}
-	picture, err := drawDemo(r.Models)
+	picture, err := demoPicture(r.Models).render(r.Picture, pixels{})
 	if err != nil {
 		return err
 	}
@@ -266,4 +268,34 @@ Next:
   %[7]s evaluate --model %[8]s %[9]s
 `, r.Device, r.Threads, plural("thread", r.Threads), texttable.Format("lrrllrrrr", rows), r.Difference, r.Picture,
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)
+}
+
+// demoColors are those of the two learners, which stay apart for color-blind eyes (Okabe and
+// Ito, 2008).
+var demoColors = map[string]color.NRGBA{
+	"ridge":        {R: 0xe6, G: 0x9f, B: 0x00, A: 0xb0},
+	"kernel-ridge": {R: 0x00, G: 0x72, B: 0xb2, A: 0xb0},
+}
+
+// demoPicture draws predicted against true values, a panel for each data set.
+func demoPicture(rows []demoRow) picture {
+	var panels []*panel
+	var p *panel
+	var all plotter.XYs
+	for i, r := range rows {
+		if i == 0 || r.Data != rows[i-1].Data {
+			p, all = newPanel(fmt.Sprintf("%s: %d rows, %d held out", r.Data, r.N, r.Test), "true", "predicted"), nil
+			p.grid()
+			panels = append(panels, p)
+		}
+		if look, drawn := demoColors[r.Model]; drawn {
+			points := pairs(r.truth, r.predicted, 0)
+			p.dots(fmt.Sprintf("%s, RMSE %#.4g", r.Model, r.RMSE), rowMark(look), points)
+			all = append(all, points...)
+		}
+		if i == len(rows)-1 || rows[i+1].Data != r.Data {
+			p.diagonal(all)
+		}
+	}
+	return picture{title: "Predicted and true values", rows: [][]*panel{panels}}
 }

@@ -46,7 +46,7 @@ belongs to its set, and the mean number of classes in it.`,
 		}),
 	}
 	a.addModel(c, &model)
-	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into (PNG)")
+	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into: .png, .svg or .html")
 	addInterval(c.Flags(), &interval)
 	c.Flags().BoolVar(&stream, "stream", false, streamHelp)
 	return c
@@ -84,11 +84,15 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	s := &score{Score: of, Weight: rows.weight}
 	s.setCoverage(rows.cover, interval)
 	if plot != "" {
-		picture, err := drawScore(s, b.Model.Learner(), b.Encoder.TargetNames())
+		pic, err := scorePicture(s, b.Model.Learner(), b.Encoder.TargetNames())
 		if err != nil {
 			return err
 		}
-		if err := a.writeFile(ctx, "--plot", plot, picture); err != nil {
+		image, err := pic.render(plot, pixels{})
+		if err != nil {
+			return err
+		}
+		if err := a.writeFile(ctx, "--plot", plot, image); err != nil {
 			return err
 		}
 	}

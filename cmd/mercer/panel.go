@@ -19,6 +19,7 @@ type panel struct {
 	// ratio is the length on the page of 1 on the y axis divided by that of 1 on the
 	// x axis; 0: both axes fill the panel.
 	ratio float64
+	err   error // of the first series that cannot be drawn
 }
 
 // newPanel returns an empty panel in the style of all of them.

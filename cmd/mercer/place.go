@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
@@ -17,9 +15,6 @@ import (
 // none of the files that the same call reads; - is the standard input. It makes
 // a file in the folder and removes it.
 func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
-	if end := filepath.Ext(path); flag == "--plot" && slices.Contains([]string{".gif", ".jpg", ".jpeg", ".svg", ".pdf", ".bmp", ".webp"}, strings.ToLower(end)) {
-		return usagef("%s: pictures are PNG, not %s; give a name such as %s", flag, strings.ToUpper(end[1:]), strings.TrimSuffix(path, end)+".png")
-	}
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {
@@ -32,6 +27,11 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 	for _, name := range reads {
 		if a.same(path, to, name) {
 			return usagef("%s: %s is the file that is read; give another name", flag, path)
+		}
+	}
+	if flag == "--plot" {
+		if err := checkPicture(flag, path); err != nil {
+			return err
 		}
 	}
 	dir := filepath.Dir(path)

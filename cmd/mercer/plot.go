@@ -27,15 +27,19 @@ func (o *plotOut) check() error {
 	if o.pixels, err = parsePixels(o.size); err != nil {
 		return err
 	}
-	switch strings.ToLower(filepath.Ext(o.path)) {
+	if o.path == "" {
+		return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
+	}
+	return checkPicture("--out", o.path)
+}
+
+// checkPicture refuses a name whose end is that of no format of pictures.
+func checkPicture(flag, path string) error {
+	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".svg", ".html":
 		return nil
-	case "":
-		if o.path == "" {
-			return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
-		}
 	}
-	return usagef("--out: %s must end in .png, .svg or .html", o.path)
+	return usagef("%s: %s must end in .png, .svg or .html", flag, path)
 }
 
 func (a *app) plotCommand() *cobra.Command {
@@ -59,13 +63,6 @@ func (a *app) plotCommand() *cobra.Command {
 	}
 	c.AddCommand(a.plotBoundaryCommand(), a.plotCurveCommand(), a.plotPathCommand(), a.plotBallCommand(), a.plotEpochsCommand(), a.plotLearningCommand(), a.plotValidationCommand(), a.plotCalibrationCommand())
 	return c
-}
-
-// picture is what a kind of plot draws.
-type picture struct {
-	title string
-	rows  [][]*panel
-	data  map[string]any // of --json, beside the name of the file
 }
 
 // drawing completes a kind of plot, which reads a table and draws it; reads are files
@@ -93,19 +90,7 @@ func (a *app) drawing(c *cobra.Command, reads *[]string, f func(ctx context.Cont
 
 // draw writes a picture to the file of --out.
 func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
-	if p := pic.rows[0][0]; p.Title.Text == "" {
-		p.Title.Text = pic.title
-	}
-	var data []byte
-	var err error
-	switch strings.ToLower(filepath.Ext(o.path)) {
-	case ".svg":
-		data, err = svgPage(pic.rows, o.pixels)
-	case ".html":
-		data, err = htmlPage(pic.title, pic.rows, o.pixels)
-	default:
-		data, err = pngPage(pic.rows, o.pixels)
-	}
+	data, err := pic.render(o.path, o.pixels)
 	if err != nil {
 		return err
 	}

@@ -59,17 +59,6 @@ With {} in a flag it is fitted for each number of --values:
 
 const fittedHelp = "In place of --model, --target and the flags of mercer fit fit a learner to the table."
 
-// raster is a function on a grid.
-type raster struct {
-	x, y []float64
-	z    *mat.Dense // y × x
-}
-
-func (r raster) Dims() (c, rows int)  { return len(r.x), len(r.y) }
-func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
-func (r raster) X(c int) float64      { return r.x[c] }
-func (r raster) Y(row int) float64    { return r.y[row] }
-
 func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
 	list, close, err := a.drawn(ctx, c, f, file)
 	if err != nil {
@@ -152,30 +141,22 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		case ok:
 			drawRegions(p, r, k.Classes(), o, level)
 		default:
-			if err := drawContours(p, r, o.Values, b.Encoder.TargetNames(), xs, ys); err != nil {
-				return pic, err
-			}
+			drawContours(p, r, o.Values, b.Encoder.TargetNames(), xs, ys)
 		}
 	}
 	if ok {
-		if err := addClassRows(p, k.Classes(), xs, ys, truth); err != nil {
-			return pic, err
-		}
+		addClassRows(p, k.Classes(), xs, ys, truth)
 	}
 	if len(list) == 1 {
-		if err := drawPoints(p, b, xName, yName); err != nil {
-			return pic, err
-		}
+		drawPoints(p, b, xName, yName)
 		if level != nil {
 			level.addNames(p)
 		}
 		if ok && k.Classes().Len() > len(curveColors) {
-			if err := addRegionNames(p, r, k.Classes()); err != nil {
-				return pic, err
-			}
+			addRegionNames(p, r, k.Classes())
 		}
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = r.x[0], r.x[grid-1], r.y[0], r.y[grid-1]
+	p.within(r.x[0], r.x[grid-1], r.y[0], r.y[grid-1])
 	if p.ratio = unitRatio(list, xName, yName); p.ratio > 0 {
 		if shape := (p.X.Max - p.X.Min) / (p.Y.Max - p.Y.Min) / p.ratio; shape > 4 || shape < 0.25 {
 			p.ratio = 0
@@ -221,48 +202,9 @@ func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	return ratio
 }
 
-// faint is a color as a background.
-func faint(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
-}
-
-// cells are the regions of classes, each grid point a cell in the color of its class.
-type cells struct {
-	raster
-	look func(value float64) color.Color
-}
-
-// Plot implements plot.Plotter: neighboring cells of one color, and equal rows of them, are
-// one rectangle.
-func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
-	tx, ty := p.Transforms(&c)
-	dx, dy := (s.x[1]-s.x[0])/2, (s.y[1]-s.y[0])/2
-	for i := 0; i < len(s.y); {
-		last := i
-		for last+1 < len(s.y) && slices.Equal(s.z.RawRowView(last+1), s.z.RawRowView(i)) {
-			last++
-		}
-		for j := 0; j < len(s.x); {
-			end := j
-			for end < len(s.x) && s.Z(end, i) == s.Z(j, i) {
-				end++
-			}
-			low, high := max(s.x[j]-dx, s.x[0]), min(s.x[end-1]+dx, s.x[len(s.x)-1])
-			bottom, top := max(s.y[i]-dy, s.y[0]), min(s.y[last]+dy, s.y[len(s.y)-1])
-			c.FillPolygon(s.look(s.Z(j, i)), []vg.Point{{X: tx(low), Y: ty(bottom)}, {X: tx(high), Y: ty(bottom)}, {X: tx(high), Y: ty(top)}, {X: tx(low), Y: ty(top)}})
-			j = end
-		}
-		i = last + 1
-	}
-}
-
 // addBoundary adds where one of several models decides between two classes, in color k.
 func addBoundary(p *panel, level *zeroLevel, name string, k int) {
-	style := draw.LineStyle{Color: curveColors[k%len(curveColors)], Width: vg.Points(1.6)}
-	if k >= len(curveColors) {
-		style.Dashes = []vg.Length{vg.Points(float64(2 + k/len(curveColors))), vg.Points(2)}
-	}
+	style := curveStyle(k, 1.6)
 	level.add(p, style)
 	p.Legend.Add(name, &plotter.Line{LineStyle: style})
 }
@@ -296,26 +238,23 @@ func drawRegions(p *panel, r raster, classes learners.Classes, o validate.Outcom
 	if level != nil {
 		level.decide(r.z, classes)
 	}
-	p.Add(cells{r, func(v float64) color.Color {
+	p.Add(boxes{list: cells(r, func(v float64) color.Color {
 		if math.IsInf(v, 0) {
 			return flatColor
 		}
 		return faint(classMark(classes.Index(v), classes.Len()).Color)
-	}})
+	})})
 	if level == nil {
 		return
 	}
-	for _, v := range []float64{-1, 1} {
-		line := plotter.NewContour(level.raster, []float64{v}, nil)
-		line.LineStyles = []draw.LineStyle{marginStyle}
-		p.Add(line)
-	}
+	p.contour(level.raster, -1, marginStyle)
+	p.contour(level.raster, 1, marginStyle)
 	level.add(p, zeroStyle)
 }
 
 var (
-	zeroStyle   = draw.LineStyle{Color: color.Black, Width: vg.Points(1.6)}
-	marginStyle = draw.LineStyle{Color: color.Black, Width: vg.Points(0.9), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
+	zeroStyle   = solid(color.Black, 1.6)
+	marginStyle = solid(color.Black, 0.9, 4, 3)
 )
 
 // flatColor is the color of areas where f = 0.
@@ -323,7 +262,7 @@ var flatColor = color.Gray{0xd0}
 
 // addRegionNames writes the name of each class where its region is widest, for classes that
 // are too many to be told apart by colors.
-func addRegionNames(p *panel, r raster, classes learners.Classes) error {
+func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	// The distance to the nearest cell of another class, in steps along rows and columns.
 	rows, cols := r.z.Dims()
 	depth := mat.NewDense(rows, cols, nil)
@@ -359,7 +298,8 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) error {
 	}
 	labels, err := plotter.NewLabels(names)
 	if err != nil {
-		return err
+		p.keep(err)
+		return
 	}
 	for i := range labels.TextStyle {
 		labels.TextStyle[i] = p.Legend.style
@@ -367,25 +307,22 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) error {
 		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
 	}
 	p.Add(struct{ plot.Plotter }{labels}) // its boxes would make room beside the axes
-	return nil
 }
 
 // addClassRows adds the rows with the marks of their classes.
-func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *mat.Dense) error {
+func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *mat.Dense) {
 	if truth == nil {
-		return addRows(p, "rows", rowMark(color.Black), xs, ys, func(int) bool { return true })
+		p.rows("rows", rowMark(color.Black), xs, ys, nil)
+		return
 	}
 	for class, name := range classes.Names {
-		err := addRows(p, name, classMark(class, classes.Len()), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
-		if err != nil {
-			return err
-		}
+		p.rows(name, classMark(class, classes.Len()), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
 	}
-	return addRows(p, "another class", rowMark(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
+	p.rows("another class", rowMark(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
 }
 
 // drawContours draws the levels of a prediction of numbers, and the rows.
-func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, ys []float64) error {
+func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, ys []float64) {
 	column := mat.Col(nil, 0, values)
 	low, high := floats.Min(column), floats.Max(column)
 	const bands = 12
@@ -399,7 +336,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 		r.z.Set(i/len(r.x), i%len(r.x), band(v))
 	}
 	look := func(band float64) color.Color { return shade(band / 16) } // rows stand out from the darkest
-	p.Add(cells{r, look})
+	p.Add(boxes{list: cells(r, look)})
 	name := "f"
 	if len(targets) > 0 {
 		name = targets[0]
@@ -407,7 +344,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	for _, v := range []float64{low, (low + high) / 2, high} {
 		p.Legend.Add(fmt.Sprintf("%s = %s", name, short(v)), swatch{look(band(v))})
 	}
-	return addRows(p, "", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, func(int) bool { return true })
+	p.rows("", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, nil)
 }
 
 // mostRings is the number of points up to which they are ringed.
@@ -418,7 +355,7 @@ const mostRings = 2000
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints rings the points of sparse kernel models.
-func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) error {
+func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
 	model := b.Model
 	if n, ok := model.(validate.Novelty); ok {
 		model = n.Model
@@ -431,26 +368,19 @@ func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) error {
 	}
 	parts := learners.PartsOf(model)
 	if name == "" || parts.Points == nil {
-		return nil
+		return
 	}
 	columns := plainColumns(b)
 	at := func(name string) int { return slices.IndexFunc(columns, func(c column) bool { return c.name == name }) }
 	i, j := at(xName), at(yName)
 	n, _ := parts.Points.Dims()
 	if n > mostRings {
-		return nil
+		return
 	}
 	var points plotter.XYs
 	for k := range n {
 		row := parts.Points.RawRowView(k)
 		points = append(points, plotter.XY{X: columns[i].mean + columns[i].scale*row[i], Y: columns[j].mean + columns[j].scale*row[j]})
 	}
-	rings, err := plotter.NewScatter(points)
-	if err != nil {
-		return err
-	}
-	rings.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: 1.3 * vg.Millimeter, Shape: draw.RingGlyph{}}
-	p.Add(rings)
-	p.Legend.Add(name, rings)
-	return nil
+	p.dots(name, draw.GlyphStyle{Color: color.Black, Radius: 1.3 * vg.Millimeter, Shape: draw.RingGlyph{}}, points)
 }

@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -189,10 +188,8 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 			continue
 		}
 		p := newPanel("", "epoch", []string{"mistakes in the epoch", "loss after the epoch"}[i])
-		addGrid(p)
-		if err := addMarkedLine(p, "", curveColors[0], line); err != nil {
-			return pic, err
-		}
+		p.grid()
+		p.marked("", curveColors[0], line)
 		p.Y.Min = min(p.Y.Min, 0)
 		rows = append(rows, []*panel{p})
 	}
@@ -272,7 +269,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	}
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
-	addGrid(p)
+	p.grid()
 	// Contours through both solutions and some more, in equal steps of the distance from the best.
 	best := loss(least.X, least.Y)
 	touch := loss(lasso.X, lasso.Y) - best
@@ -281,12 +278,11 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		levels = append(levels, best+k*k*touch)
 	}
 	for i, level := range levels {
-		line := plotter.NewContour(r, []float64{level}, nil)
-		line.LineStyles = []draw.LineStyle{{Color: color.Gray{0xb0}, Width: vg.Points(0.8)}}
+		style := solid(color.Gray{0xb0}, 0.8)
 		if i < 2 {
-			line.LineStyles = []draw.LineStyle{{Color: color.Gray{0x50}, Width: vg.Points(1.2)}}
+			style = solid(color.Gray{0x50}, 1.2)
 		}
-		p.Add(line)
+		p.contour(r, level, style)
 	}
 	circle := make(plotter.XYs, 361)
 	for i := range circle {
@@ -304,22 +300,13 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	} {
 		look := curveColors[i]
 		if shape.border != nil {
-			ball, err := plotter.NewPolygon(shape.border)
-			if err != nil {
-				return pic, err
-			}
-			ball.Color, ball.LineStyle = faint(look), draw.LineStyle{Color: look, Width: vg.Points(1.4)}
-			p.Add(ball)
+			p.polygon(shape.border, faint(look), solid(look, 1.4))
 		}
-		dot, err := newDots(plotter.XYs{shape.at}, look)
-		if err != nil {
-			return pic, err
-		}
-		dot.Radius = 1.2 * vg.Millimeter
-		p.Add(dot)
-		p.Legend.Add(fmt.Sprintf("%s: (%s, %s)", shape.name, short(shape.at.X+0), short(shape.at.Y+0)), dot)
+		mark := rowMark(look)
+		mark.Radius = 1.2 * vg.Millimeter
+		p.dots(fmt.Sprintf("%s: (%s, %s)", shape.name, short(shape.at.X+0), short(shape.at.Y+0)), mark, plotter.XYs{shape.at})
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low, high, low, high
+	p.within(low, high, low, high)
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 

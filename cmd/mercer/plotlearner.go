@@ -14,10 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
@@ -93,8 +90,8 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		lambdas[i] = high * math.Pow(1e-5, 1-float64(i)/float64(points-1))
 	}
 	p := newPanel("", "λ", "weight, standardized columns")
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
-	addGrid(p)
+	logarithmic(&p.X)
+	p.grid()
 	names := s.enc.FeatureNames()
 	lines := make([]plotter.XYs, len(names))
 	for _, lambda := range lambdas {
@@ -112,13 +109,11 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(math.Abs(lines[j][0].Y), math.Abs(lines[i][0].Y)) })
 	for rank, j := range order {
-		name, style := "", draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
+		name, style := "", solid(color.Gray{0xa0}, 0.8)
 		if rank < len(curveColors) {
-			name, style = names[j], draw.LineStyle{Color: curveColors[rank], Width: vg.Points(1.5)}
+			name, style = names[j], curveStyle(rank, 1.5)
 		}
-		if err := addLine(p, name, lines[j], style); err != nil {
-			return pic, err
-		}
+		p.line(name, lines[j], style)
 	}
 	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*panel{{p}}}, nil
 }
@@ -130,8 +125,8 @@ type spreadCurve struct {
 	at   []validate.Summary
 }
 
-// drawSpreads draws curves with bands of ± a standard deviation.
-func drawSpreads(p *panel, curves []spreadCurve) error {
+// spreads draws curves with bands of ± a standard deviation.
+func (p *panel) spreads(curves []spreadCurve) {
 	for k, c := range curves {
 		look := curveColors[k%len(curveColors)]
 		var low, line, high plotter.XYs
@@ -143,14 +138,9 @@ func drawSpreads(p *panel, curves []spreadCurve) error {
 			low = append(low, plotter.XY{X: c.x[i], Y: s.Mean - s.SD})
 			high = append(high, plotter.XY{X: c.x[i], Y: s.Mean + s.SD})
 		}
-		if err := addBand(p, look, low, high); err != nil {
-			return err
-		}
-		if err := addMarkedLine(p, c.name, look, line); err != nil {
-			return err
-		}
+		p.band(look, low, high)
+		p.marked(c.name, look, line)
 	}
-	return nil
 }
 
 // curveFlags are the flags of learning and validation.
@@ -253,10 +243,8 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 		return pic, err
 	}
 	p := newPanel("", "training rows", errorName(r.task))
-	addGrid(p)
-	if err := drawSpreads(p, []spreadCurve{{"held out", rows, held}, {"training", rows, trained}}); err != nil {
-		return pic, err
-	}
+	p.grid()
+	p.spreads([]spreadCurve{{"held out", rows, held}, {"training", rows, trained}})
 	return picture{title: "Learning curve of " + f.learner, rows: [][]*panel{{p}}}, nil
 }
 
@@ -399,34 +387,22 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 			evidence = append(evidence, validate.NewSummary(found))
 		}
 	}
-	page := func(name string, curves ...spreadCurve) (*panel, error) {
+	page := func(name string, curves ...spreadCurve) []*panel {
 		p := newPanel("", v.label, name)
 		if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
-			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
+			logarithmic(&p.X)
 		}
-		addGrid(p)
-		err := drawSpreads(p, curves)
-		return p, err
+		p.grid()
+		p.spreads(curves)
+		return []*panel{p}
 	}
-	title := "Validation curve of " + f.learner
 	if rounds > 0 {
-		p, err := page("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})
-		if err != nil {
-			return pic, err
-		}
-		return picture{title: "Bias and variance of " + f.learner, rows: [][]*panel{{p}}}, nil
+		return picture{title: "Bias and variance of " + f.learner, rows: [][]*panel{page("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})}}, nil
 	}
-	p, err := page(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained})
-	if err != nil {
-		return pic, err
-	}
-	rows := [][]*panel{{p}}
+	pic.title = "Validation curve of " + f.learner
 	if len(evidence) == len(places) {
-		e, err := page("log evidence of a training row", spreadCurve{"evidence", places, evidence})
-		if err != nil {
-			return pic, err
-		}
-		rows = [][]*panel{{e}, {p}}
+		pic.rows = append(pic.rows, page("log evidence of a training row", spreadCurve{"evidence", places, evidence}))
 	}
-	return picture{title: title, rows: rows}, nil
+	pic.rows = append(pic.rows, page(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained}))
+	return pic, nil
 }

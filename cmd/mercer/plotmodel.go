@@ -11,10 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
@@ -82,34 +79,6 @@ func span(values []float64) (low, high float64, err error) {
 		room = max(1e-3, 0.05*math.Abs(low))
 	}
 	return low - room, high + room, nil
-}
-
-// rowMark is the mark of a row.
-func rowMark(look color.Color) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
-}
-
-// addRows adds the rows for which some is true.
-func addRows(p *panel, name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) error {
-	var points plotter.XYs
-	for i := range xs {
-		if some(i) && xs[i] == xs[i] && ys[i] == ys[i] {
-			points = append(points, plotter.XY{X: xs[i], Y: ys[i]})
-		}
-	}
-	if len(points) == 0 {
-		return nil
-	}
-	dots, err := plotter.NewScatter(points)
-	if err != nil {
-		return err
-	}
-	dots.GlyphStyle = mark
-	p.Add(dots)
-	if name != "" {
-		p.Legend.Add(name, dots)
-	}
-	return nil
 }
 
 func (a *app) plotCurveCommand() *cobra.Command {
@@ -217,11 +186,9 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 	p := *to
 	if p == nil {
 		p = newPanel("", *xName, target)
-		addGrid(p)
+		p.grid()
 		if y, err := t.Numbers(target); err == nil {
-			if err := addRows(p, "rows", rowMark(color.Gray{0x80}), xs, y, func(int) bool { return true }); err != nil {
-				return err
-			}
+			p.rows("rows", rowMark(color.Gray{0x80}), xs, y, nil)
 		}
 		*to = p
 	}
@@ -233,11 +200,10 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 		return line
 	}
 	if c.lower != nil {
-		if err := addBand(p, look, at(c.lower), at(c.upper)); err != nil {
-			return err
-		}
+		p.band(look, at(c.lower), at(c.upper))
 	}
-	return addLine(p, m.name, at(o.Values), draw.LineStyle{Color: look, Width: vg.Points(1.8)})
+	p.line(m.name, at(o.Values), solid(look, 1.8))
+	return nil
 }
 
 func (a *app) plotCalibrationCommand() *cobra.Command {
@@ -280,12 +246,10 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		return pic, err
 	}
 	p := newPanel("", "predicted probability", "observed frequency")
-	addGrid(p)
-	if err := addDashes(p, "", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}); err != nil {
-		return pic, err
-	}
+	p.grid()
+	p.dashes("", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}})
 	counts := newPanel("", "predicted probability", "rows")
-	addGrid(counts)
+	counts.grid()
 	classes := prober.Classes()
 	title := b.Model.Learner() + ": calibration of " + count(classes.Len(), "class")
 	curves := make([]calibration, classes.Len())
@@ -309,18 +273,12 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		if c.name == allClasses {
 			look = color.Black
 		}
-		for _, drawn := range []struct {
-			on     *panel
-			points plotter.XYs
-		}{{p, c.line}, {counts, c.counts}} {
-			if err := addMarkedLine(drawn.on, c.name, look, drawn.points); err != nil {
-				return pic, err
-			}
-		}
+		p.marked(c.name, look, c.line)
+		counts.marked(c.name, look, c.counts)
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
+	p.within(0, 1, 0, 1)
 	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0.8
-	counts.Y.Scale, counts.Y.Tick.Marker = plot.LogScale{}, logTicks{}
+	logarithmic(&counts.Y)
 	return picture{title: title, rows: [][]*panel{{p, counts}}}, nil
 }
 

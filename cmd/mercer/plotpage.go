@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"image"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,14 +14,62 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of one panel of an SVG picture or a page, without its legend.
+// The size of one panel without its legend: of an SVG picture or a page, and of a PNG with its
+// resolution.
 const (
 	panelWidth  = 13 * vg.Centimeter
 	panelHeight = 10 * vg.Centimeter
+	imageWidth  = 11 * vg.Centimeter
+	imageHeight = 11.5 * vg.Centimeter
+	imageDPI    = 150
 )
+
+// picture is rows of panels, as many in each.
+type picture struct {
+	title string
+	rows  [][]*panel
+	data  map[string]any // of --json, beside the name of the file
+}
+
+// render draws the picture in the format that the end of a file's name says: see checkPicture.
+func (pic picture) render(path string, size pixels) ([]byte, error) {
+	for _, row := range pic.rows {
+		for _, p := range row {
+			if p != nil && p.err != nil {
+				return nil, p.err
+			}
+		}
+	}
+	if p := pic.rows[0][0]; p.Title.Text == "" {
+		p.Title.Text = pic.title
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".svg":
+		return svgPage(pic.rows, size)
+	case ".html":
+		return htmlPage(pic.title, pic.rows, size)
+	}
+	return pngPage(pic.rows, size)
+}
+
+// pngPage draws rows of panels as a PNG.
+func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
+	width, height := pageSize(rows, imageWidth, imageHeight)
+	dpi, of := imageDPI, vgimg.UseWH(width, height)
+	if size.width > 0 {
+		dpi = max(1, int(72*size.scale(width, height)))
+		of = vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, size.width, size.height)))
+	}
+	img := vgimg.NewWith(of, vgimg.UseDPI(dpi))
+	drawPanels(rows, draw.New(img))
+	var buf bytes.Buffer
+	_, err := vgimg.PngCanvas{Canvas: img}.WriteTo(&buf)
+	return buf.Bytes(), err
+}
 
 // svgCanvas gives each text the width by which it was laid out, whatever font a reader has.
 type svgCanvas struct {

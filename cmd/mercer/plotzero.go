@@ -5,9 +5,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/kernels"
@@ -137,8 +135,8 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 
 // touch looks for lines on which f = 0 and on both sides of which it has one sign, along
 // the rows of the raster or along its columns. A point of a line is a minimum of |f| between
-// two grid points, found by golden sections, that is less than a millionth of |f| there:
-// f = 0 to a thousandth of a cell, as f grows with the square of the distance.
+// two grid points that is less than a millionth of |f| there: f = 0 to a thousandth of a cell,
+// as f grows with the square of the distance.
 func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
@@ -146,84 +144,65 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		along, across = l.y, l.x
 		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
 	}
-	var line []int // of each bracket
-	var low, high, beside []float64
+	type bracket struct {
+		line      int // of the raster
+		low, high float64
+		beside    float64 // the larger |f| at the ends
+		at, f     float64 // of the minimum
+	}
+	var list []bracket
 	for i := range across {
 		for j := 1; j < len(along)-1; j++ {
 			before, s := at(i, j-1)
 			v, sign := at(i, j)
 			after, t := at(i, j+1)
 			if s != 0 && s == sign && sign == t && v < before && v <= after {
-				line, low, high, beside = append(line, i), append(low, along[j-1]), append(high, along[j+1]), append(beside, max(before, after))
+				list = append(list, bracket{line: i, low: along[j-1], high: along[j+1], beside: max(before, after)})
 			}
 		}
 	}
-	if len(line) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
-	fixed := make([]float64, len(line))
-	for k, i := range line {
-		fixed[k] = across[i]
-	}
-	evaluate := func(at []float64) ([]float64, error) {
-		xs, ys := at, fixed
-		if columns {
-			xs, ys = fixed, at
-		}
-		values, err := f(xs, ys)
-		for k, v := range values {
-			values[k] = math.Abs(v)
-		}
-		return values, err
-	}
-	const golden = 0.6180339887498949
-	inner := func(k int) (a, b float64) { return high[k] - golden*(high[k]-low[k]), low[k] + golden*(high[k]-low[k]) }
-	a, b := make([]float64, len(line)), make([]float64, len(line))
-	for k := range line {
-		a[k], b[k] = inner(k)
-	}
-	fa, err := evaluate(a)
-	if err != nil {
-		return err
-	}
-	fb, err := evaluate(b)
-	if err != nil {
-		return err
-	}
-	next, left := make([]float64, len(line)), make([]bool, len(line))
-	for range 32 { // a bracket of 4e-7 of two cells
-		for k := range line {
-			if left[k] = fa[k] <= fb[k]; left[k] {
-				high[k], b[k], fb[k] = b[k], a[k], fa[k]
-				a[k], _ = inner(k)
-				next[k] = a[k]
-			} else {
-				low[k], a[k], fa[k] = a[k], b[k], fb[k]
-				_, b[k] = inner(k)
-				next[k] = b[k]
+	// Each round looks at equally spaced points of the brackets and narrows each to the two
+	// neighbors of the least |f|: by 16, to less than a millionth of two cells in all.
+	const steps, rounds = 32, 5
+	for range rounds {
+		var inside, fixed []float64
+		for _, b := range list {
+			for k := range steps + 1 {
+				inside, fixed = append(inside, b.low+(b.high-b.low)*float64(k)/steps), append(fixed, across[b.line])
 			}
 		}
-		values, err := evaluate(next)
+		xs, ys := inside, fixed
+		if columns {
+			xs, ys = fixed, inside
+		}
+		values, err := f(xs, ys)
 		if err != nil {
 			return err
 		}
-		for k, v := range values {
-			if left[k] {
-				fa[k] = v
-			} else {
-				fb[k] = v
+		for n := range list {
+			b, first := &list[n], n*(steps+1)
+			least := first
+			for k := first; k <= first+steps; k++ {
+				if math.Abs(values[k]) < math.Abs(values[least]) {
+					least = k
+				}
 			}
+			b.at, b.f = inside[least], math.Abs(values[least])
+			b.low, b.high = inside[max(least-1, first)], inside[min(least+1, first+steps)]
 		}
 	}
 	// Points of neighboring lines of the raster make a line where they are no more than a cell apart.
 	cell := 1.01 * (along[1] - along[0])
 	var open []plotter.XYs
 	var last []int // raster line of the end of each
-	for k, i := range line {
-		if fa[k] > 1e-6*beside[k] {
+	for _, b := range list {
+		if b.f > 1e-6*b.beside {
 			continue
 		}
-		point, found := plotter.XY{X: a[k], Y: fixed[k]}, false
+		i, point, found := b.line, plotter.XY{X: b.at, Y: across[b.line]}, false
 		for n := range open {
 			if end := open[n][len(open[n])-1]; !found && last[n] == i-1 && math.Abs(end.X-point.X) <= cell {
 				open[n], last[n], found = append(open[n], point), i, true
@@ -280,9 +259,10 @@ func (l *zeroLevel) add(p *panel, style draw.LineStyle) {
 			}
 		}
 	}
-	line := plotter.NewContour(r, []float64{0}, nil)
-	line.LineStyles = []draw.LineStyle{style}
-	p.Add(line, strokes{l.touches, style})
+	p.contour(r, 0, style)
+	for _, line := range l.touches {
+		p.line("", line, style)
+	}
 }
 
 // addNames adds the lines and areas to the legend.
@@ -298,23 +278,5 @@ func (l *zeroLevel) addNames(p *panel) {
 	}
 	if mat.Min(l.z) < -1 || mat.Max(l.z) > 1 {
 		p.Legend.Add("f = ±1", &plotter.Line{LineStyle: marginStyle})
-	}
-}
-
-// strokes are lines of one style.
-type strokes struct {
-	lines []plotter.XYs
-	style draw.LineStyle
-}
-
-// Plot implements plot.Plotter.
-func (s strokes) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for _, line := range s.lines {
-		points := make([]vg.Point, len(line))
-		for i, at := range line {
-			points[i] = vg.Point{X: x(at.X), Y: y(at.Y)}
-		}
-		c.StrokeLines(s.style, c.ClipLinesXY(points)...)
 	}
 }

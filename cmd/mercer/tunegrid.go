@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/plot"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -286,9 +285,9 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// drawGrid draws the scores over the number that varies most, a line for each setting of
+// gridPicture draws the scores over the number that varies most, a line for each setting of
 // the other parameters: the eight best of them.
-func (r tuneReport) drawGrid() ([]byte, error) {
+func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]
 		if k, err := kernels.Parse(text); name == "kernel" && err == nil && len(kernels.Params(k)) > 0 {
@@ -310,7 +309,7 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 		}
 	}
 	if axis == "" {
-		return nil, usagef("--plot: no number varies that could be drawn over")
+		return pic, usagef("--plot: no number varies that could be drawn over")
 	}
 	lines, lowest := map[string]*spreadCurve{}, map[string]float64{}
 	positive := true
@@ -344,11 +343,9 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	}
 	p := newPanel(fmt.Sprintf("%s: %s %s at best", r.Learner, r.heading(), short(r.Score)), label, r.heading())
 	if positive {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
+		logarithmic(&p.X)
 	}
-	addGrid(p)
-	if err := drawSpreads(p, curves); err != nil {
-		return nil, err
-	}
-	return drawPage([][]*panel{{p}})
+	p.grid()
+	p.spreads(curves)
+	return picture{title: "Scores of " + r.Learner, rows: [][]*panel{{p}}}, nil
 }

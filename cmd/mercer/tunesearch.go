@@ -44,15 +44,15 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if f.model != "" && f.model == f.plot {
+		return usagef("--plot: %s is the file of the model; give another name", f.plot)
+	}
 	for _, out := range []struct{ flag, path string }{{"--model", f.model}, {"--plot", f.plot}} {
 		if out.path != "" {
 			if err := a.checkOutput(ctx, out.flag, out.path, file, a.input.labels); err != nil {
 				return err
 			}
 		}
-	}
-	if f.model != "" && f.model == f.plot {
-		return usagef("--plot: %s is the file of the model; give another name", f.plot)
 	}
 	devices, done, err := a.openSeveral()
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return fmt.Errorf("%w; the row was held out by --test-fraction", err)
 		}
 	}
-	r, settings, picture, err := a.search(ctx, devices, &f, task, d, train, memory)
+	r, settings, draw, err := a.search(ctx, devices, &f, task, d, train, memory)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	var image []byte
 	if f.plot != "" { // what cannot be drawn shall not cost a fit
-		if image, err = picture(); err != nil {
+		pic, err := draw()
+		if err == nil {
+			image, err = pic.render(f.plot, pixels{})
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -175,7 +179,7 @@ func rank(settings []setting) {
 
 // search scores settings: its report, those that have a score, the best first, and how the
 // scores are drawn.
-func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, picture func() ([]byte, error), err error) {
+func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, draw func() (picture, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
 		if err != nil {
@@ -188,7 +192,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 			}
 		}
 		rank(settings)
-		return r, settings, r.drawGrid, nil
+		return r, settings, r.gridPicture, nil
 	}
 	found, err := a.searchAll(ctx, devices[0], *f, d, memory)
 	if err != nil {
@@ -218,7 +222,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 		}
 	}
 	rank(settings)
-	return r, settings, func() ([]byte, error) { return drawSurface(found[at].Result) }, nil
+	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
 }
 
 // fitBest fits the best of the settings that can be fitted to all rows, and returns its

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"image/color"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// The series of a panel: each method draws one over those before. "" stands for no entry in
+// the legend. A series that cannot be drawn makes the panel's error, which the writer of the
+// picture returns.
+
+// keep keeps the first error.
+func (p *panel) keep(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// grid draws lines at the ticks.
+func (p *panel) grid() {
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe0}, color.Gray{0xe0}
+	p.Add(grid)
+}
+
+// named adds a series that was drawn to the legend.
+func (p *panel) named(name string, mark plot.Thumbnailer) {
+	if name != "" {
+		p.Legend.Add(name, mark)
+	}
+}
+
+// solid is a line of a width in points, broken into dashes of the given lengths.
+func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
+	style := draw.LineStyle{Color: look, Width: vg.Points(width)}
+	for _, d := range dashes {
+		style.Dashes = append(style.Dashes, vg.Points(d))
+	}
+	return style
+}
+
+func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		p.keep(err)
+		return
+	}
+	line.LineStyle = style
+	p.Add(line)
+	p.named(name, line)
+}
+
+// dashes draws the line that something should lie on.
+func (p *panel) dashes(name string, ends plotter.XYs) {
+	p.line(name, ends, solid(color.Gray{0x50}, 1, 4, 3))
+}
+
+// marked draws a line with its points.
+func (p *panel) marked(name string, look color.Color, points plotter.XYs) {
+	p.line(name, points, solid(look, 1.5))
+	p.dots("", draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points)
+}
+
+// polygon fills an area; a width of 0 leaves its border out.
+func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineStyle) {
+	area, err := plotter.NewPolygon(corners)
+	if err != nil {
+		p.keep(err)
+		return
+	}
+	area.Color, area.LineStyle = fill, border
+	p.Add(area)
+}
+
+// band fills the area between two curves.
+func (p *panel) band(look color.Color, low, high plotter.XYs) {
+	high = slices.Clone(high)
+	slices.Reverse(high)
+	p.polygon(append(slices.Clone(low), high...), faint(look), draw.LineStyle{})
+}
+
+// dots draws points.
+func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
+	dots, err := plotter.NewScatter(points)
+	if err != nil {
+		p.keep(err)
+		return
+	}
+	dots.GlyphStyle = mark
+	p.Add(dots)
+	p.named(name, dots)
+}
+
+// rows draws the rows of a table for which some, or nil for all, is true; where there are
+// none, nothing.
+func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) {
+	var points plotter.XYs
+	for i := range xs {
+		if (some == nil || some(i)) && xs[i] == xs[i] && ys[i] == ys[i] {
+			points = append(points, plotter.XY{X: xs[i], Y: ys[i]})
+		}
+	}
+	if len(points) > 0 {
+		p.dots(name, mark, points)
+	}
+}
+
+// rowMark is the mark of a row.
+func rowMark(look color.Color) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+}
+
+// raster is a function on a grid.
+type raster struct {
+	x, y []float64
+	z    *mat.Dense // y × x
+}
+
+func (r raster) Dims() (c, rows int)  { return len(r.x), len(r.y) }
+func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
+func (r raster) X(c int) float64      { return r.x[c] }
+func (r raster) Y(row int) float64    { return r.y[row] }
+
+// contour draws where a function is level.
+func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
+	line := plotter.NewContour(r, []float64{level}, nil)
+	line.LineStyles = []draw.LineStyle{style}
+	p.Add(line)
+}
+
+// box is a filled rectangle, with a text in its middle or none.
+type box struct {
+	x0, x1, y0, y1 float64
+	fill           color.Color
+	text           string
+	ink            color.Color // of the text
+}
+
+// boxes are rectangles that meet without a seam.
+type boxes struct {
+	list  []box
+	style text.Style
+	over  vg.Length // by which each lies over the next on its right and above
+}
+
+// Plot implements plot.Plotter.
+func (s boxes) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, b := range s.list {
+		x0, x1, y0, y1 := x(b.x0), x(b.x1)+s.over, y(b.y0), y(b.y1)+s.over
+		c.FillPolygon(b.fill, c.ClipPolygonXY([]vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}}))
+		if b.text != "" {
+			style := s.style
+			style.Color = b.ink
+			c.FillText(style, vg.Point{X: (x0 + x1) / 2, Y: (y0 + y1) / 2}, b.text)
+		}
+	}
+}
+
+// DataRange implements plot.DataRanger.
+func (s boxes) DataRange() (xmin, xmax, ymin, ymax float64) {
+	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, b := range s.list {
+		xmin, xmax, ymin, ymax = min(xmin, b.x0), max(xmax, b.x1), min(ymin, b.y0), max(ymax, b.y1)
+	}
+	return xmin, xmax, ymin, ymax
+}
+
+// cells are a box for each grid point of a raster in the color of its value; neighboring
+// cells of one value, and equal rows of them, are one box.
+func cells(r raster, look func(value float64) color.Color) (list []box) {
+	dx, dy := (r.x[1]-r.x[0])/2, (r.y[1]-r.y[0])/2
+	for i := 0; i < len(r.y); {
+		last := i
+		for last+1 < len(r.y) && slices.Equal(r.z.RawRowView(last+1), r.z.RawRowView(i)) {
+			last++
+		}
+		for j := 0; j < len(r.x); {
+			end := j
+			for end < len(r.x) && r.Z(end, i) == r.Z(j, i) {
+				end++
+			}
+			list = append(list, box{
+				x0: max(r.x[j]-dx, r.x[0]), x1: min(r.x[end-1]+dx, r.x[len(r.x)-1]),
+				y0: max(r.y[i]-dy, r.y[0]), y1: min(r.y[last]+dy, r.y[len(r.y)-1]), fill: look(r.Z(j, i)),
+			})
+			j = end
+		}
+		i = last + 1
+	}
+	return list
+}
+
+// within sets the ranges of the axes.
+func (p *panel) within(xmin, xmax, ymin, ymax float64) {
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xmin, xmax, ymin, ymax
+}
+
+// logarithmic makes the scale of an axis so.
+func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks{} }
+
+// namesOnly leaves an axis its names: a line and ticks beside them would cross them.
+func namesOnly(a *plot.Axis) { a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, 0 }
+
+// upright turns the labels of the x axis.
+func (p *panel) upright() {
+	l := &p.X.Tick.Label
+	l.Rotation, l.XAlign, l.YAlign = math.Pi/2, draw.XRight, draw.YCenter
+}
+
+// Colors of curves that stay apart for color-blind eyes (Okabe and Ito, 2008).
+var curveColors = []color.Color{
+	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
+	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
+	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
+	color.RGBA{R: 0xf0, G: 0xe4, B: 0x42, A: 0xff}, color.RGBA{R: 0x20, G: 0x20, B: 0x20, A: 0xff},
+}
+
+// curveStyle is the style of curve k: a color, and dashes once there are no more colors.
+func curveStyle(k int, width float64) draw.LineStyle {
+	style := solid(curveColors[k%len(curveColors)], width)
+	if k >= len(curveColors) {
+		style.Dashes = []vg.Length{vg.Points(float64(2 + k/len(curveColors))), vg.Points(2)}
+	}
+	return style
+}
+
+// faint is a color as a background.
+func faint(c color.Color) color.Color {
+	r, g, b, _ := c.RGBA()
+	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
+}
+
+// shade goes from white to a dark blue; the square root tells small parts from none.
+func shade(share float64) color.Color {
+	v := math.Sqrt(share)
+	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }
+	return color.RGBA{R: mix(255, 8), G: mix(255, 64), B: mix(255, 129), A: 255}
+}
+
+// swatch is a color in the legend.
+type swatch struct{ color color.Color }
+
+// Thumbnail implements plot.Thumbnailer.
+func (s swatch) Thumbnail(c *draw.Canvas) {
+	area := []vg.Point{{X: c.Min.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Max.Y}, {X: c.Min.X, Y: c.Max.Y}}
+	c.FillPolygon(s.color, area)
+	c.StrokeLines(solid(color.Gray{0x80}, 0.5), append(area, area[0]))
+}
+
+// plainTicks are the ticks of gonum/plot with the shortest labels: 25, not 25.00.
+type plainTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (plainTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i, t := range ticks {
+		if !t.IsMinor() {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+		}
+	}
+	return ticks
+}
+
+// decades are ticks on an axis of decimal logarithms: at 1, 10, 100 and so on,
+// and in narrow ranges at 2 and 5 times those too.
+type decades struct{}
+
+// logTicks are decades of a logarithmic scale.
+type logTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := decades{}.Ticks(math.Log10(low), math.Log10(high))
+	for i := range ticks {
+		ticks[i].Value = math.Pow(10, ticks[i].Value)
+	}
+	return ticks
+}
+
+// Ticks implements plot.Ticker.
+func (decades) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	every := int(math.Ceil((high - low) / 7))
+	for d := int(math.Floor(low)); d <= int(math.Ceil(high)); d++ {
+		for _, m := range []float64{1, 2, 5} {
+			v := float64(d) + math.Log10(m)
+			if v < low || v > high || m > 1 && high-low > 3 {
+				continue
+			}
+			label := ""
+			if d%every == 0 || m > 1 {
+				label = strconv.FormatFloat(m*math.Pow(10, float64(d)), 'g', 6, 64)
+			}
+			ticks = append(ticks, plot.Tick{Value: v, Label: label})
+		}
+	}
+	return ticks
+}
