@@ -38,7 +38,7 @@
 //	cholesky.go  the factor, kept for more right-hand sides; samples come and go
 //	             (choleskyupdate.go)
 //	targets.go   a λ for each output
-//	path.go      many λ from one decomposition (band.go), with leave-one-out errors
+//	path.go      many λ from one decomposition (internal/band), with leave-one-out errors
 //	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives
 //	variance.go  what a Gaussian process does not know

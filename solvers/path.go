@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -15,7 +16,7 @@ import (
 // Path solves one Problem for many λ and measures each: from one
 // decomposition, or one Cholesky factor each when there are few λ.
 //
-//	pathband.go      K = QBQᵀ, B block tridiagonal (band.go): every kernel
+//	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
 //	pathcholesky.go  K + λW⁻¹ = LLᵀ for each λ
 //
@@ -136,10 +137,6 @@ type route interface {
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
-// groupSize is how many λ are worked on together, so that Qᵀ is read once for
-// all of them.
-const groupSize = 8
-
 // NewPath decomposes the matrix of p; p.Lambda is not used. Close frees what it
 // holds on the device. What is refused, and how it is cancelled, is as in Solve.
 func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
@@ -195,8 +192,8 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 		}
 	}
 	points := make([]PathPoint, 0, len(lambdas))
-	for i := 0; i < len(lambdas); i += groupSize {
-		g, err := p.route.group(ctx, lambdas[i:min(i+groupSize, len(lambdas))])
+	for i := 0; i < len(lambdas); i += band.GroupSize {
+		g, err := p.route.group(ctx, lambdas[i:min(i+band.GroupSize, len(lambdas))])
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
@@ -23,6 +23,11 @@ func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.Dev.F64().With(ctx, p.Progress.Done)
 }
 
+// decompose is band's decomposition of a, in whose place Q goes.
+func (p *pathBase) decompose(a backend.Matrix[float64], columns, samples int) (*band.Solver, error) {
+	return band.New(p.Mem, p.B, a, band.Params{Columns: columns, Inverses: p.loo, Samples: samples, Queue: p.queue, Workers: pathWorkers(p.Dev)})
+}
+
 // columns of the right-hand sides: the outputs and, with an intercept, √w.
 func (p *pathBase) columns() int {
 	if p.s.Intercept {
@@ -33,7 +38,7 @@ func (p *pathBase) columns() int {
 
 // pathWorkers is how many λ are factored at a time: small work that one
 // goroutine does alone.
-func pathWorkers(dev backend.Device) int { return max(1, min(groupSize, dev.Info().Threads)) }
+func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev.Info().Threads)) }
 
 // pathBand follows a path by the decomposition of K̃ = W^½KW^½:
 //
@@ -46,7 +51,7 @@ func pathWorkers(dev backend.Device) int { return max(1, min(groupSize, dev.Info
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
-	q       *bandQuotient
+	q       *band.Solver
 	rhs     backend.Host[float64] // Qᵀ[ỹ u]
 	alpha   backend.Matrix[float64]
 	product backend.Matrix[float64]
@@ -79,19 +84,19 @@ func (p *pathBand) begin() error {
 			return err
 		}
 	}
-	if p.q, err = newBandQuotient(&p.pathBase, b, a, p.columns(), s.n); err != nil {
+	if p.q, err = p.decompose(a, p.columns(), s.n); err != nil {
 		return err
 	}
-	if p.rhs, err = p.q.rotate(b, rhs); err != nil {
+	if p.rhs, err = p.q.Rotate(b, rhs); err != nil {
 		return err
 	}
 	for _, m := range []*backend.Matrix[float64]{&p.alpha, &p.product} {
-		if *m, err = p.Mem.New(s.n, groupSize*s.t); err != nil {
+		if *m, err = p.Mem.New(s.n, band.GroupSize*s.t); err != nil {
 			return err
 		}
 	}
 	if isLinear(s.Kernel) {
-		p.coef, err = p.Mem.New(s.d, groupSize*s.t)
+		p.coef, err = p.Mem.New(s.d, band.GroupSize*s.t)
 	}
 	return err
 }
@@ -142,7 +147,7 @@ func (s *samples) lifted() kernels.Kernel {
 
 func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	s, b := p.s, p.queue(ctx)
-	sols, err := p.q.solve(ctx, b, lambdas, p.rhs)
+	sols, err := p.q.Solve(ctx, b, lambdas, p.rhs)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 		for i := range diags {
 			diags[i] = make([]float64, s.n)
 		}
-		if err := p.q.diagonals(ctx, b, p.q.f.a, diags); err != nil {
+		if err := p.q.Diagonals(ctx, b, p.q.Transposed(), diags); err != nil {
 			return nil, err
 		}
 	}
@@ -160,12 +165,12 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 	all := backend.NewHost[float64](s.n, len(lambdas)*s.t)
 	for i, l := range lambdas {
 		points[i].Lambda = l
-		if err := p.q.errs[i]; err != nil {
+		if err := p.q.Errs[i]; err != nil {
 			points[i].Err = p.s.explain(err)
 			continue
 		}
 		c := p.columns()
-		diag, trace := []float64(nil), p.q.factors[i].trace
+		diag, trace := []float64(nil), p.q.Factors[i].Trace
 		if p.loo {
 			diag = diags[i]
 			for _, v := range diag {
@@ -173,7 +178,7 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 			}
 		}
 		p.score(&points[i], sols.View(0, i*c, s.n, c), diag, trace, all.View(0, i*s.t, s.n, s.t))
-		s.profile(&points[i], p.squares(all.View(0, i*s.t, s.n, s.t)), p.q.factors[i].logDet)
+		s.profile(&points[i], p.squares(all.View(0, i*s.t, s.n, s.t)), p.q.Factors[i].LogDet)
 	}
 	return points, p.finish(ctx, b, points, all)
 }
@@ -374,202 +379,4 @@ func (s *samples) explain(err error) error {
 		return numeric.ExplainPivot(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, numeric.IndefiniteAdvice(s.Kernel))
 	}
 	return numeric.ExplainPivot(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): {raise $lambda}", pivot.Value)
-}
-
-// bandQuotient solves with A + λI for groups of λ, A = QBQᵀ.
-type bandQuotient struct {
-	base    *pathBase
-	f       *bandForm
-	columns int
-	scratch []*factorScratch
-	y, z    []backend.Matrix[float64] // n × columns for each worker
-	x, g    backend.Matrix[float64]   // the factors of a group
-	factors []*bandFactor
-	errs    []error                    // of the factors
-	s       [2]backend.Matrix[float64] // wide × groupSize·columns
-	sol     [2]backend.Matrix[float64] // n × groupSize·columns
-	rows    [2]backend.Matrix[float64] // groupSize·width × samples
-}
-
-// newBandQuotient decomposes a; samples is the columns of what diagonals will
-// be given.
-func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matrix[float64], columns, samples int) (*bandQuotient, error) {
-	mem, width := base.Mem, bandWidth(base.loo)
-	f, err := newBandForm(b, mem, a, width)
-	if err != nil {
-		return nil, err
-	}
-	q := &bandQuotient{base: base, f: f, columns: columns, factors: make([]*bandFactor, groupSize), errs: make([]error, groupSize)}
-	for range pathWorkers(base.Dev) {
-		s, err := newFactorScratch(b, mem, width)
-		if err != nil {
-			return nil, err
-		}
-		y, err := mem.New(f.n, columns)
-		if err != nil {
-			return nil, err
-		}
-		z, err := mem.New(f.n, columns)
-		if err != nil {
-			return nil, err
-		}
-		q.scratch, q.y, q.z = append(q.scratch, s), append(q.y, y), append(q.z, z)
-	}
-	wanted := []struct {
-		m          *backend.Matrix[float64]
-		rows, cols int
-	}{
-		{&q.x, groupSize * f.n, width}, {&q.g, groupSize * f.n, width},
-		{&q.s[0], wide(width), groupSize * columns}, {&q.s[1], wide(width), groupSize * columns},
-		{&q.sol[0], f.n, groupSize * columns}, {&q.sol[1], f.n, groupSize * columns},
-	}
-	if base.loo {
-		for i := range q.rows {
-			wanted = append(wanted, struct {
-				m          *backend.Matrix[float64]
-				rows, cols int
-			}{&q.rows[i], groupSize * width, samples})
-		}
-	}
-	for _, w := range wanted {
-		if *w.m, err = mem.New(w.rows, w.cols); err != nil {
-			return nil, err
-		}
-	}
-	return q, nil
-}
-
-// rotate returns Qᵀy, and forms Q where it is going to be needed.
-func (q *bandQuotient) rotate(b backend.Backend[float64], y backend.Host[float64]) (backend.Host[float64], error) {
-	rotated := backend.NewHost[float64](y.Rows, y.Cols)
-	m := q.sol[0].View(0, 0, y.Rows, y.Cols)
-	if err := b.Upload(m, y); err != nil {
-		return rotated, err
-	}
-	q.f.b = b
-	if err := q.f.apply(backend.Transpose, m, q.s); err != nil {
-		return rotated, err
-	}
-	if err := b.Download(rotated, m); err != nil {
-		return rotated, err
-	}
-	if q.base.loo {
-		return rotated, q.f.formQ()
-	}
-	return rotated, nil
-}
-
-// solve returns (A + λI)⁻¹ of what rotate was given, columns by columns for each
-// λ, zeros where there is none; errs says why then.
-func (q *bandQuotient) solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
-	f, count, c := q.f, len(lambdas), q.columns
-	sols := backend.NewHost[float64](f.n, count*c)
-	next := make(chan int, count)
-	for i := range lambdas {
-		next <- i
-	}
-	close(next)
-	var wait sync.WaitGroup
-	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // panics, which are the caller's to recover
-	for id := range q.scratch {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			defer func() { faults[id] = recover() }()
-			w := *q.scratch[id]
-			w.b = q.base.queue(ctx)
-			for i := range next {
-				l := &bandFactor{lambda: lambdas[i], x: q.x, g: q.g, member: i, group: count}
-				q.factors[i] = l
-				q.errs[i] = f.factor(ctx, &w, l, f.rounding(), !q.base.loo)
-				if q.errs[i] == nil {
-					q.errs[i] = q.solveOne(&w, l, q.y[id], q.z[id], rhs, sols.View(0, i*c, f.n, c))
-				}
-				if err := q.errs[i]; err != nil && !errors.Is(err, backend.ErrNotPosDef) {
-					failures[id] = err
-					return
-				}
-			}
-		}()
-	}
-	wait.Wait()
-	for _, fault := range faults {
-		if fault != nil {
-			panic(fault)
-		}
-	}
-	if err := errors.Join(failures...); err != nil {
-		return sols, err
-	}
-	return sols, q.back(b, sols)
-}
-
-func (q *bandQuotient) solveOne(w *factorScratch, l *bandFactor, y, z backend.Matrix[float64], rhs, sol backend.Host[float64]) error {
-	if err := w.b.Upload(y, rhs); err != nil {
-		return err
-	}
-	if err := q.f.solve(w.b, l, y, z); err != nil {
-		return err
-	}
-	return w.b.Download(sol, y)
-}
-
-// back is X ← QX.
-func (q *bandQuotient) back(b backend.Backend[float64], x backend.Host[float64]) error {
-	in, out := q.sol[0].View(0, 0, x.Rows, x.Cols), q.sol[1].View(0, 0, x.Rows, x.Cols)
-	if err := b.Upload(in, x); err != nil {
-		return err
-	}
-	if q.f.formed {
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, q.f.a, in, 0, out)
-		return b.Download(x, out)
-	}
-	q.f.b = b
-	if err := q.f.apply(backend.NoTrans, in, q.s); err != nil {
-		return err
-	}
-	return b.Download(x, in)
-}
-
-// diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the
-// factors L of the group: with F = Qᵀ the diagonal of (A + λ_iI)⁻¹. Block after
-// block of rows,
-//
-//	Z_j = X_j F_j − X_j G_j Z_{j−1}
-//
-// where the first product is one for all λ. All samples and a few blocks of rows
-// are in work at a time.
-func (q *bandQuotient) diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
-	f, count := q.f, len(diags)
-	_, n := m.Dims()
-	sums := make([]float64, n)
-	for j := range f.blocks() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		first, r := f.rows(j)
-		z, before := q.rows[j%2].View(0, 0, count*r, n), q.rows[(j+1)%2]
-		x := q.x.View(first*count, 0, count*r, r)
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, m.View(first, 0, r, n), 0, z)
-		for i := range count {
-			if q.errs[i] != nil {
-				continue
-			}
-			zi := z.View(i*r, 0, r, n)
-			if j > 0 {
-				l := q.factors[i]
-				xg := q.scratch[0].s[0].View(0, 0, r, f.width)
-				b.Gemm(backend.NoTrans, backend.Transpose, 1, l.inverse(f, j), l.coupling(f, j-1), 0, xg)
-				b.Gemm(backend.NoTrans, backend.NoTrans, -1, xg, before.View(i*f.width, 0, f.width, n), 1, zi)
-			}
-			if err := b.ColDot(sums, zi, zi); err != nil {
-				return err
-			}
-			for k, v := range sums {
-				diags[i][k] += v
-			}
-		}
-	}
-	return nil
 }

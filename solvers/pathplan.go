@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
@@ -19,17 +20,6 @@ type PathPlan struct {
 
 	rows    int
 	bytesOf func(n int) int64
-}
-
-// bandWidth is the width of a block of B. Wider blocks make the products of the
-// reduction faster, and those for each λ dearer (4n²·width operations where
-// leave-one-out errors are wanted, measured on two cores of an AMD EPYC of
-// family 25, November 2026).
-func bandWidth(loo bool) int {
-	if loo {
-		return 32
-	}
-	return 64
 }
 
 // fits returns a *BudgetError when the plan takes more than the limit (0: no
@@ -76,8 +66,8 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 		switch m {
 		case PathPrimal:
 			r := blockRows(n, d)
-			e = numeric.Total(numeric.Elements(d, d), pathGroup(d, t, r, workers, par.LeaveOneOut))
-			e = numeric.Total(e, numeric.Total(numeric.Elements(r, d+t), numeric.Elements(r+2*d, groupSize*t)))
+			e = numeric.Total(numeric.Elements(d, d), band.Params{Columns: t, Inverses: par.LeaveOneOut, Samples: r, Workers: workers}.Elements(d))
+			e = numeric.Total(e, numeric.Total(numeric.Elements(r, d+t), numeric.Elements(r+2*d, band.GroupSize*t)))
 			if par.LeaveOneOut {
 				e = numeric.Total(e, numeric.Elements(d, r))
 			}
@@ -88,32 +78,16 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 				e = numeric.Total(e, numeric.Elements(d, t))
 			}
 		default:
-			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), pathGroup(n, columns, n, workers, par.LeaveOneOut))
-			e = numeric.Total(e, numeric.Elements(2*n, groupSize*t))
+			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), band.Params{Columns: columns, Inverses: par.LeaveOneOut, Samples: n, Workers: workers}.Elements(n))
+			e = numeric.Total(e, numeric.Elements(2*n, band.GroupSize*t))
 			if linear {
-				e = numeric.Total(e, numeric.Elements(d, groupSize*t))
+				e = numeric.Total(e, numeric.Elements(d, band.GroupSize*t))
 			}
 		}
 		return numeric.Bytes(e)
 	}
 	plan.Bytes = plan.bytesOf(n)
 	return plan, nil
-}
-
-// pathGroup is what a decomposition of order m takes beside the matrix, for
-// right-hand sides of so many columns and leave-one-out errors of so many
-// samples at a time.
-func pathGroup(m, columns, samples, workers int, loo bool) int64 {
-	width := bandWidth(loo)
-	e := bandElements(m, width)
-	e = numeric.Total(e, numeric.Elements(5*workers, width*width))
-	e = numeric.Total(e, numeric.Elements(2*workers, m*columns))
-	e = numeric.Total(e, numeric.Elements(2*groupSize, m*width))
-	e = numeric.Total(e, numeric.Elements(2*wide(width)+2*m, groupSize*columns))
-	if loo {
-		e = numeric.Total(e, numeric.Elements(2*groupSize*width, samples))
-	}
-	return e
 }
 
 // pathFlops is roughly what a path costs; progress is measured against it.
@@ -127,7 +101,7 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 		each := backend.GramFlops(n, n, d, true) + cube*2/3 + backend.GramMulFlops(n, n, d, t)
 		return l * each
 	}
-	width := float64(bandWidth(loo))
+	width := float64(band.Width(loo))
 	f := 4./3*cube + l*(14*width*width*order+8*order*width*float64(t)+4*order*order*float64(t))
 	if m == PathPrimal {
 		f += backend.SyrkFlops(d, n) + l*4*float64(n)*order*float64(t)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -23,7 +24,7 @@ import (
 // digits at λ = 1e-15, are not used.)
 type pathPrimal struct {
 	pathBase
-	q       *bandQuotient
+	q       *band.Solver
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
 	size    []float64               // what the residual of each output is relative to
@@ -39,7 +40,7 @@ func (p *pathPrimal) begin() error {
 	if p.blocks, err = p.newBlocks(); err != nil {
 		return err
 	}
-	rows, group := p.blocks.rows, groupSize*s.t
+	rows, group := p.blocks.rows, band.GroupSize*s.t
 	a, err := p.Mem.New(s.d, s.d)
 	if err != nil {
 		return err
@@ -73,23 +74,23 @@ func (p *pathPrimal) begin() error {
 		return err
 	}
 	p.size = s.primalScales(rhs, numeric.Trace(diag), Params{}.tol())
-	if p.q, err = newBandQuotient(&p.pathBase, b, a, s.t, rows); err != nil {
+	if p.q, err = p.decompose(a, s.t, rows); err != nil {
 		return err
 	}
-	p.rhs, err = p.q.rotate(b, rhs)
+	p.rhs, err = p.q.Rotate(b, rhs)
 	return err
 }
 
 func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	s, b := p.s, p.queue(ctx)
-	coefs, err := p.q.solve(ctx, b, lambdas, p.rhs)
+	coefs, err := p.q.Solve(ctx, b, lambdas, p.rhs)
 	if err != nil {
 		return nil, err
 	}
 	points, cols := make([]PathPoint, len(lambdas)), len(lambdas)*s.t
 	for i, l := range lambdas {
 		points[i].Lambda = l
-		if err := p.q.errs[i]; err != nil {
+		if err := p.q.Errs[i]; err != nil {
 			points[i].Err = p.s.explain(err)
 		}
 	}
@@ -126,8 +127,8 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		if p.loo {
 			h = leverage[i]
 		}
-		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.factors[i].trace)
-		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.factors[i].logDet)
+		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.Factors[i].Trace)
+		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.Factors[i].LogDet)
 		s.uncenter(at)
 		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
 			at.Err = message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")
@@ -173,12 +174,12 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 		}
 		if leverage != nil {
 			m := p.rotated.View(0, 0, s.d, rows)
-			b.Gemm(backend.NoTrans, backend.Transpose, 1, p.q.f.a, x, 0, m)
+			b.Gemm(backend.NoTrans, backend.Transpose, 1, p.q.Transposed(), x, 0, m)
 			parts := make([][]float64, len(leverage))
 			for i, h := range leverage {
 				parts[i] = h[first : first+rows]
 			}
-			failure = p.q.diagonals(ctx, b, m, parts)
+			failure = p.q.Diagonals(ctx, b, m, parts)
 		}
 		first, beta = first+rows, 1
 	})

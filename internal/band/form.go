@@ -1,4 +1,4 @@
-package solvers
+package band
 
 import (
 	"math"
@@ -9,31 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A symmetric matrix is brought to Q B Qᵀ, Q orthogonal and B block tridiagonal
-// with blocks of a few dozen rows: the first half of a reduction to tridiagonal
-// form, and all that a path of λ needs. B + λI = LLᵀ costs O(n·width²) for each
-// λ then, and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ.
-//
-// Why not go on to a tridiagonal matrix: the usual one-stage reduction reads
-// what is left of A once for each column, n³/6 elements in all, at the speed of
-// memory. At n = 4,000 these are 85 GB, 17 times the time of a Cholesky factor
-// on two cores (15 GB/s, November 2026); and the second half of a two-stage
-// reduction, which follows what is here, adds 2n³ operations to every use of Q
-// (Ballard, Demmel and Knight 2012). Here everything of order n³ is a product of
-// matrices: 4n³/3 operations for B, and as many for Q where it is wanted.
-//
-// It is written against backend.Backend alone. Columns are reduced in panels,
-// as in Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the
-// panel of width b below the diagonal block is QR-factored,
-//
-//	H = I − V T Vᵀ,  Y = A V T,  W = Y − ½ V Tᵀ VᵀY,  HᵀAH = A − V Wᵀ − W Vᵀ
-//
-// (T of Schreiber and Van Loan 1989, from VᵀV and the scales of the reflectors
-// as in Puglisi 1992).
-
-// bandForm is A = Q B Qᵀ. Q = H₀H₁… is kept as reflectors in place of A, or,
+// form is A = Q B Qᵀ. Q = H₀H₁… is kept as reflectors in place of A, or,
 // after formQ, as Qᵀ there.
-type bandForm struct {
+type form struct {
 	b        backend.Backend[float64]
 	mem      *run.Arena
 	n, width int
@@ -51,23 +29,16 @@ type bandForm struct {
 	w   [3]backend.Matrix[float64] // n × wide
 }
 
-// together is how many panels are applied at a time where Q is: one product with
-// a few dozen columns takes about as long as one with a hundred.
-const together = 128
-
-// wide is the columns of the panels that are applied at a time.
-func wide(width int) int { return max(1, together/width) * width }
-
 // stripWidth is how many columns are reduced at a time on the host, where a
 // column costs a pass over them: few enough to stay in a cache, while the rest
 // of the panel is updated by products.
 const stripWidth = 8
 
-// newBandForm reduces the symmetric matrix whose lower triangle a has. The
+// newForm reduces the symmetric matrix whose lower triangle a has. The
 // memory of a becomes that of Q, and is freed with mem.
-func newBandForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float64], width int) (*bandForm, error) {
+func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float64], width int) (*form, error) {
 	n, _ := a.Dims()
-	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
+	f := &form{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
 	var err error
 	if f.t, err = mem.New(wide(width), wide(width)); err != nil {
 		return nil, err
@@ -98,11 +69,6 @@ func newBandForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[fl
 	return f, nil
 }
 
-// bandElements is what a bandForm of order n takes beside A, in elements.
-func bandElements(n, width int) int64 {
-	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
-}
-
 func squares(h backend.Host[float64]) (sum float64) {
 	for i := range h.Rows {
 		for _, v := range h.Row(i) {
@@ -114,17 +80,17 @@ func squares(h backend.Host[float64]) (sum float64) {
 
 // blocks is the number of blocks on the diagonal of B; all but the last two
 // have reflectors below them.
-func (f *bandForm) blocks() int { return (f.n + f.width - 1) / f.width }
+func (f *form) blocks() int { return (f.n + f.width - 1) / f.width }
 
-func (f *bandForm) reflections() int { return max(0, f.blocks()-2) }
+func (f *form) reflections() int { return max(0, f.blocks()-2) }
 
 // rows is the first row of block j and how many it has.
-func (f *bandForm) rows(j int) (first, count int) {
+func (f *form) rows(j int) (first, count int) {
 	return j * f.width, min(f.width, f.n-j*f.width)
 }
 
 // step takes the blocks of column j of B from A and reduces the columns.
-func (f *bandForm) step(j int) error {
+func (f *form) step(j int) error {
 	first, count := f.rows(j)
 	d := backend.NewHost[float64](count, count)
 	if err := f.b.Download(d, f.a.View(first, first, count, count)); err != nil {
@@ -162,7 +128,7 @@ func (f *bandForm) step(j int) error {
 // panel factors columns c … c+w−1 of an m × width panel, m > width, from row c
 // on, by halves until a strip is left for the host. In their place it leaves V,
 // with its zeros and ones; R goes to r.
-func (f *bandForm) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
+func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
 		h := backend.NewHost[float64](m, w)
@@ -186,7 +152,7 @@ func (f *bandForm) panel(p backend.Matrix[float64], c, w int, tau []float64, r b
 }
 
 // reflect queues X ← (I − V op(T) Vᵀ) X with scratch for as many columns.
-func (f *bandForm) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
+func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
 	_, cols := x.Dims()
 	_, w := v.Dims()
 	s0, s1 := scratch[0].View(0, 0, w, cols), scratch[1].View(0, 0, w, cols)
@@ -196,7 +162,7 @@ func (f *bandForm) reflect(v, t backend.Matrix[float64], op backend.Trans, x bac
 }
 
 // triangle sets t to triangleOf(v, tau).
-func (f *bandForm) triangle(v backend.Matrix[float64], tau []float64, t backend.Matrix[float64]) error {
+func (f *form) triangle(v backend.Matrix[float64], tau []float64, t backend.Matrix[float64]) error {
 	h, err := f.triangleOf(v, tau, t)
 	if err != nil {
 		return err
@@ -206,7 +172,7 @@ func (f *bandForm) triangle(v backend.Matrix[float64], tau []float64, t backend.
 
 // triangleOf is the upper triangular T of I − V T Vᵀ, column by column:
 // T_kk = τ_k, and above it −τ_k T (VᵀV)_k. scratch is as large as T.
-func (f *bandForm) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
+func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
 	w := len(tau)
 	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, scratch)
 	g := backend.NewHost[float64](w, w)
@@ -228,7 +194,7 @@ func (f *bandForm) triangleOf(v backend.Matrix[float64], tau []float64, scratch 
 // update is A ← HᵀAH on the lower triangle of what is left of A. V Wᵀ + W Vᵀ is
 // half the difference of two squares, those of cV ± W/c: c makes the two terms
 // alike in size, so that the difference costs no digits.
-func (f *bandForm) update(a, v, t backend.Matrix[float64]) error {
+func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
 	plus, minus, y := f.w[0].View(0, 0, m, width), f.w[1].View(0, 0, m, width), f.w[2].View(0, 0, m, width)
@@ -323,7 +289,7 @@ type group struct{ first, count int } // panels
 
 // groups cuts the panels from the last one on; the group at the front may be
 // smaller.
-func (f *bandForm) groups() []group {
+func (f *form) groups() []group {
 	var list []group
 	for end := f.reflections(); end > 0; {
 		count := min(end, wide(f.width)/f.width)
@@ -334,13 +300,13 @@ func (f *bandForm) groups() []group {
 }
 
 // reflector is V of a group, and its first row in A.
-func (f *bandForm) reflector(g group) (v backend.Matrix[float64], row int) {
+func (f *form) reflector(g group) (v backend.Matrix[float64], row int) {
 	first, row := g.first*f.width, (g.first+1)*f.width
 	return f.a.View(row, first, f.n-row, g.count*f.width), row
 }
 
 // tOf sets f.t to the T of a group.
-func (f *bandForm) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64], error) {
+func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64], error) {
 	_, cols := v.Dims()
 	t := f.t.View(0, 0, cols, cols)
 	if f.ts[g.first].Data == nil {
@@ -354,7 +320,7 @@ func (f *bandForm) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float
 
 // apply waits: X ← op(Q) X for an n × t matrix; scratch are two matrices of wide
 // rows and at least as many columns.
-func (f *bandForm) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
+func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
 	list := f.groups()
 	if op == backend.Transpose { // Qᵀ begins with the first panels
@@ -377,7 +343,7 @@ func (f *bandForm) apply(op backend.Trans, x backend.Matrix[float64], scratch [2
 //	       └   Qᵀ_{g+1} ┘
 //
 // The columns of V_g become those of Q, so that a copy of V_g is taken.
-func (f *bandForm) formQ() error {
+func (f *form) formQ() error {
 	if f.formed {
 		return nil
 	}
@@ -411,7 +377,7 @@ func (f *bandForm) formQ() error {
 
 // identity makes rows and columns of block j those of the identity, from the
 // diagonal on.
-func (f *bandForm) identity(j int) {
+func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first
 	numeric.Zero(f.b, f.a.View(first, first, rest, count))

@@ -1,4 +1,4 @@
-package solvers
+package band
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// bandFactor is B + λI = LLᵀ for one λ, L block bidiagonal:
+// Factor is B + λI = LLᵀ for one λ, L block bidiagonal:
 //
 //	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
@@ -18,27 +18,27 @@ import (
 //
 // The factors of a group of λ lie in the same matrices x, with X_j, and g, with
 // G_{j+1}ᵀ: those of one j below each other, so that they are one operand.
-type bandFactor struct {
+type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
 	member, group int
-	trace         float64 // tr (B + λI)⁻¹, when asked for
-	logDet        float64 // log det (B + λI)
+	Trace         float64 // tr (B + λI)⁻¹, when asked for
+	LogDet        float64 // log det (B + λI)
 }
 
 // inverse is X_j, coupling G_{j+1}ᵀ.
-func (l *bandFactor) inverse(f *bandForm, j int) backend.Matrix[float64] {
+func (l *Factor) inverse(f *form, j int) backend.Matrix[float64] {
 	first, n := f.rows(j)
 	return l.x.View(first*l.group+l.member*n, 0, n, n)
 }
 
-func (l *bandFactor) coupling(f *bandForm, j int) backend.Matrix[float64] {
+func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	first, n := f.rows(j)
 	_, m := f.rows(j + 1)
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is what a worker needs to make a bandFactor and to solve: small
+// factorScratch is what a worker needs to make a Factor and to solve: small
 // matrices of width × width.
 type factorScratch struct {
 	b backend.Backend[float64]
@@ -67,9 +67,9 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 //
 // all terms positive, so that nothing cancels (Golub and von Matt 1997 have the
 // bidiagonal case).
-func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor, tol float64, trace bool) error {
+func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
-	to.trace, to.logDet = 0, 0
+	to.Trace, to.LogDet = 0, 0
 	for j := range f.blocks() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -100,7 +100,7 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 			if p*p <= tol {
 				return &backend.PivotError{Index: first + i, Value: p * p}
 			}
-			to.logDet += 2 * math.Log(p)
+			to.LogDet += 2 * math.Log(p)
 		}
 		x := to.inverse(f, j)
 		clear(l.Data)
@@ -140,7 +140,7 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 			return err
 		}
 		for _, v := range sums {
-			to.trace += v
+			to.Trace += v
 		}
 		if m > 0 {
 			b.Gemm(backend.NoTrans, backend.Transpose, 1, xs, x, 0, d)
@@ -155,7 +155,7 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 }
 
 // solve waits: Y ← (B + λI)⁻¹ Y for an n × t matrix; z is scratch of that shape.
-func (f *bandForm) solve(b backend.Backend[float64], l *bandFactor, y, z backend.Matrix[float64]) error {
+func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
 	// Row block j of L and of a matrix.
@@ -180,7 +180,7 @@ func (f *bandForm) solve(b backend.Backend[float64], l *bandFactor, y, z backend
 
 // rounding is the size of a pivot that rounding alone may have made: each
 // element of B is a sum of as many terms as A has rows, and the rounding of
-// such a sum grows as the root of its length. 8 is a margin, as in pivot.go.
-func (f *bandForm) rounding() float64 {
+// such a sum grows as the root of its length. 8 is a margin, as in numeric.PivotTol.
+func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }
