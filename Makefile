@@ -163,12 +163,13 @@ arm64: ## run the short tests of the kernels and the backend as arm64 under qemu
 	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -exec qemu-aarch64 -run '$(ARM64)' ./cpu
 
 .PHONY: generate
-generate: ## write the generated assembly and docs/results.md anew
+generate: ## write the generated assembly, the parameters of the Python estimators and docs/results.md anew
 	cd tools && $(GO) run ./asmgen
+	cd tools && $(GO) run ./pygen
 	$(GO) generate ./internal/bench
 
 .PHONY: check-generated
-check-generated: ## fail if the generated assembly differs from what its source makes
+check-generated: ## fail if the generated assembly or Python differs from what its source makes
 	cd tools && $(GO) test -count=1 ./...
 
 # Only packages below cpu have files of the tag purego. Of macOS are vetted the packages

@@ -6,8 +6,8 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._estimator import ORDER, Estimator, KernelParameters, samples
-from ._model import parameter_names
+from ._estimator import ORDER, Estimator, KernelParameters, documented, samples
+from ._parameters import ClassifierParameters
 from ._regression import target_names
 
 # The methods whose models always know probabilities, for those who ask before a fit.
@@ -34,74 +34,15 @@ def _has_sets(estimator):
     return True
 
 
-class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
+@documented
+class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, Estimator):
     """Classification by kernel ridge, logistic regression, a support vector machine
     or any other of Mercer's learners of classes.
-
-    Parameters
-    ----------
-    method : str, default="kernel-ridge"
-        "kernel-ridge" and "ridge" (least squares on ±1), "kernel-logistic" and
-        "logistic" (with probabilities), "svc", "nystrom-ridge", "fourier-ridge",
-        or another of `mercer learners`, whose parameters are in params.
-    alpha : float, default=None
-        The penalty of the methods that have a λ; of logistic it is 1/C of
-        scikit-learn's LogisticRegression. None is the default of the method: 0.01 of
-        kernel-logistic, 1 of the others.
-    C : float > 0, default=1.0
-        The penalty of svc.
-    kernel : str, callable or None, default="rbf"
-        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
-        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is half the median
-        distance between the rows.
-    gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
-        None and "auto" are 1/n_features (of chi2: 1).
-    degree : int ≥ 1, default=3
-        Of poly.
-    coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
-    fit_intercept : bool, default=True
-        Of the methods that have a choice; svc always has an intercept.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply sample_weight; "balanced" is
-        n_samples/(n_classes · the number of samples of the class).
-    probability : bool, default=False
-        Of svc: fit probabilities too, at six times the work. predict then returns the
-        class of the largest probability, and the sign of decision_function may differ;
-        scikit-learn's SVC returns the class of the decision values.
-    tol : float, default=None
-        The accuracy at which the method ends; None is its own default.
-    max_iter : int, default=None
-        The maximum of steps; None is the method's own default.
-    params : dict, default=None
-        More parameters of the method, by Mercer's names.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer; of methods with one.
-    n_iter_ : int
-        The number of steps; 1 where there are none.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -118,48 +59,15 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     ['same', 'same', 'differ', 'differ']
     """
 
-    def __init__(self, method="kernel-ridge", *, alpha=None, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0, fit_intercept=True,
-                 class_weight=None, probability=False, tol=None, max_iter=None, params=None, random_state=None, device=None, threads=None, verbose=0):
-        self.method = method
-        self.alpha = alpha
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.probability = probability
-        self.tol = tol
-        self.max_iter = max_iter
-        self.params = params
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return self.method, "classification"
-
     @property
     def _unsupported(self):
         return ORDER if self.method == "svc" else {}
 
     def _parameters(self, X):
-        given = {
-            "kernel": lambda: self._kernel(X),
-            "lambda": lambda: self.alpha,
-            "C": lambda: self.C,
-            "intercept": lambda: self.fit_intercept,
-            "probability": lambda: self.probability,
-            "tol": lambda: self.tol,
-            "iterations": lambda: self.max_iter,
-            "seed": self._seed,
-        }
-        has, more = set(parameter_names(self.method)), self._more()
-        if "C" in has:  # instead of a lambda, unless params has one
-            has.discard("C" if "lambda" in more else "lambda")
-        return {**{name: value() for name, value in given.items() if name in has}, **more}
+        given = super()._parameters(X)
+        if "C" in given:  # instead of a lambda, unless params has one
+            del given["C" if "lambda" in self._more() else "lambda"]
+        return given
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model.

@@ -12,10 +12,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._errors import ARGUMENTS, in_python, python_names
+from ._errors import in_python, python_names
 from ._kernels import kernel_text
 from ._library import SMALL, dense
-from ._model import Model, with_effect
+from ._model import Model, descriptions, with_effect
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import validate_data
@@ -37,6 +37,48 @@ def samples(estimator, X, *args, **kwargs):
     return (dense(X), *rest) if rest else dense(X)
 
 
+_ATTRIBUTES = """n_iter_ : int
+        The number of steps of the fit; 1 where there are none.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
+    model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+"""
+_KERNEL = """kernel_ : str
+        The kernel that was fitted with, as a text of Mercer; of methods with one.
+    """
+
+
+def documented(cls):
+    """Completes the docstring of an estimator, which has a summary and then sections, by the
+    section of its parameters, which is that of the first base, and by the attributes that
+    all estimators have."""
+    if cls.__doc__:
+        summary, _, rest = cls.__doc__.partition("    See Also\n" if "    See Also\n" in cls.__doc__ else "    Examples\n")
+        rest = cls.__doc__[len(summary):]
+        summary, _, own = summary.partition("    Attributes\n    ----------\n")
+        own = own.rstrip() + "\n    " if own else "    "
+        kernel = _KERNEL if issubclass(cls, KernelParameters) else ""
+        cls.__doc__ = f"{summary}    {cls.__bases__[0].__doc__.rstrip()}\n\n    Attributes\n    ----------\n{own}{kernel}{_ATTRIBUTES}{rest}"
+    return cls
+
+
+def penalties(alpha, targets):
+    """The parameters of the library for alpha: a number, or an array with one for
+    each of so many targets."""
+    if np.ndim(alpha) == 0:
+        return {"lambda": alpha}
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.size == 1:
+        return {"lambda": float(alpha.reshape(-1)[0])}
+    if alpha.shape != (targets,):
+        raise ValueError(f"alpha has the shape {alpha.shape}: it must be a number, or one for each target, of which there are {targets}")
+    return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
+
+
 # What a fit reports of its number of steps, by the learner.
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
@@ -46,13 +88,15 @@ ORDER = {"check_sample_weights_invariance": "the steps, and so the last digits w
 
 
 class Estimator(BaseEstimator):
-    """The base of the estimators. A subclass has the parameters device, threads
-    and verbose, `_learner` and `_parameters`."""
+    """The base of the estimators. A subclass has the base of its parameters, which is
+    generated and has `_learner`: the learner's name, None where the argument method is
+    it, and its task."""
 
     # Tags of scikit-learn, both before and since 1.6.
     _multioutput = False
     _function = None  # the kernel and the rows that were fitted to, where it is a function of Python
     _unsupported = {}  # checks that do not hold, with the reason
+    _targets = 1
 
     def _pairwise(self):
         return getattr(self, "kernel", None) in ("precomputed", "precomputed()")
@@ -81,17 +125,26 @@ class Estimator(BaseEstimator):
                 "_xfail_checks": self._unsupported,
             }
 
-    def _learner(self):
-        """The learner's name and its task, None for the learner's own."""
-        raise NotImplementedError
+    def _name(self):
+        """The learner's name."""
+        return self._learner[0] or self.method
+
+    def _arguments(self):
+        """The estimator's arguments by the library's names of the learner's parameters."""
+        own = set(self.get_params(deep=False)) - {"method"}
+        return {p["name"]: p["python"] for p in descriptions(self._name()) if p["python"] in own}
 
     def _parameters(self, X):
         """The learner's parameters; None for the library's defaults."""
-        raise NotImplementedError
-
-    def _arguments(self):
-        """The estimator's arguments by the library's names of parameters."""
-        return {name: argument for name, argument in ARGUMENTS.items() if argument in self.get_params(deep=False)}
+        given = {name: getattr(self, argument) for name, argument in self._arguments().items()}
+        if "kernel" in given:
+            given["kernel"] = self._kernel(X)
+        if "seed" in given:
+            given["seed"] = self._seed()
+        if "lambdas" in given:
+            del given["lambdas"]
+            given.update(penalties(self.alpha, self._targets))
+        return {**given, **self._more()}
 
     def _given(self, learner, X):
         """Those of _parameters that are not left to the library. None is an error
@@ -128,9 +181,10 @@ class Estimator(BaseEstimator):
 
     def _more(self):
         """The parameters by the library's names that are given beside the arguments."""
-        if not (self.params is None or isinstance(self.params, dict)):
-            raise ValueError(f"params must be a dict of the learner's parameters or None, got {self.params!r}")
-        return dict(self.params or {})
+        params = getattr(self, "params", None)
+        if not (params is None or isinstance(params, dict)):
+            raise ValueError(f"params must be a dict of the learner's parameters or None, got {params!r}")
+        return dict(params or {})
 
     def _weights(self, sample_weight, X):
         if sample_weight is None:
@@ -153,7 +207,7 @@ class Estimator(BaseEstimator):
         if callable(getattr(self, "kernel", None)):
             self._function = self.kernel, X
             X = pairwise_kernels(X, metric=self.kernel)
-        learner, task = self._learner()
+        learner, task = self._name(), self._learner[1]
         names = getattr(self, "feature_names_in_", None)
         try:
             with python_names(self._arguments()):
@@ -258,3 +312,13 @@ class KernelParameters:
         """The text of the kernel that the model was fitted with."""
         check_is_fitted(self, "model_")
         return self.model_.info["parameters"].get("kernel")
+
+
+class SupportVectors(KernelParameters):
+    """Support vector machines, whose max_iter is -1 where the library is to choose it."""
+
+    _unsupported = ORDER
+
+    def _parameters(self, X):
+        given = super()._parameters(X)
+        return {**given, "iterations": 0} if self.max_iter == -1 else given

@@ -7,17 +7,15 @@ from ctypes import byref, c_void_p
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import RidgeCV
 from sklearn.metrics import get_scorer
 
 from . import _library
 from ._errors import NotPositiveDefinite, in_python
+from ._estimator import documented, penalties
 from ._kernels import kernel_text, number
-from ._regression import MercerKernelRidge, penalties
+from ._parameters import KernelRidgeCVParameters
+from ._regression import MercerKernelRidge
 from ._watched import watched
-
-# RidgeCV stores in cv_results_ from scikit-learn 1.5 on, in cv_values_ before.
-_STORES_RESULTS = "store_cv_results" in RidgeCV().get_params()
 
 
 class _Identity(RegressorMixin, BaseEstimator):
@@ -50,7 +48,8 @@ def _listed(value):
     return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
 
 
-class MercerKernelRidgeCV(MercerKernelRidge):
+@documented
+class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
     """Kernel ridge regression with the alpha, and the kernel, that predict best.
 
     Every alpha is scored by its leave-one-out errors or by generalized
@@ -58,49 +57,12 @@ class MercerKernelRidgeCV(MercerKernelRidge):
     matrix for each kernel, O(n³), and O(n²) for each alpha, where n refits would take
     O(n⁴). The names are those of scikit-learn's RidgeCV, which has no kernels.
 
-    Parameters
-    ----------
-    alphas : array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
-        The penalties to try, finite numbers ≥ 0, as ``alpha`` of MercerKernelRidge.
-    kernel : str, callable, None or a list, default="linear"
-        As in MercerKernelRidge. The kernels of a list are all tried; a function
-        and "precomputed" stand by themselves.
-    gamma : float, "scale", "auto", None or a list, default=None
-        As in MercerKernelRidge. Each kernel that has a gamma is tried with each
-        of a list.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=1
-        Of the kernels "poly" and "sigmoid".
-    fit_intercept : bool, default=False
-        Fit an unpenalized intercept.
-    scoring : str, callable or None, default=None
-        None is the negative mean squared leave-one-out error, weighted by
-        sample_weight; "gcv" the negative of generalized cross-validation,
-        n‖(I − H)y‖² / tr(I − H)²; else a scorer of scikit-learn, such as
-        "neg_mean_absolute_error", which is given the leave-one-out predictions
-        (and sample_weight, where there is one).
-    store_cv_results : bool, default=False
-        Keep the leave-one-out errors in ``cv_results_``. Before scikit-learn 1.5
-        it is called store_cv_values, and the attribute ``cv_values_``, as in
-        RidgeCV. Not with scoring="gcv", which has no errors of single samples.
-    alpha_per_target : bool, default=False
-        Choose an alpha for each target. The kernel is that of all targets.
-    device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is.
-    threads : int, default=None
-        None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
-
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_targets,)
         The best alpha; an array with alpha_per_target and several targets.
     best_score_ : float or ndarray of shape (n_targets,)
         The score of it; more is better.
-    kernel_ : str
-        The best kernel, as a text of Mercer.
     kernels_ : list of str
         The kernels that were tried.
     scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
@@ -113,12 +75,6 @@ class MercerKernelRidgeCV(MercerKernelRidge):
         The coefficients of the kernel functions, of the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The samples of weight > 0.
-    n_iter_ : int
-        The number of steps of the last fit; 1 of a direct solver.
-    n_features_in_ : int
-        The number of features.
-    model_ : mercer.Model
-        The fit with the best alpha and kernel to all samples.
 
     See Also
     --------
@@ -143,33 +99,6 @@ class MercerKernelRidgeCV(MercerKernelRidge):
     1.0
     """
 
-    if _STORES_RESULTS:
-
-        def __init__(self, alphas=(0.1, 1.0, 10.0), *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, scoring=None,
-                     store_cv_results=False, alpha_per_target=False, device=None, threads=None, verbose=0):
-            self.store_cv_results = store_cv_results
-            self._set(alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose)
-
-    else:
-
-        def __init__(self, alphas=(0.1, 1.0, 10.0), *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, scoring=None,
-                     store_cv_values=False, alpha_per_target=False, device=None, threads=None, verbose=0):
-            self.store_cv_values = store_cv_values
-            self._set(alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose)
-
-    def _set(self, alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose):
-        self.alphas = alphas
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.alpha_per_target = alpha_per_target
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
     def _arguments(self):
         return {**super()._arguments(), "lambda": "alpha", "lambdas": "alpha"}
 
@@ -193,19 +122,16 @@ class MercerKernelRidgeCV(MercerKernelRidge):
             raise ValueError("kernel: a function or 'precomputed' is tried by itself, not in a list")
         return list(dict.fromkeys(kernel_text(k, g, self.degree, self.coef0, X) for k in kernels for g in gammas))
 
-    def _stores(self):
-        return self.store_cv_results if _STORES_RESULTS else self.store_cv_values
-
     def _select(self, X, y, sample_weight):
         for name in ("fit_intercept", "alpha_per_target"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         gcv = isinstance(self.scoring, str) and self.scoring == "gcv"
-        if gcv and self._stores():
+        if gcv and self.store_cv_results:
             raise ValueError("scoring='gcv' has no errors of single samples to store")
         scorer = None if gcv or self.scoring is None else get_scorer(self.scoring)
         wanted = ["gcv" if gcv else "loo"] if scorer is None else ["errors"]
-        if self._stores() and scorer is None:
+        if self.store_cv_results and scorer is None:
             wanted.append("errors")
         alphas = self._alphas()
         per_target = self.alpha_per_target and y.shape[1] > 1
@@ -238,7 +164,7 @@ class MercerKernelRidgeCV(MercerKernelRidge):
                 self._best = info["kernel"]
                 self.alpha_ = alphas[places] if per_target else float(alphas[places])
                 self.best_score_ = found if per_target else float(found)
-                if self._stores():
+                if self.store_cv_results:
                     self._store(arrays["errors"], y, sample_weight, scorer)
         if best is None:
             raise failure
@@ -265,16 +191,13 @@ class MercerKernelRidgeCV(MercerKernelRidge):
         values = np.moveaxis(errors**2 if scorer is None else y - errors, 0, -1)  # n×t×a
         if sample_weight is not None:
             values[sample_weight == 0] = np.nan
-        values = values[:, 0] if self._flat else values
-        setattr(self, "cv_results_" if _STORES_RESULTS else "cv_values_", values)
+        self.cv_results_ = values[:, 0] if self._flat else values
 
     def _fit_model(self, X, y, sample_weight, classes=None, targets=None):
         super()._fit_model(X, y, sample_weight, classes, targets)
-        if self._stores() and sample_weight is not None:
-            name = "cv_results_" if _STORES_RESULTS else "cv_values_"
-            values = getattr(self, name)
+        if self.store_cv_results and sample_weight is not None:
+            values = self.cv_results_
             if len(values) < len(y):  # those of weight 0 were left out
-                full = np.full((len(y), *values.shape[1:]), np.nan)
-                full[sample_weight != 0] = values
-                setattr(self, name, full)
+                self.cv_results_ = np.full((len(y), *values.shape[1:]), np.nan)
+                self.cv_results_[sample_weight != 0] = values
         return self

@@ -39,7 +39,7 @@ def about():
 
 
 @functools.lru_cache(maxsize=None)
-def _descriptions(learner):
+def descriptions(learner):
     """The parameters of a learner, as the library describes them."""
     for description in about()["learners"]:
         if description["name"] == learner:
@@ -47,15 +47,10 @@ def _descriptions(learner):
     return []  # the fit reports which learners there are
 
 
-def parameter_names(learner):
-    """The names of a learner's parameters."""
-    return frozenset(p["name"] for p in _descriptions(learner))
-
-
 def with_effect(learner, given, keep=()):
     """Those of the parameters given that have an effect beside the others, and those
     to keep: the library refuses a parameter that has none."""
-    described = {p["name"]: p for p in _descriptions(learner)}
+    described = {p["name"]: p for p in descriptions(learner)}
 
     def met(name):
         when = described.get(name, {}).get("when")

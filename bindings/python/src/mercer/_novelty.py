@@ -3,60 +3,18 @@
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from ._estimator import ORDER, Estimator, KernelParameters, samples
+from ._estimator import Estimator, SupportVectors, documented, samples
+from ._parameters import OneClassSVMParameters
 
 
-class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
+@documented
+class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Estimator):
     """The one-class support vector machine, as scikit-learn's OneClassSVM.
-
-    Parameters
-    ----------
-    kernel : str, callable or None, default="rbf"
-        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
-        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian with the gamma "scale".
-    degree : int ≥ 1, default=3
-        Of poly.
-    gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
-        None and "auto" are 1/n_features (of chi2: 1).
-    coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
-    tol : float > 0, default=1e-3
-        The violation of the optimality conditions at which the steps end, in units of
-        the decision value, or of its range at the start where that is below 1.
-    nu : float, default=0.5
-        The maximum part of the samples of fit with a decision value below 0, and the
-        minimum part that are support vectors; > 0 and ≤ 1.
-    cache_size : float, default=200
-        The memory for rows of the kernel matrix, in megabytes.
-    max_iter : int, default=-1
-        The maximum of steps; -1 is the library's own.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
 
     Attributes
     ----------
     offset_ : float
         decision_function is score_samples − offset_.
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer.
-    n_iter_ : int
-        The number of steps.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -70,32 +28,6 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
     >>> MercerOneClassSVM(nu=0.2, gamma=1.0).fit(X).predict([[0.2], [9.0]]).tolist()
     [1, -1]
     """
-
-    _unsupported = ORDER
-
-    def __init__(self, *, kernel="rbf", degree=3, gamma="scale", coef0=0.0, tol=1e-3, nu=0.5, cache_size=200, max_iter=-1,
-                 random_state=None, device=None, threads=None, verbose=0):
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return "one-class-svm", "novelty"
-
-    def _parameters(self, X):
-        return {
-            "kernel": self._kernel(X), "nu": self.nu, "tol": self.tol, "iterations": max(self.max_iter, 0),
-            "cache": self.cache_size,
-        }
 
     def fit(self, X, y=None, sample_weight=None):
         """Fits the model.

@@ -5,7 +5,15 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ._estimator import ORDER, Estimator, KernelParameters, samples
+from ._estimator import Estimator, KernelParameters, SupportVectors, documented, samples
+from ._parameters import (
+    FourierRidgeParameters,
+    KernelRidgeParameters,
+    NystroemRidgeParameters,
+    RegressorParameters,
+    RidgeParameters,
+    SVRParameters,
+)
 
 
 def target_names(y):
@@ -19,7 +27,7 @@ def _has_intervals(estimator):
     """Whether predict_interval is to be there."""
     model = getattr(estimator, "model_", None)
     if model is None:
-        knows = estimator._learner()[0] == "kernel-ridge" or getattr(estimator, "intervals", False)
+        knows = estimator._name() == "kernel-ridge" or getattr(estimator, "intervals", False)
     else:
         knows = "intervals" in model.info["capabilities"]
     if not knows:
@@ -167,39 +175,9 @@ class MultiRegressor(MultiOutputMixin, Regressor):
     _multioutput = True
 
 
-def penalties(alpha, targets):
-    """The parameters of the library for alpha: a number, or an array with one for
-    each of so many targets."""
-    if np.ndim(alpha) == 0:
-        return {"lambda": alpha}
-    alpha = np.asarray(alpha, dtype=np.float64)
-    if alpha.size == 1:
-        return {"lambda": float(alpha.reshape(-1)[0])}
-    if alpha.shape != (targets,):
-        raise ValueError(f"alpha has the shape {alpha.shape}: it must be a number, or one for each target, of which there are {targets}")
-    return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
-
-
-class MercerRidge(MultiRegressor):
+@documented
+class MercerRidge(RidgeParameters, MultiRegressor):
     """Ridge regression: the minimum of ‖y − Xw − b‖² + alpha ‖w‖².
-
-    Parameters
-    ----------
-    alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
-        The penalty; an array has one for each target.
-    fit_intercept : bool, default=True
-        Fit an unpenalized b.
-    solver : {"auto", "primal", "dual"}, default="auto"
-        How the system is solved: d×d, n×n, or the cheaper of them.
-    intervals : bool, default=False
-        Keep a copy of the samples in the model, for predict_interval.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
 
     Attributes
     ----------
@@ -207,14 +185,6 @@ class MercerRidge(MultiRegressor):
         The weights w.
     intercept_ : float or ndarray of shape (n_targets,)
         The intercepts b.
-    n_iter_ : int
-        1.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -231,21 +201,6 @@ class MercerRidge(MultiRegressor):
     2.00 1.00
     """
 
-    def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto", intervals=False, device=None, threads=None, verbose=0):
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.intervals = intervals
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return "ridge", "regression"
-
-    def _parameters(self, X):
-        return {**penalties(self.alpha, self._targets), "intercept": self.fit_intercept, "solver": self.solver, "intervals": self.intervals}
-
     @property
     def coef_(self):
         check_is_fitted(self, "model_")
@@ -258,50 +213,12 @@ class MercerRidge(MultiRegressor):
         return float(b[0]) if self._flat else b
 
 
-class MercerKernelRidge(KernelParameters, MultiRegressor):
+@documented
+class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor):
     """Kernel ridge regression: f(x) = Σ a_i k(x_i, x) + b with
     (K + alpha W⁻¹)a + b = y, W being the sample weights.
 
     With the same parameters it predicts what scikit-learn's KernelRidge does.
-
-    Parameters
-    ----------
-    alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
-        The penalty; an array has one for each target. Targets with the same one share
-        a factorization, and many different ones a decomposition.
-    kernel : str, callable or None, default="linear"
-        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
-        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is half the median
-        distance between the rows.
-    gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
-        (of chi2: 1), "scale" is 1/(n_features·X.var()).
-    degree : int ≥ 1, default=3
-        Of poly.
-    coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
-    fit_intercept : bool, default=False
-        Fit an unpenalized b.
-    solver : {"auto", "dual", "mixed", "cg"}, default="auto"
-        How the system is solved: by a Cholesky factor in float64, by one in float32
-        that is refined, by preconditioned conjugate gradients, or by the one with the
-        lowest modeled time that fits the memory.
-    tol : float, default=1e-8
-        The relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ that is reached, or
-        the fit fails.
-    max_iter : int, default=10000
-        The maximum of products with K of an iterative solver.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
 
     Attributes
     ----------
@@ -309,16 +226,6 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
         The coefficients a, of the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The samples of weight > 0.
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer.
-    n_iter_ : int
-        The number of steps; 1 of a direct solver.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -336,31 +243,6 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     1.00
     """
 
-    def __init__(self, alpha=1.0, *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, solver="auto", tol=1e-8,
-                 max_iter=10000, random_state=None, device=None, threads=None, verbose=0):
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return "kernel-ridge", "regression"
-
-    def _parameters(self, X):
-        return {
-            **penalties(self.alpha, self._targets), "kernel": self._kernel(X), "intercept": self.fit_intercept,
-            "solver": self.solver, "tol": self.tol, "iterations": self.max_iter, "seed": self._seed(),
-        }
-
     @property
     def dual_coef_(self):
         check_is_fitted(self, "model_")
@@ -375,49 +257,12 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
         return centers[:, 2:] if self._pairwise() else centers
 
 
-class MercerNystroemRidge(KernelParameters, MultiRegressor):
+@documented
+class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, MultiRegressor):
     """Kernel ridge regression with kernel functions at some of the samples only, for
     many samples: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
     The memory grows with n_components², not with the samples.
-
-    Parameters
-    ----------
-    alpha : float ≥ 0, default=1.0
-        The penalty.
-    kernel : str, callable or None, default="rbf"
-        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
-        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian whose sigma is half the median
-        distance between the rows.
-    gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
-        (of chi2: 1), "scale" is 1/(n_features·X.var()).
-    degree : int ≥ 1, default=3
-        Of poly.
-    coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
-    n_components : int, default=None
-        The number of kernel functions; None is about 10√n_samples.
-    choice : {"uniform", "rpcholesky"}, default="uniform"
-        How their centers are chosen: uniformly, or by a randomly pivoted Cholesky factor.
-    fit_intercept : bool, default=False
-        Fit an unpenalized b.
-    solver : {"auto", "normal", "falkon"}, default="auto"
-        How the system is solved: by its normal equations, by conjugate gradients with
-        their preconditioner (Falkon), or by the cheaper.
-    tol : float, default=1e-6
-        The relative residual of the normal equations.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
 
     Attributes
     ----------
@@ -425,16 +270,6 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
         The centers c_j.
     coef_ : ndarray of shape (n_components,) or (n_components, n_targets)
         The coefficients β.
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer.
-    n_iter_ : int
-        The number of steps; 1 of a direct solver.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -453,33 +288,10 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
     1.00
     """
 
-    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None, choice="uniform", fit_intercept=False,
-                 solver="auto", tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.choice = choice
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return "nystrom-ridge", "regression"
-
     def _parameters(self, X):
+        given = super()._parameters(X)
         count = self.n_components
-        return {
-            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept,
-            "centers": None if count is None else min(count, X.shape[0]), "choice": self.choice, "solver": self.solver, "tol": self.tol,
-            "seed": self._seed(),
-        }
+        return {**given, "centers": None if count is None else min(count, X.shape[0])}
 
     @property
     def components_(self):
@@ -492,52 +304,10 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
         return self._shaped(self.model_.array("beta"))
 
 
-class MercerFourierRidge(KernelParameters, MultiRegressor):
+@documented
+class MercerFourierRidge(FourierRidgeParameters, KernelParameters, MultiRegressor):
     """Ridge regression on random Fourier features of a translation invariant
     kernel, for many samples: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
-
-    Parameters
-    ----------
-    alpha : float ≥ 0, default=1.0
-        The penalty of β.
-    kernel : str or None, default="rbf"
-        "rbf" or "laplacian", as in scikit-learn; the text of a Gaussian, Laplacian,
-        exponential, Matérn or rational quadratic kernel, of a sum or product of them,
-        such as "matern52(sigma=2)"; or None for a Gaussian whose sigma is half
-        the median distance between the rows.
-    gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf and laplacian. None and "auto" are 1/n_features, "scale" is
-        1/(n_features·X.var()).
-    n_components : int, default=None
-        The number of features, two for each frequency; None is about 10√n_samples.
-    orthogonal : bool, default=False
-        Frequencies in orthogonal directions, which approach the kernel sooner.
-    fit_intercept : bool, default=False
-        Fit an unpenalized b.
-    tol : float, default=1e-6
-        The relative residual of the normal equations.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
-
-    Attributes
-    ----------
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer.
-    n_iter_ : int
-        The number of steps of refinement.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -553,81 +323,12 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     1.00
     """
 
-    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False, fit_intercept=False,
-                 tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.orthogonal = orthogonal
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
     degree, coef0 = 3, 1  # of kernels that have no random features
 
-    def _learner(self):
-        return "fourier-ridge", "regression"
 
-    def _parameters(self, X):
-        return {
-            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept, "features": self.n_components,
-            "orthogonal": self.orthogonal, "tol": self.tol, "seed": self._seed(),
-        }
-
-
-class MercerSVR(KernelParameters, Regressor):
+@documented
+class MercerSVR(SVRParameters, SupportVectors, Regressor):
     """ε-support vector regression, as scikit-learn's SVR.
-
-    Parameters
-    ----------
-    kernel : str, callable or None, default="rbf"
-        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
-        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
-        for each pair; or None for a Gaussian with the gamma "scale".
-    degree : int ≥ 1, default=3
-        Of poly.
-    gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
-        None and "auto" are 1/n_features (of chi2: 1).
-    coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
-    tol : float > 0, default=1e-3
-        The violation of the optimality conditions at which the steps end.
-    C : float > 0, default=1.0
-        The penalty of errors beyond epsilon.
-    epsilon : float ≥ 0, default=0.1
-        Errors up to it cost nothing; in the unit of y.
-    cache_size : float, default=200
-        The memory for rows of the kernel matrix, in megabytes.
-    max_iter : int, default=-1
-        The maximum of steps; -1 is the library's own.
-    random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
-
-    Attributes
-    ----------
-    kernel_ : str
-        The kernel that was fitted with, as a text of Mercer.
-    n_iter_ : int
-        The number of steps.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     See Also
     --------
@@ -643,63 +344,13 @@ class MercerSVR(KernelParameters, Regressor):
     1.0
     """
 
-    def __init__(self, *, kernel="rbf", degree=3, gamma="scale", coef0=0.0, tol=1e-3, C=1.0, epsilon=0.1, cache_size=200, max_iter=-1,
-                 random_state=None, device=None, threads=None, verbose=0):
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    _unsupported = ORDER
-
-    def _learner(self):
-        return "svr", "regression"
-
     def _parameters(self, X):
-        return {
-            "kernel": self._kernel(X), "C": self.C, "epsilon": self.epsilon, "tol": self.tol,
-            "iterations": max(self.max_iter, 0), "cache": self.cache_size, "standardize-target": False,
-        }
+        return {**super()._parameters(X), "standardize-target": False}
 
 
-class MercerRegressor(Regressor):
+@documented
+class MercerRegressor(RegressorParameters, Regressor):
     """Any learner of regression, by its name and with its own parameters.
-
-    Parameters
-    ----------
-    method : str, default="bayes-ridge"
-        The learner: ``about()["learners"]`` and the command `mercer learners` list
-        them with their parameters.
-    params : dict, default=None
-        The learner's parameters by Mercer's names, such as {"lambda": 0.1}; None is
-        the default of each.
-    device : str, default=None
-        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
-        the best there is.
-    threads : int, default=None
-        The number of threads; None is all.
-    verbose : int, default=0
-        1 prints progress to stderr.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of steps; 1 where there are none.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
-    model_ : mercer.Model
-        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
     Examples
     --------
@@ -710,16 +361,3 @@ class MercerRegressor(Regressor):
     >>> print(f"{model.predict([[3, 5]])[0]:.3f}")
     3.000
     """
-
-    def __init__(self, method="bayes-ridge", *, params=None, device=None, threads=None, verbose=0):
-        self.method = method
-        self.params = params
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-
-    def _learner(self):
-        return self.method, "regression"
-
-    def _parameters(self, X):
-        return self._more()
