@@ -91,7 +91,7 @@ func TestTableOfKernelValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := 2*alpha.At(0, 0) + alpha.At(1, 0) + 3*alpha.At(2, 0) // of "aab"
-	learner := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.5}
+	learner := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.5, NoIntercept: true}
 	letters := mercer.Options{Objects: strings.Spectrum{Length: 1, Raw: true}}
 	text := dataset.Rules{Targets: []string{"y"}, Text: "text"}
 	for name, c := range map[string]struct {
@@ -113,7 +113,7 @@ func TestTableOfKernelValues(t *testing.T) {
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
 				t.Errorf("%+v, %v, want %v", got, err, want)
 			}
-			if _, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}, readTable(t, c.table), c.rules, c.o); err == nil {
+			if _, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, NoIntercept: true}, readTable(t, c.table), c.rules, c.o); err == nil {
 				t.Error("a linear kernel on kernel values: no error")
 			}
 		})

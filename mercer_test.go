@@ -139,7 +139,7 @@ func BenchmarkPredict(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = dev.Close() }()
-	m, err := mercer.Fit(b.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 6}, Lambda: 0.1}, x, y, mercer.Options{Device: dev})
+	m, err := mercer.Fit(b.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 6}, Lambda: 0.1, NoIntercept: true}, x, y, mercer.Options{Device: dev})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestPredictRowAllocates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	count := func(n int) float64 {
 		x := normals(rng, n, 5)
-		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 1}, x, normals(rng, n, 1), mercer.Options{})
+		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 1, NoIntercept: true}, x, normals(rng, n, 1), mercer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -179,7 +179,7 @@ func TestTextsOfATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1}, mat.NewDense(gram.Rows, gram.Cols, gram.Data), mat.NewVecDense(5, []float64{1, 2, 3, 4, 5}), mercer.Options{})
+	m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1, NoIntercept: true}, mat.NewDense(gram.Rows, gram.Cols, gram.Data), mat.NewVecDense(5, []float64{1, 2, 3, 4, 5}), mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestWantedOfRows(t *testing.T) {
 	if err := gp.Calibrate(t.Context(), x, mat.NewDense(6, 1, []float64{90, 140, 190, 205, 200, 120})); err != nil {
 		t.Fatal(err)
 	}
-	kr, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}, table, rules, mercer.Options{})
+	kr, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, NoIntercept: true}, table, rules, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 	rules := dataset.Rules{Targets: []string{"price"}, Standardize: true}
-	fitted, err := mercer.FitTable(ctx, learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, Intercept: true}, table, rules, mercer.Options{})
+	fitted, err := mercer.FitTable(ctx, learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}, table, rules, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 		}
 		l.Kernel = kernels.Gaussian{Sigma: sigma}
 	}
-	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: hx, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: l.Intercept}, p)
+	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: hx, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept}, p)
 	if err != nil {
 		return l, nil, err
 	}

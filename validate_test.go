@@ -67,7 +67,7 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 		fold[i], weights[i] = i, 2 // (K + λW⁻¹) with 2λ is K + λI
 	}
 	last := 0.0
-	f, err := mercer.CrossValidate(t.Context(), learners.KernelRidge{Kernel: k, Lambda: 2 * lambda}, x, y, fold, mercer.Options{
+	f, err := mercer.CrossValidate(t.Context(), learners.KernelRidge{Kernel: k, Lambda: 2 * lambda, NoIntercept: true}, x, y, fold, mercer.Options{
 		Options: learners.Options{Weights: weights, Progress: func(p solvers.Progress) {
 			if p.Fraction < last-1e-12 {
 				t.Errorf("progress falls from %v to %v", last, p.Fraction)
@@ -103,7 +103,7 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 			best, least = lambda, v
 		}
 	}
-	l, found, err := mercer.Tune(t.Context(), learners.KernelRidge{Kernel: k}, x, y, tuning.Params{Vary: []string{}, Lambdas: lambdas}, mercer.Options{})
+	l, found, err := mercer.Tune(t.Context(), learners.KernelRidge{Kernel: k, NoIntercept: true}, x, y, tuning.Params{Vary: []string{}, Lambdas: lambdas}, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	if got := found.Score(); math.Abs(got-least/40) > 1e-9*least {
 		t.Errorf("the score is %v, want %v", got, least/40)
 	}
-	if l, _, err = mercer.Tune(t.Context(), learners.KernelRidge{}, x, y, tuning.Params{Steps: 3}, mercer.Options{}); err != nil || l.Kernel == nil || l.Lambda <= 0 {
+	if l, _, err = mercer.Tune(t.Context(), learners.KernelRidge{NoIntercept: true}, x, y, tuning.Params{Steps: 3}, mercer.Options{}); err != nil || l.Kernel == nil || l.Lambda <= 0 {
 		t.Errorf("without a kernel: %+v, %v", l, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestSamplesInFloat32(t *testing.T) {
 	}
 	var f [2]*mat.Dense
 	for i, samples := range []mat.Matrix{small, wide} {
-		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1}, samples, y, mercer.Options{})
+		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, NoIntercept: true}, samples, y, mercer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 func TestValidationRefuses(t *testing.T) {
 	ctx := t.Context()
 	x, y := noisy(t, 6)
-	l := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}
+	l := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, NoIntercept: true}
 	fold := []int{0, 0, 1, 1, 2, 2}
 	cross := func(y mat.Matrix, fold []int, o mercer.Options) error {
 		_, err := mercer.CrossValidate(ctx, l, x, y, fold, o)
@@ -194,7 +194,7 @@ func TestValidationRefuses(t *testing.T) {
 		"without fold 1 of 3: ":           cross(bad, fold, mercer.Options{}),
 		"Options.Checkpoint is not used":  cross(y, fold, mercer.Options{Options: learners.Options{Checkpoint: solvers.Checkpoint{Dir: "c"}}}),
 		"Options.Memory is not used":      tune(l, mercer.Options{Options: learners.Options{Memory: 1}}),
-		"Lambdas has one for each target": tune(learners.KernelRidge{Lambdas: []float64{1}}, mercer.Options{}),
+		"Lambdas has one for each target": tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)
@@ -233,7 +233,7 @@ func ExampleCrossValidate() {
 func ExampleTune() {
 	ctx := context.Background()
 	x, y := sine()
-	best, found, err := mercer.Tune(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 30}}, x, y, tuning.Params{}, mercer.Options{})
+	best, found, err := mercer.Tune(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 30}, NoIntercept: true}, x, y, tuning.Params{}, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (l *BayesRidge) parameters() []Parameter {
 	return []Parameter{
 		number("tol", &l.Tol, "1e-8", positive, "largest change of the fitted values in a step, relative to ‖y‖, at the end"),
 		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "most steps"),
-		inverted("intercept", &l.NoIntercept, "fit an intercept, flat a priori"),
+		intercept(&l.NoIntercept, "fit an intercept, flat a priori"),
 	}
 }
 

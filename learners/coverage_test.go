@@ -140,7 +140,7 @@ func TestJackknifeCoverage(t *testing.T) {
 		name string
 		fit  func(x, y *mat.Dense, weights []float64) (learners.Jackknife, error)
 	}{
-		{"kernel ridge", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 0.3}, Lambda: 0.01, Intercept: true})},
+		{"kernel ridge", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 0.3}, Lambda: 0.01})},
 		{"ridge", ridge(dev, learners.Ridge{Lambda: 1, Intervals: true})},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,13 +7,16 @@
 //	}.Fit(ctx, dev, x, y, learners.Options{})
 //	f, err := model.Predict(ctx, dev, x2)
 //
-// A learner is a struct of its parameters; its zero value is usable where that
-// makes sense. Fit takes n×d samples and n×t targets as gonum matrices and never
-// changes them; whether it copies them while it works is said by the learner, and
-// those that end in a solver do not copy a *mat.Dense or *mat.VecDense.
-// It returns a model that is independent of them: changing x afterwards does
-// not change a prediction. Fitting the same data twice on the same device gives
-// the same bits.
+// A learner is a struct of its parameters, and the zero of a field is the default of the
+// command: an intercept is fitted unless NoIntercept is set, samples are shuffled unless
+// NoShuffle is. Only of Lambda, Epsilon, Restarts and Seed, whose 0 is a value of its own, is
+// the zero that value.
+//
+// Fit takes n×d samples and n×t targets as gonum matrices and never changes them. Whether it
+// copies them while it works is said by the learner; a learner that ends in a solver does
+// not copy a *mat.Dense or *mat.VecDense. The model is independent of them: changing x
+// afterwards does not change a prediction. Fitting the same data twice on the same device
+// gives the same bits.
 //
 // A classifier (Classifier, Prober) is fitted to an n×1 y whose different values
 // name the classes: −1 and 1, 3 and 7, or with Options.Classes the places 0, 1, …

@@ -27,7 +27,7 @@ func init() {
 func (l *FourierRidge) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
-		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		intParam("features", &l.Features, "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
 		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
@@ -43,13 +43,13 @@ func (l *FourierRidge) parameters() []Parameter {
 // It approaches KernelRidge with the same λ, unscaled, as M grows; the error of
 // the kernel is of the size √(2/M).
 type FourierRidge struct {
-	Kernel     kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
-	Lambda     float64        // ≥ 0
-	Intercept  bool           // an unpenalized b; false, the default: b = 0, as in KernelRidge
-	Features   int            // M, raised to an even number; 0 is about 10√n
-	Orthogonal bool           // frequencies with orthogonal directions
-	Tol        float64        // relative residual of the normal equations; 0 is 1e-6
-	Seed       uint64         // of every random choice
+	Kernel      kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
+	Lambda      float64        // ≥ 0
+	NoIntercept bool           // b = 0; false, the default: an unpenalized b
+	Features    int            // M, raised to an even number; 0 is about 10√n
+	Orthogonal  bool           // frequencies with orthogonal directions
+	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
+	Seed        uint64         // of every random choice
 }
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
@@ -87,7 +87,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 		Kernel: k, Data: data, Count: l.Features, Orthogonal: l.Orthogonal, Seed: l.Seed,
-		Lambda: l.Lambda, Intercept: l.Intercept,
+		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	return &FourierRidgeModel{
 		model:  model{fourierRidgeName, warned([]Fact{{"features", 2 * pairs}, {"passes", res.Iters}}, constantWarning(res.Constant, t))},
-		kernel: k, frequencies: res.Frequencies, solution: solution{l.Lambda, l.Intercept, &res.Result},
+		kernel: k, frequencies: res.Frequencies, solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
 	}, nil

@@ -40,7 +40,7 @@ func (l *GaussianProcess) parameters() []Parameter {
 		}),
 		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
-		inverted("intercept", &l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
+		intercept(&l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
 		seedNumber(&l.Seed).withHelp("seed of the restarts and of the rows for the median distance"),
 	}
 }

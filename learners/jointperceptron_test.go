@@ -31,7 +31,7 @@ func TestJointPerceptron(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 5}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
+		want, err := learners.Perceptron{Kind: kind, NoIntercept: true, Epochs: 5, NoShuffle: true}.Fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

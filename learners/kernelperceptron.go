@@ -36,11 +36,11 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	return append([]Parameter{
 		medianKernel(&l.Kernel),
 		oneOf("kind", &l.Kind, "last", []PerceptronKind{AveragedPerceptron, VotedPerceptron}, "which of the hypotheses predicts"),
-		boolParam("intercept", &l.Bias, "false", "learn b: k + max k(x, x) in place of k"),
+		intercept(&l.NoIntercept, "learn b: k + max k(x, x) in place of k"),
 		startNumber(&l.Start).with("kind", "last", "averaged"),
 		averageFrom(&l.AverageFrom).with("kind", "averaged"),
 		intParam("budget", &l.Budget, "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
-	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.Shuffle, &l.Replace, &l.Seed)...)
+	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
 // KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j
@@ -60,17 +60,17 @@ func (l *KernelPerceptron) parameters() []Parameter {
 // of the cache and O(nC). On samples that are not separable in the kernel's
 // space it ends with Epochs; kernel-ridge and svc are better there.
 type KernelPerceptron struct {
-	Kernel  kernels.Kernel // nil: as in KernelRidge
-	Kind    PerceptronKind
-	Bias    bool   // learn b: k + R² in place of k, R² = max k(x_i, x_i)
-	Epochs  int    // 0 is 20
-	Batch   int    // 0 is 1; n or more: all samples
-	Shuffle bool   // a new order in each epoch; otherwise that of x
-	Budget  int    // most samples in f, LastPerceptron only; 0: no limit
-	Cache   int64  // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64 // of the order, and of the choice of rows where Kernel is nil
+	Kernel      kernels.Kernel // nil: as in KernelRidge
+	Kind        PerceptronKind
+	NoIntercept bool   // b stays Start; false, the default: b is learned, by k + R² in place of k, R² = max k(x_i, x_i)
+	Epochs      int    // 0 is 20
+	Batch       int    // 0 is 1; n or more: all samples
+	NoShuffle   bool   // the order of x in each epoch; false, the default: a new one
+	Budget      int    // most samples in f, LastPerceptron only; 0: no limit
+	Cache       int64  // bytes for rows of K; 0 is 512 MiB
+	Seed        uint64 // of the order, and of the choice of rows where Kernel is nil
 
-	Start          float64 // b at the start, as in Perceptron; it stays without Bias
+	Start          float64 // b at the start, as in Perceptron; it stays with NoIntercept
 	Replace        bool    // as in Perceptron
 	ZeroIsPositive bool    // as in Perceptron
 	AverageFrom    int     // as in Perceptron
@@ -84,7 +84,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if l.Cache < 0 {
 		f.fail(fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache))
 	}
-	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
+	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, NoShuffle: l.NoShuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
 	run, classes := shared.loop(f)
 	k := f.kernel(l.Kernel, l.Seed)
 	if f.err != nil {
@@ -103,7 +103,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	}
 	defer cache.Close()
 	square := max(0, slices.Max(cache.Diag)) // R²
-	if l.Bias {
+	if !l.NoIntercept {
 		run.Bias = square
 	}
 	e, err := run.Kernel(t, k, cache, cache.Diag, l.Budget)

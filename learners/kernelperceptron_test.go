@@ -15,10 +15,10 @@ import (
 
 func TestKernelPerceptron(t *testing.T) {
 	for name, l := range map[string]learners.KernelPerceptron{
-		"default":  {},
-		"averaged": {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.AveragedPerceptron, Bias: true, Shuffle: true},
-		"voted":    {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.VotedPerceptron, Epochs: 10},
-		"budget":   {Kernel: kernels.Gaussian{Sigma: 2}, Budget: 14, Cache: 1},
+		"default":  {NoIntercept: true, NoShuffle: true},
+		"averaged": {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.AveragedPerceptron},
+		"voted":    {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.VotedPerceptron, Epochs: 10, NoIntercept: true, NoShuffle: true},
+		"budget":   {Kernel: kernels.Gaussian{Sigma: 2}, Budget: 14, Cache: 1, NoIntercept: true, NoShuffle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unfitted := []learners.Model{&learners.KernelPerceptronModel{}}
@@ -47,7 +47,7 @@ func xor() (x, y *mat.Dense) {
 func TestXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()
-		c, err := learners.KernelPerceptron{Kernel: kernels.Polynomial{Degree: 2}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		c, err := learners.KernelPerceptron{Kernel: kernels.Polynomial{Degree: 2}, NoIntercept: true, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +88,12 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 			x, y := wholeNumbers(203, 4, classes, 9)
 			for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
 				for _, bias := range []bool{false, true} {
-					a, err := learners.Perceptron{Kind: kind, NoBias: !bias, Epochs: 5}.Fit(t.Context(), dev, x, y, learners.Options{})
+					a, err := learners.Perceptron{Kind: kind, NoIntercept: !bias, Epochs: 5, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
 					// A cache that keeps two rows only, so that they are computed anew.
-					b, err := learners.KernelPerceptron{Kind: kind, Kernel: kernels.Linear{}, Bias: bias, Epochs: 5, Cache: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+					b, err := learners.KernelPerceptron{Kind: kind, Kernel: kernels.Linear{}, NoIntercept: !bias, Epochs: 5, Cache: 1, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -134,7 +134,7 @@ func TestBudget(t *testing.T) {
 	t.Log("seed 5")
 	k := kernels.Gaussian{Sigma: 6}
 	fit := func(budget int) (learners.Classifier, float64) {
-		m, err := learners.KernelPerceptron{Kernel: k, Budget: budget, Epochs: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+		m, err := learners.KernelPerceptron{Kernel: k, Budget: budget, Epochs: 10, NoIntercept: true, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

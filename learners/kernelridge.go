@@ -29,7 +29,7 @@ func (l *KernelRidge) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel),
 		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
-		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Solver.Method, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
 		number("tol", &l.Solver.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
 		intParam("iterations", &l.Solver.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
@@ -43,7 +43,7 @@ func (l *KernelRidge) parameters() []Parameter {
 
 // singular is the rule that a linear kernel with an intercept breaks without a penalty.
 func (l *KernelRidge) singular() string {
-	if _, linear := l.Kernel.(kernels.Linear); linear && l.Intercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+	if _, linear := l.Kernel.(kernels.Linear); linear && !l.NoIntercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
 		return "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"
 	}
 	return ""
@@ -59,9 +59,9 @@ type KernelRidge struct {
 	Lambda float64 // ≥ 0
 	// Lambdas are the λ of the targets, one for each, instead of Lambda; nil: Lambda
 	// for all. Targets with the same λ share one factorization.
-	Lambdas   []float64
-	Intercept bool   // an unpenalized b; false, the default: b = 0, and the equation is exactly (K + λI)α = y
-	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them
+	Lambdas     []float64
+	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
+	Seed        uint64 // of every random choice, that of rows where Kernel is nil among them
 	// Solver says how the system is solved; its Memory, Progress, Seed and
 	// Checkpoint are not used: Options has them.
 	Solver solvers.Params
@@ -105,14 +105,14 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
-		Intercept: l.Intercept,
+		Intercept: !l.NoIntercept,
 	}, l.Lambdas, par)
 	if err != nil {
 		return nil, err
 	}
 	m = &KernelRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: dropZeroWeight(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
-		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], l.Intercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
+		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
 	}
 	if m.points.Rows < hx.Rows {
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)

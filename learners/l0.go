@@ -29,7 +29,7 @@ func (l *L0) parameters() []Parameter {
 		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
 		intParam("support", &l.Support, "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
 		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
-		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 	}
 }
 

@@ -31,7 +31,7 @@ out["kernel"] = KernelRidge(kernel="rbf", gamma=1/18, alpha=a["alpha"]).fit(a["x
 out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).predict(a["x"])
 `, &want)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		k, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambdas: lambdas}.Fit(t.Context(), dev, x, y, learners.Options{})
+		k, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambdas: lambdas, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +67,11 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 		if _, err := learners.Restore(s); err == nil || !strings.Contains(err.Error(), `array "lambdas": column 2 must be a finite number ≥ 0, got -1`) {
 			t.Errorf("got %v", err)
 		}
-		_, err = learners.KernelRidge{Lambdas: lambdas[:2]}.Fit(t.Context(), dev, x, y, learners.Options{})
+		_, err = learners.KernelRidge{Lambdas: lambdas[:2], NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, lambda 2 values: one for each is needed" {
 			t.Errorf("got %v", err)
 		}
-		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Intercept: true, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err == nil || !strings.HasSuffix(err.Error(), "raise it, or use the learner ridge") {
 			t.Errorf("got %v", err)
 		}

@@ -31,7 +31,7 @@ func (l *Lasso) parameters() []Parameter {
 		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
 		number("tol", &l.Tol, "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
 		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "most sweeps over the features, or steps"),
-		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 	}
 }
 

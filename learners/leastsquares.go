@@ -23,7 +23,7 @@ func init() {
 
 func (l *LeastSquares) parameters() []Parameter {
 	return []Parameter{
-		inverted("intercept", &l.NoIntercept, "fit an intercept"),
+		intercept(&l.NoIntercept, "fit an intercept"),
 		either("method", &l.LMS, "direct", "lms", "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
 		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
 		intParam("epochs", &l.Epochs, "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),

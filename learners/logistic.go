@@ -24,7 +24,7 @@ func init() {
 func (l *Logistic) parameters() []Parameter {
 	return []Parameter{
 		number("lambda", &l.Lambda, "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
-		inverted("intercept", &l.NoIntercept, "fit unpenalized intercepts"),
+		intercept(&l.NoIntercept, "fit unpenalized intercepts"),
 		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
 		boolParam("reference", &l.Reference, "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
 		number("tol", &l.Tol, "0", nonNegative, "part of the loss that it may still fall by, estimated by gᵀM⁻¹g/2, M near the Hessian; 0: 1e-6 of gradient-descent, 1e-2 of sgd, which only reports it, 1e-9 of the others"),

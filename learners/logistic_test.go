@@ -333,8 +333,8 @@ func TestDivergence(t *testing.T) {
 		"sgd":              {fitter(learners.Logistic{Lambda: 1, Solver: learners.LogisticSGD, Rate: 100}.Fit), x, "lower the rate"},
 		"sgd, mild":        {fitter(learners.Logistic{Lambda: 1e-3, Solver: learners.LogisticSGD, Rate: 1e4, MaxIter: 1}.Fit), x, "lower the rate"},
 		"gradient-descent": {fitter(learners.Logistic{Lambda: 1e3, Solver: learners.LogisticDescent, Rate: 100, MaxIter: 50}.Fit), x, "lower the rate"},
-		"perceptron":       {fitter(learners.Perceptron{Rate: 1e300, NoBias: true}.Fit), large, "scale the features down"},
-		"averaged":         {fitter(learners.Perceptron{Rate: 1e300, Kind: learners.AveragedPerceptron, Epochs: 1}.Fit), large, "scale the features down"},
+		"perceptron":       {fitter(learners.Perceptron{Rate: 1e300, NoIntercept: true, NoShuffle: true}.Fit), large, "scale the features down"},
+		"averaged":         {fitter(learners.Perceptron{Rate: 1e300, Kind: learners.AveragedPerceptron, Epochs: 1, NoShuffle: true}.Fit), large, "scale the features down"},
 	} {
 		if m, err := c.fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, model %v", name, err, m)

@@ -31,12 +31,12 @@ func TestSquaredNorm(t *testing.T) {
 		y      mat.Matrix
 		linear bool
 	}{
-		"kernel-ridge":      {fitter(learners.KernelRidge{Kernel: k, Lambda: 0.1, Intercept: true}.Fit), y, false},
+		"kernel-ridge":      {fitter(learners.KernelRidge{Kernel: k, Lambda: 0.1}.Fit), y, false},
 		"gaussian-process":  {fitter(learners.GaussianProcess{Kernel: k, Lambda: 0.1, Fixed: true}.Fit), y, false},
-		"svr":               {fitter(learners.SVR{Kernel: k, C: 1, Epsilon: 0.1}.Fit), y, false},
+		"svr":               {fitter(learners.SVR{Kernel: k, C: 1, Epsilon: 0.1, NoStandardize: true}.Fit), y, false},
 		"kernel-logistic":   {fitter(learners.KernelLogistic{Kernel: k, Lambda: 1}.Fit), sign, false},
-		"kernel-perceptron": {fitter(learners.KernelPerceptron{Kernel: k}.Fit), sign, false},
-		"perceptron":        {fitter(learners.Perceptron{}.Fit), sign, true},
+		"kernel-perceptron": {fitter(learners.KernelPerceptron{Kernel: k, NoIntercept: true, NoShuffle: true}.Fit), sign, false},
+		"perceptron":        {fitter(learners.Perceptron{NoShuffle: true}.Fit), sign, true},
 		"ridge":             {fitter(learners.Ridge{Lambda: 1}.Fit), y, true},
 		"least-squares":     {fitter(learners.LeastSquares{}.Fit), y, true},
 		"ridge-constrained": {fitter(learners.RidgeConstrained{Theta: 0.5}.Fit), y, true},

@@ -26,7 +26,7 @@ func init() {
 func (l *NystromRidge) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda).withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
-		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		intParam("centers", &l.Centers, "", atLeast(1), "number of kernel functions, M; memory grows with M²").chosenAs("about 10√n"),
 		oneOf("choice", &l.Choice, "", solvers.CenterRules(), "how the centers are chosen among the samples"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
@@ -45,14 +45,14 @@ func (l *NystromRidge) parameters() []Parameter {
 // convention it is λ_Falkon·n. The work grows with nM or nM², the memory with
 // M².
 type NystromRidge struct {
-	Kernel    kernels.Kernel     // nil is chosen as in KernelRidge
-	Lambda    float64            // ≥ 0
-	Intercept bool               // an unpenalized b; false, the default: b = 0, as in KernelRidge
-	Centers   int                // M; 0 is about 10√n
-	Choice    solvers.CenterRule // "" is solvers.UniformCenters
-	Solver    solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
-	Tol       float64            // relative residual of the normal equations; 0 is 1e-6
-	Seed      uint64             // of every random choice
+	Kernel      kernels.Kernel     // nil is chosen as in KernelRidge
+	Lambda      float64            // ≥ 0
+	NoIntercept bool               // b = 0; false, the default: an unpenalized b
+	Centers     int                // M; 0 is about 10√n
+	Choice      solvers.CenterRule // "" is solvers.UniformCenters
+	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
+	Tol         float64            // relative residual of the normal equations; 0 is 1e-6
+	Seed        uint64             // of every random choice
 }
 
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
@@ -81,7 +81,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 		return nil, err
 	}
 	res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
-		Kernel: k, Data: data, Lambda: l.Lambda, Intercept: l.Intercept,
+		Kernel: k, Data: data, Lambda: l.Lambda, Intercept: !l.NoIntercept,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
 	if err != nil {
@@ -92,7 +92,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
 			kernel: k, points: copyOf(res.Centers), coef: res.Beta, intercept: res.Intercept,
 		},
-		solution: solution{l.Lambda, l.Intercept, &res.Result},
+		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 	}, nil
 }
 

@@ -31,9 +31,9 @@ func TestNystromRidge(t *testing.T) {
 	for name, l := range map[string]learners.NystromRidge{
 		// With a center for every sample, so that samples repeated and samples
 		// weighted have the same ones.
-		"all":       {Kernel: k, Lambda: 0.5, Centers: 60},
-		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60, Intercept: true},
-		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11},
+		"all":       {Kernel: k, Lambda: 0.5, Centers: 60, NoIntercept: true},
+		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60},
+		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11, NoIntercept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
@@ -88,7 +88,7 @@ func TestNystromRidgeAgainstScikitLearn(t *testing.T) {
 	var want struct{ F []float64 }
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		m, err := learners.NystromRidge{
-			Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Intercept: true, Centers: 50, Tol: 1e-11, Seed: 4,
+			Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Centers: 50, Tol: 1e-11, Seed: 4,
 		}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestFitRows(t *testing.T) {
 	x, y := wave(1, 200, 3)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		o := learners.Options{}
-		l := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 20}
+		l := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 20, NoIntercept: true}
 		a, err := l.Fit(t.Context(), dev, x, y, o)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestFitRows(t *testing.T) {
 		if !mat.Equal(a.Beta(), b.Beta()) || !mat.Equal(a.Centers(), b.Centers()) {
 			t.Error("nystrom-ridge: the file gives another model")
 		}
-		f := learners.FourierRidge{Kernel: kernels.Laplacian{Sigma: 2}, Lambda: 1, Features: 30, Intercept: true}
+		f := learners.FourierRidge{Kernel: kernels.Laplacian{Sigma: 2}, Lambda: 1, Features: 30}
 		c, err := f.Fit(t.Context(), dev, x, y, o)
 		if err != nil {
 			t.Fatal(err)

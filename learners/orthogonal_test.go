@@ -260,7 +260,7 @@ func TestOrthogonalTargetInPasses(t *testing.T) {
 		}
 		data := solvers.InMemory(x, y, table.weights)
 		for _, method := range []solvers.Method{solvers.Normal, solvers.Falkon} {
-			m, err := learners.NystromRidge{Kernel: kernels.Linear{}, Lambda: 0.1, Intercept: true, Solver: method}.FitRows(t.Context(), dev, data, learners.Options{})
+			m, err := learners.NystromRidge{Kernel: kernels.Linear{}, Lambda: 0.1, Solver: method}.FitRows(t.Context(), dev, data, learners.Options{})
 			if err != nil {
 				t.Errorf("%s, %s: %v", table.name, method, err)
 				continue

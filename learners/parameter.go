@@ -186,6 +186,9 @@ func boolParam(name string, field *bool, standard, help string) Parameter {
 	}, nil)
 }
 
+// intercept is the parameter "intercept", whose field says that there is none.
+func intercept(field *bool, help string) Parameter { return inverted("intercept", field, help) }
+
 // inverted is a boolParam whose field says the opposite.
 func inverted(name string, field *bool, help string) Parameter {
 	p := boolParam(name, field, "true", help)

@@ -160,8 +160,7 @@ func TestParametersHaveAnEffect(t *testing.T) {
 // defaultsInGo are the parameters whose default is not the zero of their field, of one
 // learner or of all that have them: a program sets the field.
 var defaultsInGo = []string{
-	"lambda", "seed", "shuffle", "fourier-ridge/intercept", "kernel-ridge/intercept", "nystrom-ridge/intercept",
-	"gaussian-process/restarts", "ridge-constrained/theta", "svr/epsilon", "svr/standardize-target",
+	"lambda", "seed", "gaussian-process/restarts", "svr/epsilon",
 }
 
 // TestZeroValues: a struct of parameters with its zero values is what the catalogue makes
@@ -201,8 +200,8 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIntercept: without an intercept b is 0, and with one, which is the default but for
-// kernel-perceptron, it is not.
+// TestIntercept: without an intercept b is 0, and with one, which is the default, it is
+// not.
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {

@@ -43,9 +43,9 @@ func init() {
 
 func (l *Perceptron) parameters() []Parameter {
 	list := append([]Parameter{
-		inverted("intercept", &l.NoBias, "learn b"),
+		intercept(&l.NoIntercept, "learn b"),
 		number("rate", &l.Rate, "1", positive, "step η; without b and batches it changes nothing"),
-	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "100", &l.Batch, &l.Shuffle, &l.Replace, &l.Seed)...)
+	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "100", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 	switch l.Kind {
 	case LastPerceptron:
 		return append(list, startNumber(&l.Start))
@@ -56,12 +56,12 @@ func (l *Perceptron) parameters() []Parameter {
 }
 
 // loopParameters are those of all perceptrons.
-func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, shuffle, replace *bool, seed *uint64) []Parameter {
+func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
 		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) of two classes, in training and in predictions"),
 		intParam("epochs", epochs, standard, atLeast(0), "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most").zeroAs(untilClean),
 		intParam("batch", batch, "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all").zeroAs(math.MaxInt),
-		boolParam("shuffle", shuffle, "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+		inverted("shuffle", noShuffle, "judge the samples in a new random order in each epoch; otherwise as they stand"),
 		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true"),
 		seedNumber(seed),
 	}
@@ -114,7 +114,7 @@ func (k PerceptronKind) name() string {
 // repeating it would do for m = n, up to a factor of all steps.
 //
 // It stops after an epoch without mistakes. On separable samples it does so
-// after at most (2R/γ)² mistakes, without bias (R/γ)², where γ is the margin of
+// after at most (2R/γ)² mistakes, without an intercept (R/γ)², where γ is the margin of
 // the best w of length 1 (Novikoff, 1962), times the size of a batch and the
 // ratio of the largest weight to the smallest; others end with Epochs, and then
 // the averaged or voted kind predicts better than the last w.
@@ -122,18 +122,18 @@ func (k PerceptronKind) name() string {
 // Cost: O(n d C) for each epoch and a block's inner products. Sources:
 // Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
-	Kind    PerceptronKind
-	NoBias  bool
-	Rate    float64 // η > 0; 0 is 1
-	Epochs  int     // 0 is 100
-	Batch   int     // 0 is 1; n or more: all samples
-	Shuffle bool    // a new order in each epoch; otherwise that of x
-	Replace bool    // n draws with replacement in each epoch; the last, in order, shows that none is mistaken
-	Seed    uint64  // of the order
+	Kind        PerceptronKind
+	NoIntercept bool    // b stays Start; false, the default: b is learned
+	Rate        float64 // η > 0; 0 is 1
+	Epochs      int     // 0 is 100
+	Batch       int     // 0 is 1; n or more: all samples
+	NoShuffle   bool    // the order of x in each epoch; false, the default: a new one
+	Replace     bool    // n draws with replacement in each epoch; the last, in order, shows that none is mistaken
+	Seed        uint64  // of the order
 
 	ZeroIsPositive bool // sgn(0) = +1 instead of −1, in training and in predictions
 
-	Start       float64    // b at the start, of two classes; it stays with NoBias
+	Start       float64    // b at the start, of two classes; it stays with NoIntercept
 	Coef        mat.Matrix // w at the start, d×C; nil is 0
 	AverageFrom int        // epochs before those that the averaged kind averages; the last w where there are no more
 }
@@ -156,7 +156,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		return nil, f.err
 	}
 	square := run.Square() // R²
-	if !l.NoBias {
+	if !l.NoIntercept {
 		run.Bias = square
 	}
 	var start backend.Host[float64]
@@ -211,7 +211,7 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	}
 	return &online.Loop{
 		X: f.x, Outputs: classes.Columns(), Class: index, Weights: f.o.Weights,
-		Rate: l.Rate, Batch: min(max(l.Batch, 1), f.x.Rows), Epochs: l.Epochs, Shuffle: l.Shuffle, Replace: l.Replace, Seed: l.Seed,
+		Rate: l.Rate, Batch: min(max(l.Batch, 1), f.x.Rows), Epochs: l.Epochs, Shuffle: !l.NoShuffle, Replace: l.Replace, Seed: l.Seed,
 		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * f.x.Rows, Remember: l.Kind == VotedPerceptron,
 		Start: l.Start, Started: l.Start != 0 || l.Coef != nil, ZeroIsPositive: l.ZeroIsPositive,
 	}, classes

@@ -16,10 +16,10 @@ import (
 
 func TestPerceptron(t *testing.T) {
 	for name, l := range map[string]learners.Perceptron{
-		"perceptron":          {},
-		"perceptron/batch":    {Batch: 4, Rate: 0.5, Shuffle: true, Seed: 3},
-		"averaged-perceptron": {Kind: learners.AveragedPerceptron, NoBias: true},
-		"voted-perceptron":    {Kind: learners.VotedPerceptron, Epochs: 20},
+		"perceptron":          {NoShuffle: true},
+		"perceptron/batch":    {Batch: 4, Rate: 0.5, Seed: 3},
+		"averaged-perceptron": {Kind: learners.AveragedPerceptron, NoIntercept: true, NoShuffle: true},
+		"voted-perceptron":    {Kind: learners.VotedPerceptron, Epochs: 20, NoShuffle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := learnertest.Suite{
@@ -125,7 +125,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 				if mistakes < 20 {
 					t.Fatalf("%d mistakes are too few to tell", mistakes)
 				}
-				l := learners.Perceptron{NoBias: !bias, Epochs: epochs}
+				l := learners.Perceptron{NoIntercept: !bias, Epochs: epochs, NoShuffle: true}
 				last, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 				if err != nil {
 					t.Fatal(err)
@@ -215,10 +215,10 @@ func TestVotesOfTwoPoints(t *testing.T) {
 		for n, want := range map[int][]float64{2: {1, -1}, 3: {1.0 / 3, -1, 1.0 / 3}} {
 			for name, fit := range map[string]func(x, y mat.Matrix) (learners.Classifier, error){
 				"linear": func(x, y mat.Matrix) (learners.Classifier, error) {
-					return learners.Perceptron{Kind: learners.VotedPerceptron, NoBias: true, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+					return learners.Perceptron{Kind: learners.VotedPerceptron, NoIntercept: true, Epochs: 1, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				},
 				"kernel": func(x, y mat.Matrix) (learners.Classifier, error) {
-					return learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: learners.VotedPerceptron, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+					return learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: learners.VotedPerceptron, Epochs: 1, NoIntercept: true, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				},
 			} {
 				m, err := fit(x.Slice(0, n, 0, 1), y.Slice(0, n, 0, 1))
@@ -269,7 +269,7 @@ func TestNovikoff(t *testing.T) {
 				}
 			}
 		}
-		m, err := learners.Perceptron{NoBias: offset == 0, Shuffle: true, Seed: seed, Epochs: 10000}.Fit(t.Context(), dev, x, y, learners.Options{})
+		m, err := learners.Perceptron{NoIntercept: offset == 0, Seed: seed, Epochs: 10000}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ out["Last"] = Perceptron(**same).fit(a["x"], a["y"]).coef_[0]
 out["Average"] = SGDClassifier(loss="perceptron", penalty=None, learning_rate="constant", eta0=1, average=True, **same).fit(a["x"], a["y"]).coef_[0]
 `, &want)
 	for kind, coef := range map[learners.PerceptronKind][]float64{learners.LastPerceptron: want.Last, learners.AveragedPerceptron: want.Average} {
-		m, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 7}.Fit(t.Context(), dev, x, y, learners.Options{})
+		m, err := learners.Perceptron{Kind: kind, NoIntercept: true, Epochs: 7, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,11 +164,11 @@ func TestPerceptronBatches(t *testing.T) {
 				bound := float64(4*len(want.after)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
-					plain, err := learners.Perceptron{Kind: kind, Epochs: epochs, Batch: batch}.Fit(t.Context(), dev, x, y, o)
+					plain, err := learners.Perceptron{Kind: kind, Epochs: epochs, Batch: batch, NoShuffle: true}.Fit(t.Context(), dev, x, y, o)
 					if err != nil {
 						t.Fatal(err)
 					}
-					kernel, err := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Bias: true, Epochs: epochs, Batch: batch}.Fit(t.Context(), dev, x, y, o)
+					kernel, err := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Epochs: epochs, Batch: batch, NoShuffle: true}.Fit(t.Context(), dev, x, y, o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -220,7 +220,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 			rx, ry = append(rx, x.RawRowView(i)...), append(ry, y.At(i, 0))
 		}
 	}
-	l := learners.Perceptron{NoBias: true, Batch: 1000, Epochs: 30}
+	l := learners.Perceptron{NoIntercept: true, Batch: 1000, Epochs: 30, NoShuffle: true}
 	a, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestNovikoffOfBatches(t *testing.T) {
 			weights[i] = 1 + float64(i%4)
 		}
 		for _, batch := range []int{1, 8, 90} {
-			m, err := learners.Perceptron{NoBias: seed%2 == 0, Batch: batch, Epochs: 500, Shuffle: true, Seed: seed}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+			m, err := learners.Perceptron{NoIntercept: seed%2 == 0, Batch: batch, Epochs: 500, Seed: seed}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,7 +279,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 5")
 	x, y := wholeNumbers(200, 3, 3, 5)
-	m, err := learners.KernelPerceptron{Kernel: kernels.Gaussian{Sigma: 6}, Budget: 30, Batch: 20, Epochs: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+	m, err := learners.KernelPerceptron{Kernel: kernels.Gaussian{Sigma: 6}, Budget: 30, Batch: 20, Epochs: 10, NoIntercept: true, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestPerceptronStart(t *testing.T) {
 	for _, zero := range []float64{-1, 1} {
 		last, average := plainPerceptron(x, signs, []float64{2, -1}, 1, zero, epochs, n)
 		for kind, want := range map[learners.PerceptronKind][]float64{learners.LastPerceptron: last, learners.AveragedPerceptron: average} {
-			l := learners.Perceptron{Kind: kind, NoBias: true, Start: 1, Coef: mat.NewDense(d, 1, []float64{2, -1}), Epochs: epochs, ZeroIsPositive: zero > 0}
+			l := learners.Perceptron{Kind: kind, NoIntercept: true, Start: 1, Coef: mat.NewDense(d, 1, []float64{2, -1}), Epochs: epochs, ZeroIsPositive: zero > 0, NoShuffle: true}
 			if kind == learners.AveragedPerceptron {
 				l.AverageFrom = 1
 			}
@@ -86,7 +86,7 @@ func TestPerceptronStart(t *testing.T) {
 		// The kernel perceptron with k(x, z) = xᵀz from w = 0.
 		last, average = plainPerceptron(x, signs, []float64{0, 0}, 1, zero, epochs, n)
 		for kind, want := range map[learners.PerceptronKind][]float64{learners.LastPerceptron: last, learners.AveragedPerceptron: average} {
-			l := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Start: 1, Epochs: epochs, ZeroIsPositive: zero > 0}
+			l := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Start: 1, Epochs: epochs, ZeroIsPositive: zero > 0, NoIntercept: true, NoShuffle: true}
 			if kind == learners.AveragedPerceptron {
 				l.AverageFrom = 1
 			}
@@ -112,7 +112,7 @@ func TestZeroIsPositive(t *testing.T) {
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
 	for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
 		for zero, want := range map[bool]float64{false: -1, true: 1} {
-			fitted, err := learners.Perceptron{Kind: kind, NoBias: true, ZeroIsPositive: zero}.Fit(t.Context(), dev, x, y, learners.Options{})
+			fitted, err := learners.Perceptron{Kind: kind, NoIntercept: true, ZeroIsPositive: zero, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,14 +172,14 @@ func TestPerceptronStartRefused(t *testing.T) {
 		l learners.Perceptron
 		y mat.Matrix
 	}{
-		"more than two classes":  {learners.Perceptron{Start: 1}, y},
-		"more than two":          {learners.Perceptron{Start: 1, Coef: mat.NewDense(1, 3, nil)}, y},
-		"bias must be":           {learners.Perceptron{Start: math.NaN()}, two},
-		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil)}, two},
-		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)})}, two},
-		"starts with w = 0":      {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1}, two},
-		"average-from must be":   {learners.Perceptron{AverageFrom: 1}, two},
-		"an integer ≥ 0, got -1": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1}, two},
+		"more than two classes":  {learners.Perceptron{Start: 1, NoShuffle: true}, y},
+		"more than two":          {learners.Perceptron{Start: 1, Coef: mat.NewDense(1, 3, nil), NoShuffle: true}, y},
+		"bias must be":           {learners.Perceptron{Start: math.NaN(), NoShuffle: true}, two},
+		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil), NoShuffle: true}, two},
+		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)}), NoShuffle: true}, two},
+		"starts with w = 0":      {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1, NoShuffle: true}, two},
+		"average-from must be":   {learners.Perceptron{AverageFrom: 1, NoShuffle: true}, two},
+		"an integer ≥ 0, got -1": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1, NoShuffle: true}, two},
 	} {
 		if _, err := c.l.Fit(t.Context(), dev, x, c.y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

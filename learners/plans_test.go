@@ -29,7 +29,7 @@ func planned() map[string]learners.Fitter {
 		"l0 support":        fitter(learners.L0{Support: 3}.Fit),
 		"svc":               fitter(learners.SVC{Kernel: k}.Fit),
 		"svc probabilities": fitter(learners.SVC{Kernel: k}.FitProbabilities),
-		"svr":               fitter(learners.SVR{Kernel: k}.Fit),
+		"svr":               fitter(learners.SVR{Kernel: k, NoStandardize: true}.Fit),
 		"one-class-svm":     fitter(learners.OneClassSVM{Kernel: k}.Fit),
 		"rvm":               fitter(learners.RVM{Kernel: k}.Fit),
 		"rvm fixed-point":   fitter(learners.RVM{Kernel: k, Method: learners.FixedPoint}.Fit),

@@ -43,8 +43,10 @@ func TestPrecomputedLearners(t *testing.T) {
 		}
 		dense := func(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 		for name, make := range map[string]func(k kernels.Kernel) learners.Fitter{
-			"svc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVC{Kernel: k, C: 10, Tol: 1e-9}.Fit) },
-			"svr":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVR{Kernel: k, Tol: 1e-9}.Fit) },
+			"svc": func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVC{Kernel: k, C: 10, Tol: 1e-9}.Fit) },
+			"svr": func(k kernels.Kernel) learners.Fitter {
+				return fitter(learners.SVR{Kernel: k, Tol: 1e-9, NoStandardize: true}.Fit)
+			},
 			"one-class-svm": func(k kernels.Kernel) learners.Fitter { return fitter(learners.OneClassSVM{Kernel: k, Tol: 1e-9}.Fit) },
 			"rvm":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVM{Kernel: k, Tol: 1e-10}.Fit) },
 			"rvc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVC{Kernel: k, Tol: 1e-10}.Fit) },
@@ -102,16 +104,16 @@ func TestGramMatrixIsNoPoints(t *testing.T) {
 	}
 	for name, fit := range map[string]learners.Fitter{
 		"svc":               fitter(learners.SVC{Kernel: kernels.Precomputed{}}.Fit),
-		"svr":               fitter(learners.SVR{Kernel: kernels.Precomputed{}}.Fit),
+		"svr":               fitter(learners.SVR{Kernel: kernels.Precomputed{}, NoStandardize: true}.Fit),
 		"one-class-svm":     fitter(learners.OneClassSVM{Kernel: kernels.Precomputed{}}.Fit),
 		"rvm":               fitter(learners.RVM{Kernel: kernels.Precomputed{}}.Fit),
 		"rvc":               fitter(learners.RVC{Kernel: kernels.Precomputed{}}.Fit),
 		"kernel-knn":        fitter(learners.KernelKNN{Kernel: kernels.Precomputed{}}.Fit),
 		"kernel-vote":       fitter(learners.KernelVote{Kernel: kernels.Precomputed{}}.Fit),
 		"kernel-logistic":   fitter(learners.KernelLogistic{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
-		"kernel-ridge":      fitter(learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
+		"kernel-ridge":      fitter(learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1, NoIntercept: true}.Fit),
 		"gaussian-process":  fitter(learners.GaussianProcess{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
-		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}}.Fit),
+		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}, NoIntercept: true, NoShuffle: true}.Fit),
 	} {
 		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 1 with itself is 1 in feature 2 and 2 in feature 3") {
 			t.Errorf("%s: %v", name, err)

@@ -28,7 +28,7 @@ func (l *Ridge) parameters() []Parameter {
 	return []Parameter{
 		lambdaNumber(&l.Lambda).withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
 		lambdaList(&l.Lambdas),
-		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Method, "auto", []solvers.Method{solvers.Dual, solvers.Primal}, "way to solve the system"),
 		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").of(Regression),
 	}

@@ -25,7 +25,7 @@ func init() {
 func (l *RidgeConstrained) parameters() []Parameter {
 	return []Parameter{
 		number("theta", &l.Theta, "0", nonNegative, "bound θ of ‖w‖², for each output; 0: ‖w‖² of ridge with lambda 1, which scales with y"),
-		inverted("intercept", &l.NoIntercept, "fit an intercept, which the bound does not hold for"),
+		intercept(&l.NoIntercept, "fit an intercept, which the bound does not hold for"),
 	}
 }
 

@@ -20,7 +20,7 @@ func BenchmarkSparse(b *testing.B) {
 		fit  learners.Fitter
 	}{
 		{"svc", 2000, fitter(learners.SVC{Kernel: k, C: 10}.Fit)},
-		{"svr", 2000, fitter(learners.SVR{Kernel: k}.Fit)},
+		{"svr", 2000, fitter(learners.SVR{Kernel: k, NoStandardize: true}.Fit)},
 		{"one-class-svm", 2000, fitter(learners.OneClassSVM{Kernel: k, Nu: 0.1}.Fit)},
 		{"rvm", 1000, fitter(learners.RVM{Kernel: k}.Fit)},
 		{"rvc", 500, fitter(learners.RVC{Kernel: k}.Fit)},

@@ -48,7 +48,7 @@ func TestSVCProbabilities(t *testing.T) {
 func TestSVR(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "svr", Single: true, Condition: svmCondition,
-		Fit:      fitter(learners.SVR{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol}.Fit),
+		Fit:      fitter(learners.SVR{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol, NoStandardize: true}.Fit),
 		Unfitted: []learners.Model{&learners.SupportModel{}},
 	})
 }
@@ -88,9 +88,9 @@ func TestSVRStandardizeTarget(t *testing.T) {
 		}
 		return f
 	}
-	standard := learners.SVR{C: 2, Epsilon: 0.1, Tol: svmTol, StandardizeTarget: true}
+	standard := learners.SVR{C: 2, Epsilon: 0.1, Tol: svmTol}
 	got := predict(standard, y)
-	want := predict(learners.SVR{C: 2 * s, Epsilon: 0.1 * s, Tol: svmTol * s}, y)
+	want := predict(learners.SVR{C: 2 * s, Epsilon: 0.1 * s, Tol: svmTol * s, NoStandardize: true}, y)
 	for i := range n {
 		near(t, "s·C and s·ε", got.At(i, 0), want.At(i, 0), s*svmTol*svmCondition)
 	}
@@ -202,7 +202,7 @@ func TestSupportOptimality(t *testing.T) {
 		}
 		return beta
 	}
-	r, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: c, Epsilon: epsilon, Tol: tol}.Fit(t.Context(), dev, x, y, learners.Options{})
+	r, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: c, Epsilon: epsilon, Tol: tol, NoStandardize: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestSVMByHand(t *testing.T) {
 		// (1/4)²/2 and two losses of 3/4.
 		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
 		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line has slope 3/4.
-		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25}.Fit(t.Context(), dev, x, x, learners.Options{})
+		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25, NoStandardize: true}.Fit(t.Context(), dev, x, x, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestSVMSettings(t *testing.T) {
 		"tol must be":                        fitter(learners.SVC{Tol: -1}.Fit),
 		"iterations must be":                 fitter(learners.SVC{MaxIter: -1}.Fit),
 		"cache must be":                      fitter(learners.SVC{Cache: -1}.Fit),
-		"epsilon must be":                    fitter(learners.SVR{Epsilon: -1}.Fit),
+		"epsilon must be":                    fitter(learners.SVR{Epsilon: -1, NoStandardize: true}.Fit),
 		"nu must be":                         fitter(learners.OneClassSVM{Nu: 1.5}.Fit),
 		"sigma must be":                      fitter(learners.SVC{Kernel: kernels.Gaussian{}}.Fit),
 	} {
@@ -450,7 +450,7 @@ func TestLambdaOfSVM(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "C works only without lambda") {
 			t.Errorf("C and lambda: %v", err)
 		}
-		if _, err = (learners.SVR{Lambda: -1}).Fit(t.Context(), dev, x, y, o); err == nil || !strings.Contains(err.Error(), "lambda") {
+		if _, err = (learners.SVR{Lambda: -1, NoStandardize: true}).Fit(t.Context(), dev, x, y, o); err == nil || !strings.Contains(err.Error(), "lambda") {
 			t.Errorf("lambda −1: %v", err)
 		}
 	})

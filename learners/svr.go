@@ -25,7 +25,7 @@ func init() {
 func (l *SVR) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
 		number("epsilon", &l.Epsilon, "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
-		boolParam("standardize-target", &l.StandardizeTarget, "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
+		inverted("standardize-target", &l.NoStandardize, "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
 
@@ -37,20 +37,21 @@ func (l *SVR) parameters() []Parameter {
 // so that most β are 0. One target. The dual is solved by SMO (package svm), as
 // LIBSVM and scikit-learn's SVR do with the same C and ε: O(n·support) values of
 // k, and memory for the rows of K that the cache may hold. Unlike kernel ridge
-// it costs the more the noisier the targets are beyond ε. C and ε are in units of y,
-// so that targets far from unit size need others, or StandardizeTarget.
+// it costs the more the noisier the targets are beyond ε. With NoStandardize, C and ε are
+// in units of y, as in LIBSVM and scikit-learn, and targets far from unit size need others.
 type SVR struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1/(2nλ), or 1 without λ
 	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0: C decides
 	Epsilon float64        // ≥ 0
-	// StandardizeTarget fits (y − m)/s, where m is the mean of the samples' targets by
-	// their weights and s their standard deviation, or 1 where it is 0; β and b of the
-	// model are those of y. It is the fit to y with s·ε for ε and s·C for C.
-	StandardizeTarget bool
-	Tol               float64 // 0 is 1e-3
-	MaxIter           int     // 0 is 10 million steps, or 100n if that is more
-	Cache             int64   // bytes for rows of K; 0 is 512 MiB
+	// NoStandardize fits y itself; false, the default, fits (y − m)/s, where m is the mean
+	// of the samples' targets by their weights and s their standard deviation, or 1 where
+	// it is 0. β and b of the model are those of y. It is the fit to y with s·ε for ε and
+	// s·C for C.
+	NoStandardize bool
+	Tol           float64 // 0 is 1e-3
+	MaxIter       int     // 0 is 10 million steps, or 100n if that is more
+	Cache         int64   // bytes for rows of K; 0 is 512 MiB
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
@@ -67,14 +68,14 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	targets, weights, mean, scale := f.kept(f.y), positiveWeights(o.Weights, f.x.Rows), 0.0, 1.0
-	if l.StandardizeTarget {
+	if !l.NoStandardize {
 		if mean, scale, err = svm.Standardization(targets, weights); err != nil {
 			return nil, err
 		}
 	}
 	p := svm.Regression(k, f.kept(f.x), targets, weights, l.C, l.Epsilon, mean, scale)
 	m, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
-	if err == nil && l.StandardizeTarget {
+	if err == nil && !l.NoStandardize {
 		for i := range m.coef.Data {
 			m.coef.Data[i] *= scale
 		}

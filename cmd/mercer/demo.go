@@ -181,7 +181,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 			return learners.Ridge{Lambda: t.ridgeLambda}.Fit(ctx, dev, x, y, o)
 		},
 		func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
-			return learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: t.sigma}, Lambda: t.lambda, Intercept: true}.Fit(ctx, dev, x, y, o)
+			return learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: t.sigma}, Lambda: t.lambda}.Fit(ctx, dev, x, y, o)
 		},
 	} {
 		start := time.Now()

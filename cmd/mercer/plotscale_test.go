@@ -199,7 +199,7 @@ func TestMarginIsPerpendicular(t *testing.T) {
 // kernel (xᵀx')², which is 0 at both points of class −1 (Bunescu, Kernel methods: the
 // worked example of XOR).
 func TestZeroLevel(t *testing.T) {
-	quadratic := []string{"--learner", "kernel-perceptron", "--kernel", "polynomial(degree=2,c=0)"}
+	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}
 	for name, c := range map[string]struct {
 		table string
 		args  []string
@@ -211,7 +211,7 @@ func TestZeroLevel(t *testing.T) {
 		"off the grid":     {"x1,x2,y\n1,2,1\n-2,1,-1\n-1,-2,1\n2,-1,-1\n", append(quadratic, "--textbook"), "-1", -0.5},
 		"steep":            {"x1,x2,y\n3,1,1\n-1,3,-1\n-3,-1,1\n1,-3,-1\n", append(quadratic, "--textbook"), "-1", -3},
 		"standardized":     {"x1,x2,y\n7,10,1\n3,10,-1\n3,8,1\n7,8,-1\n", append(quadratic, "--shuffle=false"), "-1", -1},
-		"fourth power":     {"x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n", []string{"--learner", "kernel-perceptron", "--kernel", "polynomial(degree=4,c=0)", "--textbook"}, "-1", -1},
+		"fourth power":     {"x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n", []string{"--learner", "kernel-perceptron", "--kernel", "polynomial(degree=4,c=0)", "--no-intercept", "--textbook"}, "-1", -1},
 		"zero by rounding": {"x1,x2,y\n0.1,0.2,a\n0.6,0.5,a\n0.3,0.4,b\n0.4,0.3,b\n", []string{"--learner", "svc", "--kernel", "linear()", "--C", "0.001", "--textbook"}, "a", 0},
 		"equal means":      {"x1,x2,y\n0.1,0.7,a\n0.9,0.2,a\n0.3,0.4,b\n0.7,0.5,b\n", []string{"--learner", "svc", "--kernel", "linear()", "--C", "0.01"}, "a", 0},
 		"XOR by a plane":   {"x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n", []string{"--learner", "svc", "--kernel", "linear()"}, "-1", 0},

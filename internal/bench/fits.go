@@ -273,7 +273,7 @@ func (c *fitBench) svr(j judge) contest {
 		return function{points: s.x, coef: beta.Data, intercept: b.Data[0]}, nil
 	}
 	k.own = func(d backend.Device) []competitor {
-		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache}
+		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache, NoStandardize: true}
 		return []competitor{newCompetitor(ownName(d), func() (*learners.SupportModel, error) {
 			return l.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
 		}, s.allRows)}
@@ -332,7 +332,7 @@ func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string)
 	if err != nil {
 		return nil, err
 	}
-	l := learners.KernelRidge{Kernel: s.kernel, Lambda: s.lambda, Solver: solvers.Params{Tol: fitTol}}
+	l := learners.KernelRidge{Kernel: s.kernel, Lambda: s.lambda, Solver: solvers.Params{Tol: fitTol}, NoIntercept: true}
 	m, err := l.Fit(c.ctx, d, x, y, learners.Options{Memory: c.Memory})
 	if err != nil {
 		return nil, err

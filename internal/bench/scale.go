@@ -212,7 +212,7 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 	case "fourier":
 		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
 		return plan, func() (solved, error) {
-			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Tol: scaleTol}
+			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Tol: scaleTol, NoIntercept: true}
 			model, err := l.Fit(w.ctx, w.dev, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory})
 			if err != nil {
 				return solved{}, err

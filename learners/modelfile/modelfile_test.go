@@ -49,7 +49,7 @@ func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 	if kernel == nil {
 		b.Model, err = learners.Ridge{Lambda: 0.1}.Fit(t.Context(), backendtest.Device(t, "ref"), x, y, learners.Options{})
 	} else {
-		b.Model, err = learners.KernelRidge{Kernel: kernel, Lambda: 0.1, Intercept: true}.Fit(t.Context(), backendtest.Device(t, "ref"), x, y, learners.Options{})
+		b.Model, err = learners.KernelRidge{Kernel: kernel, Lambda: 0.1}.Fit(t.Context(), backendtest.Device(t, "ref"), x, y, learners.Options{})
 	}
 	if err != nil {
 		t.Fatal(err)
