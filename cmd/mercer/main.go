@@ -65,7 +65,7 @@ const grace = 80 * time.Millisecond
 
 // run is the whole command; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	limitGarbageOnce()
+	limitGarbage()
 	ctx, stop := process.Interrupts()
 	defer stop()
 

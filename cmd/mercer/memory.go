@@ -6,10 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -18,58 +15,41 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Between two collections the heap of the command grows by spareBytes, or by
-// 1/spareShare of what is live where that is more. The default of Go is all that
-// is live, by which a fit would take twice its plan. What is live is for the
-// largest part in arrays without pointers, which a collection does not read, so
-// that more collections cost little.
-const (
-	spareBytes = 4 << 20
-	spareShare = 20
-)
+// garbagePercent is what garbage may take beside what is live, in percent, before it is
+// collected; the default of Go is 100, by which a fit would take twice its plan. Live data
+// are for the largest part arrays without pointers, which a collection does not read, so that
+// more collections cost little.
+const garbagePercent = 5
 
-// searchSpare is what the heap may grow by besides, during a search of many short fits.
-var searchSpare atomic.Int64
+// ballast is live and never touched, so that it takes no memory but addresses: with it garbage
+// of 4 MiB is left beside little that is live.
+var ballast []byte
 
-// manyFits lets garbage grow by 64 MiB more, where there is room, until the function that
-// it returns is called: fits of milliseconds would spend a third of them on collections.
-func (b *budget) manyFits() (end func()) {
-	more := min(64<<20, max(b.limit-b.held(), 0)/10)
-	b.spare = more
-	searchSpare.Store(more)
-	limitGarbage()
-	return func() { searchSpare.Store(0) }
-}
-
-// limitGarbage sets the collector to that, now and after each collection.
+// limitGarbage sets the collector for the rest of the process.
 func limitGarbage() {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	spare := uint64(spareBytes + searchSpare.Load())
-	debug.SetGCPercent(max(100/spareShare, int(100*spare/max(live[0].Value.Uint64(), spare/10))))
-	o := new(*int) // garbage at once: its finalizer runs after the next collection
-	runtime.SetFinalizer(o, func(**int) { limitGarbage() })
+	if ballast == nil {
+		ballast = make([]byte, 4<<20*100/garbagePercent)
+	}
+	debug.SetGCPercent(garbagePercent)
 }
 
-var limitGarbageOnce = sync.OnceFunc(limitGarbage)
-
-// A budget is what the data of one call and all that is made of it may take
-// together, --memory or 80 % of what the process may use, and what is planned of
-// it. The program itself is beside it.
+// A budget is what the data of one call and all that is made of it may take together,
+// --memory or 80 % of what the process may use, and what is planned of it. The program itself
+// is beside it.
 type budget struct {
 	program  int64 // bytes of the process before there were data, and of the device's workspace
 	heap     int64 // of them live in the heap
 	limit    int64
 	ofDevice bool // matrices of the device are in the memory of the host
 
-	spare int64 // of manyFits
-
 	mu      sync.Mutex
+	data    int64 // what the data take beside fits; 0: to be measured before the first
 	planned int64
 }
 
 // newBudget is to be called before data are read.
 func (a *app) newBudget(dev backend.Device) *budget {
+	debug.FreeOSMemory()
 	b := &budget{heap: liveBytes(), limit: a.memoryLimit()}
 	if resident, ok := process.Status("VmRSS:"); ok {
 		b.program = int64(resident)
@@ -93,28 +73,32 @@ func (a *app) memoryLimit() int64 {
 	return int64(a.memory)
 }
 
-// liveBytes is what is live in the heap. What is not is returned to the system.
+// liveBytes is what is live in the heap.
 func liveBytes() int64 {
-	debug.FreeOSMemory()
+	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// held is what the data take now. A helper of the device that looks out for more work
-// for some 0.2 ms still refers to the matrices of the fit that has ended, which a second
-// look finds gone.
-func (b *budget) held() int64 {
-	held := liveBytes() - b.heap
-	time.Sleep(time.Millisecond)
-	return max(min(held, liveBytes()-b.heap), 0)
-}
+// held is what the data take now.
+func (b *budget) held() int64 { return max(liveBytes()-b.heap, 0) }
 
 // note raises the plan of the whole call to bytes at a time.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.planned = max(b.planned, bytes)
+}
+
+// manyFits lets 64 MiB more of garbage grow, where there is room, until the function that it
+// returns is called: fits of milliseconds would spend a third of their time on collections.
+func (b *budget) manyFits() (end func()) {
+	held := b.held()
+	more := min(64<<20, max(b.limit-held, 0)/10)
+	b.program += more
+	debug.SetGCPercent(garbagePercent + int(100*more/(b.heap+held)))
+	return limitGarbage
 }
 
 // encoding plans the matrices of a table that is in memory. instead is what else would
@@ -152,14 +136,17 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to what the data leave, and notes what it plans.
+// fitting limits a fit to what the data leave, and notes what it plans. The data are measured
+// once: idle workers of the device would keep the matrices of a fit that has ended alive.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
-	held := b.held()
-	b.note(held)
-	if b.ofDevice {
-		o.Memory = max(b.limit-held, 1)
+	if b.data == 0 {
+		b.data = max(b.held(), 1)
 	}
-	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
+	b.note(b.data)
+	if b.ofDevice {
+		o.Memory = max(b.limit-b.data, 1)
+	}
+	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
 // streaming is fitting for what reads a file in passes: three blocks and what is made
@@ -170,14 +157,13 @@ func (b *budget) streaming(ctx context.Context, file string) context.Context {
 	if info, err := os.Stat(file); err == nil {
 		blocks = min(blocks, 8*info.Size())
 	}
-	held := b.held() + blocks
-	b.note(held)
-	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
+	b.data = b.held() + blocks
+	return b.fitting(ctx, &learners.Options{})
 }
 
 // total is the plan of the whole process.
 func (b *budget) total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.program + b.planned + b.spare
+	return b.program + b.planned
 }
