@@ -9,7 +9,6 @@ import (
 	"github.com/mercer-go/mercer/internal/neighbors"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -104,7 +103,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	}
 	for i, v := range m.own {
 		if !finite(v) {
-			return nil, solvers.PointError(m.kernel, i, m.points.Row(i), v)
+			return nil, numeric.PointError(m.kernel, i, m.points.Row(i), v)
 		}
 	}
 	return m, nil

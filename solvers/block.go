@@ -268,7 +268,7 @@ func (k *block[T]) precondition() (active int, err error) {
 		numeric.Copy(k.b, z, r)
 		return active, nil
 	}
-	return active, k.pre.apply(z, r)
+	return active, k.pre.Apply(z, r)
 }
 
 // orthogonalize sets P to a basis of the columns of Z, as many as are

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
 	"github.com/mercer-go/mercer/kernels"
@@ -74,7 +75,7 @@ func (c CenterChoice) check() error {
 func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m), pivotingElements(m, d)))
+		return numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m), lowrank.PivotElements(m, d)))
 	}
 	return 0
 }
@@ -263,14 +264,7 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 		return nil, err
 	}
 	defer r.Mem.Free(f)
-	pivots, err := newPivoting(lowRankTask[float64]{ctx: r.Ctx, b: r.B, mem: r.Mem, kernel: p.Kernel, x: x, seed: p.Choice.Seed}, f)
-	if err != nil {
-		return nil, err
-	}
-	if err := pivots.random(); err != nil {
-		return nil, err
-	}
-	return pivots.pivots, nil
+	return lowrank.RandomPivots(lowrank.Task[float64]{Ctx: r.Ctx, B: r.B, Mem: r.Mem, Kernel: p.Kernel, X: x, Seed: p.Choice.Seed}, f)
 }
 
 // Sample returns up to count different samples of weight > 0, drawn uniformly in

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/internal/run"
 )
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of
@@ -63,7 +65,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return nil
 	}
-	if par.Preconditioner != taylor {
+	if par.Preconditioner != lowrank.Taylor {
 		if err := look(z.columnsOfK(par)); err != nil {
 			return estimate{}, err
 		}
@@ -72,7 +74,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	if auto && best.bytesOf != nil && best.choice.(cgChoice).iterations <= fewIterations {
 		return best, nil // the spectrum of what a series leaves would take longer than it saves
 	}
-	if auto || par.Preconditioner == taylor {
+	if auto || par.Preconditioner == lowrank.Taylor {
 		ways, err := z.powerSeries(par)
 		if err == nil {
 			err = look(ways)
@@ -128,7 +130,7 @@ type preconditioning struct {
 // is taken.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
-		its := func(tol float64) int { return z.spectrum().iterations(rank, tol) }
+		its := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
 		list = append(list, preconditioning{par.preconditioner(), rank, its, z.leastShift()})
 	}
 	switch {
@@ -149,7 +151,7 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
-		list = append(list, preconditioning{taylor, e.rank, e.iterations, max(z.leastShift(), e.lambda)})
+		list = append(list, preconditioning{lowrank.Taylor, e.Rank, e.Iterations, max(z.leastShift(), e.Lambda)})
 	}
 	return list, err
 }
@@ -186,7 +188,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	// F goes through memory twice in a step.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
 	taken := float64(its)
-	if p.name == taylor {
+	if p.name == lowrank.Taylor {
 		taken *= seriesMargin
 		// F is made on the host, and so is the product with D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
@@ -209,7 +211,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 
 // text is the preconditioner for Plan.Reason.
 func (p preconditioning) text() string {
-	if p.name == taylor {
+	if p.name == lowrank.Taylor {
 		return fmt.Sprintf("rank %d of the power series", p.rank)
 	}
 	return fmt.Sprintf("rank %d", p.rank)
@@ -242,10 +244,10 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	make, keep := int64(0), int64(0)
 	if rank > 0 {
 		if o.single() {
-			make, keep = lowRankBytes[float32](name, n, rank, z.d, c)
+			make, keep = lowrank.Bytes[float32](name, n, rank, z.d, c)
 			make = numeric.Total(make, numeric.ElementBytes[float32](numeric.Elements(n, z.d)))
 		} else {
-			make, keep = lowRankBytes[float64](name, n, rank, z.d, c)
+			make, keep = lowrank.Bytes[float64](name, n, rank, z.d, c)
 		}
 	}
 	operator := operatorBytes(z, o, n)
@@ -353,9 +355,7 @@ func (w *work) newCG32(o Operator, columns int) (inner, error) {
 	})
 	if beyond := new(backend.RangeError); errors.As(err, &beyond) {
 		if p != nil {
-			for _, m := range append(p.made(), p.own) {
-				w.Mem.Free(m)
-			}
+			p.Free()
 		}
 		return nil, &accuracyError{w.fail(err)}
 	}
@@ -387,45 +387,59 @@ func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[flo
 
 // newPreconditioner returns nil for rank 0. It is made in the precision in which it is
 // used, from x in that precision.
-func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], columns int, x backend.Matrix[T]) (*lowRank[T], error) {
+func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], columns int, x backend.Matrix[T]) (p *lowrank.Preconditioner[T], err error) {
 	choice := w.plan.choice.(cgChoice)
 	if choice.Rank == 0 {
 		return nil, nil
 	}
-	var p *lowRank[T]
-	err := w.Timed("factor", &w.res.Seconds.Factor, func() error {
-		f, err := run.NewMatrix(w.Mem, b, w.s.n, choice.Rank)
-		if err != nil {
-			return err
-		}
-		task := lowRankTask[T]{ctx: w.Ctx, b: b, mem: w.Mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
-		a, err := lowRankMakers[T]()[choice.Preconditioner](task, f)
-		if err != nil {
-			w.Mem.Free(f)
-			return err
-		}
-		if a.rank == 0 { // K is 0
-			w.Mem.Free(f)
-			return nil
-		}
-		w.res.Rank = a.rank
-		d, left := w.s.shift(), a.trace
-		if a.diagonal != nil {
-			d, left = sumOfDiagonals(a.diagonal, d), 0
-		}
-		p, w.res.Jitter, err = newLowRank(w.Mem, w.Dev, w.B, b, f, a.rank, d, left, min(columns, blockWidth))
+	err = w.Timed("factor", &w.res.Seconds.Factor, func() (err error) {
+		p, err = lowrank.New(&w.Frame, b, x, lowrank.Params{
+			Name: choice.Preconditioner, Kernel: w.s.Kernel, Rank: choice.Rank, Seed: w.par.Seed,
+			Shift: w.s.shift(), Columns: min(columns, blockWidth),
+		})
 		return err
 	})
 	if err != nil {
 		return nil, w.fail(err)
 	}
+	if p != nil {
+		w.res.Rank, w.res.Jitter = p.Rank, p.Raised
+	}
 	return p, nil
 }
 
-// sumOfDiagonals adds b, of one element for all rows or one for each, to a.
-func sumOfDiagonals(a, b []float64) []float64 {
-	for i := range a {
-		a[i] += b[i%len(b)]
+// Preconditioners returns the names that Params.Preconditioner takes beside "".
+func Preconditioners() []string { return append(lowrank.Names(), "none") }
+
+func checkPreconditioner(name string) error {
+	if list := Preconditioners(); name != "" && !slices.Contains(list, name) {
+		return fmt.Errorf("solvers: no preconditioner is called %q: there are %s", name, strings.Join(list, ", "))
 	}
-	return a
+	return nil
+}
+
+// samples are those of the problem for the estimates.
+func (z *sizes) samples() lowrank.Samples {
+	s := newSamples(z.p)
+	return lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
+		s.fill(numeric.Row(dst), s.X, s.meanX, i, false)
+	}}
+}
+
+// taylorEstimates returns the estimates for the Taylor preconditioner, which are made once.
+func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
+	if z.taylor == nil {
+		if z.taylor, err = lowrank.TaylorEstimates(z.ctx, z.samples(), par.Rank, par.Preconditioner == lowrank.Taylor); err != nil {
+			return nil, fmt.Errorf("solvers: preconditioner: no taylor for the kernel %v: %w: use rpcholesky", z.kernel, err)
+		}
+	}
+	return z.taylor, nil
+}
+
+// spectrum returns the estimate, which is made once.
+func (z *sizes) spectrum() *lowrank.Spectrum {
+	if z.estimated == nil {
+		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())
+	}
+	return z.estimated
 }

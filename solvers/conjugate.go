@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -25,13 +26,13 @@ import (
 // Now and then R is replaced by what it stands for, so
 // that it does not drift from the truth.
 type conjugate[T backend.Float] struct {
-	w    *work
-	b    backend.Backend[T]
-	raw  backend.Backend[T] // the same without a context
-	a    operator[T]
-	pre  preconditioner[T] // nil: none
-	own  []run.Releaser    // what is freed with it
-	also []run.Releaser    // of the preconditioner
+	w       *work
+	b       backend.Backend[T]
+	raw     backend.Backend[T] // the same without a context
+	a       operator[T]
+	pre     preconditioner[T] // nil: none
+	own     []run.Releaser    // what is freed with it
+	freePre func()            // frees the preconditioner; nil: there is none
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil when that is 1
 	least            backend.Matrix[T] // n×width: the X of the smallest residual
@@ -99,9 +100,9 @@ func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operato
 }
 
 // precede makes p the preconditioner, which is freed with c; nil is none.
-func (c *conjugate[T]) precede(p *lowRank[T]) {
+func (c *conjugate[T]) precede(p *lowrank.Preconditioner[T]) {
 	if p != nil {
-		c.pre, c.also = p, append(p.made(), p.own)
+		c.pre, c.freePre = p, p.Free
 	}
 }
 
@@ -153,8 +154,8 @@ func (c *conjugate[T]) release() {
 		c.w.Mem.Free(m)
 	}
 	c.a.Free()
-	for _, f := range c.also {
-		c.w.Mem.Free(f)
+	if c.freePre != nil {
+		c.freePre()
 	}
 }
 
@@ -181,4 +182,12 @@ func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error 
 		resumed = nil
 	}
 	return nil
+}
+
+// A preconditioner is an approximate inverse of K + λW⁻¹, symmetric and positive
+// definite, on the device.
+type preconditioner[T backend.Float] interface {
+	// Apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host.
+	// z is no part of r.
+	Apply(z, r backend.Matrix[T]) error
 }

@@ -20,10 +20,8 @@
 //	            before the work starts; a new method is a file and a line there
 //	samples.go  what is checked of the samples, and which of them take part
 //
-//	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,
-//	            and the whole of K where it is singular (exactrank.go)
-//	taylor.go   the preconditioner by the first powers of the kernel's power series, and when
-//	            it pays (taylorestimate.go)
+// exactrank.go has the whole of K where it is singular. Package internal/lowrank makes the
+// preconditioners and their estimates, internal/numeric the small numerics of all.
 //
 // with fewer functions than samples, in passes over data that need not fit into
 // memory (rows.go):

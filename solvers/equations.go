@@ -190,7 +190,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 	}
 	ones := numeric.Repeated(1.0, t)
 	for try := range equationSteps {
-		if err := l.apply(step, r); err != nil {
+		if err := l.Apply(step, r); err != nil {
 			return err
 		}
 		b.ColAxpy(ones, step, beta)

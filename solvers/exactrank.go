@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -45,7 +46,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		return n
 	}
 	bytesOf := func(n int) int64 {
-		e := numeric.Total(numeric.Elements(n, columns(n)), pivotingElements(columns(n), x.Cols))
+		e := numeric.Total(numeric.Elements(n, columns(n)), lowrank.PivotElements(columns(n), x.Cols))
 		if numeric.Wrapper(dev) == nil {
 			e = numeric.Total(e, numeric.Elements(n, x.Cols))
 		}
@@ -66,16 +67,13 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if err != nil {
 		return fail(err)
 	}
-	v, err := newPivoting(lowRankTask[float64]{ctx: ctx, b: b, mem: mem, kernel: k, x: place}, f)
-	if err == nil {
-		err = v.greedy()
-	}
+	pivots, err := lowrank.GreedyPivots(lowrank.Task[float64]{Ctx: ctx, B: b, Mem: mem, Kernel: k, X: place}, f)
 	if err != nil {
 		return fail(err)
 	}
-	out := Pivoted{F: backend.NewHost[float64](x.Rows, len(v.pivots)), Pivots: v.pivots}
-	if len(v.pivots) > 0 {
-		if err := b.Download(out.F, v.done()); err != nil {
+	out := Pivoted{F: backend.NewHost[float64](x.Rows, len(pivots)), Pivots: pivots}
+	if len(pivots) > 0 {
+		if err := b.Download(out.F, f.View(0, 0, x.Rows, len(pivots))); err != nil {
 			return fail(err)
 		}
 	}

@@ -111,8 +111,8 @@ func (c *centered) upper(b backend.Backend[float64], dst backend.Matrix[float64]
 	}
 }
 
-// apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
-func (f *falkon) apply(z, r backend.Matrix[float64]) error {
+// Apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
+func (f *falkon) Apply(z, r backend.Matrix[float64]) error {
 	numeric.Copy(f.b, z, r)
 	f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
 	numeric.SolveCholesky(f.b, f.a, z)

@@ -88,7 +88,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	if reduced {
 		unit, rate = 2*numeric.ReducedUnit(z.dev.F32()), z.rates().Reduced
 	}
-	condition := 1 + 4*unit*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
+	condition := 1 + 4*unit*z.spectrum().Largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
 	its := max(2, math.Ceil(math.Log(1/par.tol())/math.Log((root+1)/(root-1))))
 	if !(its < 1e6) {
@@ -185,7 +185,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 		return nil, w.fail(err)
 	}
 	c.maxIter = mixedSteps
-	c.pre, c.also = p, []run.Releaser{p.a, p.t}
+	c.pre, c.freePre = p, func() { w.Mem.Free(p.a); w.Mem.Free(p.t) }
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
@@ -203,7 +203,7 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 	n, columns := r.Dims()
 	for from := 0; from < columns; from += blockWidth {
 		part := r.View(0, from, n, min(blockWidth, columns-from))
-		if err := c.factor.apply(part, part); err != nil {
+		if err := c.factor.Apply(part, part); err != nil {
 			return c.w.fail(err)
 		}
 	}
@@ -296,7 +296,7 @@ type singleFactor struct {
 	t backend.Matrix[float32] // n×c
 }
 
-func (p *singleFactor) apply(z, r backend.Matrix[float64]) error {
+func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 	n, c := r.Dims()
 	t := p.t.View(0, 0, n, c)
 	if err := p.w.B.Sync(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -382,9 +383,9 @@ type sizes struct {
 	available int64 // bytes that may be taken
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context  // ends the estimates early, which are of no use then
-	estimated *spectrum        // of K, made when it is first needed
-	taylor    []taylorEstimate // estimates for the Taylor preconditioner, made when they are first needed
+	ctx       context.Context          // ends the estimates early, which are of no use then
+	estimated *lowrank.Spectrum        // of K, made when it is first needed
+	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, made when they are first needed
 }
 
 // estimate is what a method would do and take.

@@ -82,7 +82,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		if !exact || best.beta.Data != nil && best.residual <= tol {
 			break
 		}
-		if err := pre.apply(z, r); err != nil {
+		if err := pre.Apply(z, r); err != nil {
 			return nil, err
 		}
 		w.b.ColAxpy(ones, z, beta)
@@ -179,7 +179,7 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 	ones, minus := numeric.Repeated(1.0, w.t), numeric.Repeated(-1.0, w.t)
 	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
 	for s.iters < 2 {
-		if err := pre.apply(z, r); err != nil {
+		if err := pre.Apply(z, r); err != nil {
 			return nil, err
 		}
 		w.b.ColAxpy(ones, z, beta)
@@ -264,7 +264,7 @@ func (g *gradients) descend() error {
 		if worst == 0 || g.best.iters >= g.maxIter || since > patience {
 			return nil
 		}
-		if err := g.pre.apply(g.z, g.r); err != nil {
+		if err := g.pre.Apply(g.z, g.r); err != nil {
 			return g.interrupted(err)
 		}
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
@@ -356,7 +356,7 @@ type factored struct {
 	l backend.Matrix[float64]
 }
 
-func (f factored) apply(z, r backend.Matrix[float64]) error {
+func (f factored) Apply(z, r backend.Matrix[float64]) error {
 	numeric.Copy(f.b, z, r)
 	numeric.SolveCholesky(f.b, f.l, z)
 	return nil

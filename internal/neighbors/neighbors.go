@@ -8,9 +8,9 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // Samples are those that are searched.
@@ -35,7 +35,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 		for z, v := range values {
 			key := s.Own[z] - 2*v
 			if key-key != 0 { // it would be the nearest, or hide those that are
-				return solvers.PointError(s.Kernel, i, x.Row(i), v)
+				return numeric.PointError(s.Kernel, i, x.Row(i), v)
 			}
 			if !(key < last) && weight >= float64(k) {
 				continue

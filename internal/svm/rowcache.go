@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // CacheBytes is the memory that a RowCache takes where none is given.
@@ -69,7 +69,7 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	for i := range n {
 		c.Diag[i] = kernels.Diag(k, x.Row(i))
 		if v := c.Diag[i]; v-v != 0 {
-			return nil, solvers.PointError(k, i, x.Row(i), v)
+			return nil, numeric.PointError(k, i, x.Row(i), v)
 		}
 	}
 	c.wrap, _ = b.(backend.Wrapper[float64])

@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -14,32 +13,24 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A preconditioner is an approximate inverse of K + λW⁻¹, symmetric and positive
-// definite, on the device.
-type preconditioner[T backend.Float] interface {
-	// apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host.
-	// z is no part of r.
-	apply(z, r backend.Matrix[T]) error
-}
-
-// lowRankTask asks for a low-rank approximation of a Gram matrix.
-type lowRankTask[T backend.Float] struct {
-	ctx    context.Context
-	b      backend.Backend[T]
-	mem    *run.Arena // for what is needed meanwhile; the maker frees it
-	kernel kernels.Kernel
-	x      backend.Matrix[T] // n×d, on the device
-	seed   uint64
-	// stop is a trace of K − FFᵀ at which more columns are not worth their cost;
+// Task asks for a low-rank approximation of a Gram matrix.
+type Task[T backend.Float] struct {
+	Ctx    context.Context
+	B      backend.Backend[T]
+	Mem    *run.Arena // for what is needed meanwhile; the maker frees it
+	Kernel kernels.Kernel
+	X      backend.Matrix[T] // n×d, on the device
+	Seed   uint64
+	// Stop is a trace of K − FFᵀ at which more columns are not worth their cost;
 	// 0 fills F.
-	stop float64
+	Stop float64
 }
 
-// A lowRankMaker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
+// A maker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
 // K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, rank ≤ k.
-// The same task gives the same bits. Beside f it takes at most lowRankScratch elements
+// The same task gives the same bits. Beside f it takes at most scratch elements
 // on the device. It works in blocks, so that ctx is obeyed.
-type lowRankMaker[T backend.Float] func(task lowRankTask[T], f backend.Matrix[T]) (approximation, error)
+type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation says how near F Fᵀ is to K.
 type approximation struct {
@@ -49,43 +40,38 @@ type approximation struct {
 	diagonal []float64
 }
 
-// lowRankMakers are the ways to make F, by the names that Params.Preconditioner takes.
-func lowRankMakers[T backend.Float]() map[string]lowRankMaker[T] {
-	return map[string]lowRankMaker[T]{
+// makers are the ways to make F, by the names of the preconditioners.
+func makers[T backend.Float]() map[string]maker[T] {
+	return map[string]maker[T]{
 		"rpcholesky": rpCholesky[T],
-		taylor:       taylorFeatures[T],
+		Taylor:       taylorFeatures[T],
 	}
 }
 
-// Preconditioners returns the names that Params.Preconditioner takes beside "".
-func Preconditioners() []string {
-	return append(slices.Sorted(maps.Keys(lowRankMakers[float64]())), "none")
-}
+// Names returns the names of the preconditioners.
+func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-func checkPreconditioner(name string) error {
-	if list := Preconditioners(); name != "" && !slices.Contains(list, name) {
-		return fmt.Errorf("solvers: no preconditioner is called %q: there are %s", name, strings.Join(list, ", "))
-	}
-	return nil
-}
-
-// lowRankScratch is how many elements the maker called name takes on the device beside f.
-func lowRankScratch(name string, k, d int) int64 {
-	if name == taylor {
+// scratch is how many elements the maker called name takes on the device beside f.
+func scratch(name string, k, d int) int64 {
+	if name == Taylor {
 		return 0
 	}
-	return pivotingElements(k, d)
+	return PivotElements(k, d)
 }
 
-// lowRank is P = F Fᵀ + D, D = λW⁻¹ or that and the diagonal of K − F Fᵀ, applied by the
+// Preconditioner is P = F Fᵀ + D, D = λW⁻¹ or that and the diagonal of K − F Fᵀ, applied by the
 // identity of Woodbury
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
 // in two products with G, n×k, and two with L⁻¹. A factor common to all of P⁻¹ is
 // left out: no method of conjugate gradients sees it.
-type lowRank[T backend.Float] struct {
+type Preconditioner[T backend.Float] struct {
+	Rank   int     // columns of F
+	Raised float64 // what was added to the largest element of D
+
 	b       backend.Backend[T]
+	mem     *run.Arena
 	g       backend.Matrix[T] // n×k, a view of own
 	inverse backend.Matrix[T] // L⁻¹, k×k
 	half    []float64         // D^{-½}, less a common factor; nil where all are the same
@@ -93,28 +79,60 @@ type lowRank[T backend.Float] struct {
 	own     run.Releaser
 }
 
-// lowRankBytes is what the preconditioner takes on the device while the maker called
+// Bytes is what the preconditioner takes on the device while the maker called
 // name and newLowRank make it, and from then on.
-func lowRankBytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
+func Bytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹
 	if numeric.UnitOf[T]() == numeric.EpsilonSingle {
 		squares = numeric.Total(squares, numeric.ElementBytes[T](square))
 	}
 	keep = numeric.Total(f, numeric.ElementBytes[T](square), t)
-	return numeric.Total(f, max(numeric.ElementBytes[T](lowRankScratch(name, rank, d)), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
+	return numeric.Total(f, max(numeric.ElementBytes[T](scratch(name, rank, d)), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
 }
 
-// newLowRank makes the preconditioner from the first rank columns of f, which
+// Params say what a preconditioner is to be made of.
+type Params struct {
+	Name    string // one of Names
+	Kernel  kernels.Kernel
+	Rank    int // maximum number of columns of F
+	Seed    uint64
+	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
+	Columns int       // maximum number of columns that it is applied to
+}
+
+// New makes the preconditioner of k(X, X) + λW⁻¹ in the precision of b from x, which
+// is in that precision on the device; nil where k(X, X) is 0.
+func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T], par Params) (*Preconditioner[T], error) {
+	n, _ := x.Dims()
+	columns, err := run.NewMatrix(f.Mem, b, n, par.Rank)
+	if err != nil {
+		return nil, err
+	}
+	task := Task[T]{Ctx: f.Ctx, B: b, Mem: f.Mem, Kernel: par.Kernel, X: x, Seed: par.Seed}
+	a, err := makers[T]()[par.Name](task, columns)
+	if err != nil || a.rank == 0 {
+		f.Mem.Free(columns)
+		return nil, err
+	}
+	d, slack := par.Shift, a.trace
+	if a.diagonal != nil {
+		d, slack = sumOfDiagonals(a.diagonal, d), 0
+	}
+	return newPreconditioner(f, b, columns, a.rank, d, slack, par.Columns)
+}
+
+// newPreconditioner makes the preconditioner from the first rank columns of f, which
 // become G, and the diagonal of D, which has length 1 or n and is ≥ 0, for
 // products with up to c columns. Where D is too small beside F for the precision
 // T, D is raised: P⁻¹ would be rounding only. left is the trace of K − F Fᵀ: up to
 // its mean D may be raised without harm, since the condition of P⁻¹(K + D) is about
 // that of K − F Fᵀ + D then too, and it is, as far as the digits of P⁻¹ need it.
-// raised is by how much, in the largest of its elements.
-func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *lowRank[T], raised float64, err error) {
+// Raised is by how much, in the largest of its elements.
+func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
+	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
-	p = &lowRank[T]{b: b, g: f.View(0, 0, n, rank), own: f}
+	p = &Preconditioner[T]{Rank: rank, b: b, mem: mem, g: f.View(0, 0, n, rank), own: f}
 	smallest := d[0]
 	if len(d) > 1 && slices.Min(d) > 0 {
 		p.half = make([]float64, n)
@@ -122,7 +140,7 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 			p.half[i] = 1 / math.Sqrt(v)
 		}
 		if err := numeric.ScaleRows(b, p.g, p.g, p.half); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		smallest, left = 1, left/slices.Max(d)
 		largest := slices.Max(d)
@@ -132,16 +150,16 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	}
 	s, err := mem.New(rank, rank)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer mem.Free(s)
 	squares := func() error { return setSquares(mem, dev, b64, b, p.g, s) }
 	if err := squares(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	trace, err := numeric.Diagonal(b64, s)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
 	const digits = 1e4 // that P⁻¹ has at least where D may be raised
@@ -149,25 +167,25 @@ func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // the first time
 	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
-		return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
+		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
 	inverse, err := mem.New(rank, rank)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	b64.AddDiag([]float64{1}, inverse)
 	b64.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, inverse)
 	if p.inverse, err = rounded(mem, dev, b64, b, inverse); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if p.t, err = run.NewMatrix(mem, b, rank, 2*c); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	raised = j.Added - smallest
+	p.Raised = j.Added - smallest
 	if p.half != nil {
-		raised *= slices.Max(d)
+		p.Raised *= slices.Max(d)
 	}
-	return p, raised, b.Sync()
+	return p, b.Sync()
 }
 
 // squareRows is how many rows of a matrix in float32 are multiplied in float32 before
@@ -225,7 +243,8 @@ func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Ba
 	return to, dev.Sync()
 }
 
-func (p *lowRank[T]) apply(z, r backend.Matrix[T]) error {
+// Apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host. z is no part of r.
+func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	_, k := p.g.Dims()
 	_, c := r.Dims()
 	if err := p.scaled(z, r); err != nil {
@@ -242,13 +261,25 @@ func (p *lowRank[T]) apply(z, r backend.Matrix[T]) error {
 	return numeric.ScaleRows(p.b, z, z, p.half)
 }
 
-// made is what newLowRank made beside F.
-func (p *lowRank[T]) made() []run.Releaser { return []run.Releaser{p.inverse, p.t} }
+// Free gives its memory on the device back.
+func (p *Preconditioner[T]) Free() {
+	for _, m := range []run.Releaser{p.inverse, p.t, p.own} {
+		p.mem.Free(m)
+	}
+}
 
-func (p *lowRank[T]) scaled(z, r backend.Matrix[T]) error {
+func (p *Preconditioner[T]) scaled(z, r backend.Matrix[T]) error {
 	if p.half == nil {
 		numeric.Copy(p.b, z, r)
 		return nil
 	}
 	return numeric.ScaleRows(p.b, z, r, p.half)
+}
+
+// sumOfDiagonals adds b, of one element for all rows or one for each, to a.
+func sumOfDiagonals(a, b []float64) []float64 {
+	for i := range a {
+		a[i] += b[i%len(b)]
+	}
+	return a
 }

@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"math"
@@ -16,8 +16,8 @@ import (
 // after those before it. The pivots have the law of the method that takes one
 // at a time; the work on F is done for all accepted ones at once.
 //
-// It is a lowRankMaker.
-func rpCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
+// It is a maker.
+func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
 		err = p.random()
@@ -28,9 +28,30 @@ func rpCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (appr
 	return approximation{rank: len(p.pivots), trace: p.left}, nil
 }
 
+// RandomPivots makes F of a task by rpCholesky, and returns its pivots, rows of X in the order
+// of their choice.
+func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
+	p, err := newPivoting(task, f)
+	if err != nil {
+		return nil, err
+	}
+	err = p.random()
+	return p.pivots, err
+}
+
+// GreedyPivots is randomPivots with the largest pivot first.
+func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
+	p, err := newPivoting(task, f)
+	if err != nil {
+		return nil, err
+	}
+	err = p.greedy()
+	return p.pivots, err
+}
+
 // random chooses pivots by chance.
 func (p *pivoting[T]) random() error {
-	r := rand.New(rand.NewPCG(p.seed, 0x52504368))
+	r := rand.New(rand.NewPCG(p.Seed, 0x52504368))
 	for p.more() {
 		s := draw(r, p.diag, p.width())
 		h, err := p.remain(s)

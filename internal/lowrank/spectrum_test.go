@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -17,11 +16,12 @@ func TestSpectrum(t *testing.T) {
 	const seed, n, d = 4, 900, 6
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	p := Problem{Kernel: kernels.Gaussian{Sigma: 4}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}
-	for i := range p.X.Data {
-		p.X.Data[i] = r.NormFloat64()
+	x := backend.NewHost[float64](n, d)
+	for i := range x.Data {
+		x.Data[i] = r.NormFloat64()
 	}
-	e := newSpectrum(t.Context(), newSamples(p))
+	p := samplesOf(kernels.Gaussian{Sigma: 4}, x, 1e-3)
+	e := NewSpectrum(t.Context(), p)
 	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}
@@ -29,14 +29,14 @@ func TestSpectrum(t *testing.T) {
 	// eigenvector differs from a constant.
 	mean := 0.0
 	for i := range n {
-		mean += kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row((i*7+1)%n)) / n
+		mean += kernels.Eval(p.Kernel, x.Row(i), x.Row((i*7+1)%n)) / n
 	}
-	if !(e.largest() > 0.9*n*mean && e.largest() < 1.3*n*mean) {
-		t.Errorf("the largest is %v, n times the mean of K is %v", e.largest(), n*mean)
+	if !(e.Largest() > 0.9*n*mean && e.Largest() < 1.3*n*mean) {
+		t.Errorf("the largest is %v, n times the mean of K is %v", e.Largest(), n*mean)
 	}
 	last := math.MaxInt
 	for _, k := range []int{0, 10, 50, 100, 300, 899} {
-		now := e.iterations(k, 1e-8)
+		now := e.Iterations(k, 1e-8)
 		if now > last || now < 1 {
 			t.Errorf("rank %d: %d iterations, fewer ranks %d", k, now, last)
 		}
@@ -51,8 +51,8 @@ func TestSpectrum(t *testing.T) {
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)
-	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
-	e, sum := newSpectrum(t.Context(), newSamples(p)), 0.0
+	p := samplesOf(kernels.Gaussian{Sigma: math.Sqrt(d)}, normal(seed, n, d), 0.1)
+	e, sum := NewSpectrum(t.Context(), p), 0.0
 	for j := range n {
 		sum += e.eigenvalue(j)
 	}
@@ -67,12 +67,12 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
-	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: normal(seed, n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}
-	e := newSpectrum(t.Context(), newSamples(p))
+	p := samplesOf(kernels.Polynomial{Degree: 3, C: 1}, normal(seed, n, d), 1e-3)
+	e := NewSpectrum(t.Context(), p)
 	if e.eigenvalue(rank-1) <= 0 || e.eigenvalue(rank) != 0 {
 		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.eigenvalue(rank-1), e.eigenvalue(rank))
 	}
-	if its := e.iterations(2*rank, 1e-8); its > 1 {
+	if its := e.Iterations(2*rank, 1e-8); its > 1 {
 		t.Errorf("%d iterations are predicted with all of K in the preconditioner", its)
 	}
 }
@@ -86,7 +86,7 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	for _, equal := range []int{1500, 2000, 3000, 4000} {
 		x := normal(seed, n, d)
 		clear(x.Data[:equal*d])
-		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
+		e := NewSpectrum(t.Context(), samplesOf(kernels.Gaussian{Sigma: 0.01}, x, 1e-3))
 		if v := e.eigenvalue((n - equal) / 2); !(v > 1.0/3 && v < 3) {
 			t.Errorf("%d of %d rows are equal: the eigenvalue in the middle of the others is estimated as %g", equal, n, v)
 		}
@@ -105,36 +105,14 @@ func TestSpectrumOfRareRows(t *testing.T) {
 		for i := range rare {
 			x.Data[first+i] = 1
 		}
-		e := newSpectrum(t.Context(), newSamples(Problem{Kernel: kernels.Gaussian{Sigma: 0.01}, X: x, Y: backend.NewHost[float64](n, 1), Lambda: 1e-3}))
+		e := NewSpectrum(t.Context(), samplesOf(kernels.Gaussian{Sigma: 0.01}, x, 1e-3))
 		if v := e.eigenvalue(5); v > n*n*numeric.Epsilon {
 			t.Errorf("rows from %d on are rare: eigenvalue 5 is estimated as %g", first, v)
 		}
 	}
 }
 
-// TestIterations: what conjugate gradients take is within a third of what is predicted,
-// without a preconditioner too, where rounding makes them many more than their condition
-// and the eigenvalues outside say.
-func TestIterations(t *testing.T) {
-	dev := backendtest.Device(t, "")
-	const seed, n, d = 5, 1200, 5
-	t.Logf("seed %d", seed)
-	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: normal(seed+1, n, 1)}
-	for _, lambda := range []float64{0.1, 1} {
-		p.Lambda = lambda
-		e := newSpectrum(t.Context(), newSamples(p))
-		for _, rank := range []int{0, 30} {
-			par := Params{Method: CG, Operator: Stored64, Rank: rank}
-			if rank == 0 {
-				par.Preconditioner = "none"
-			}
-			res, err := Solve(t.Context(), dev, p, par)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ratio := float64(e.iterations(rank, par.tol())) / float64(res.Iters); !(ratio > 2.0/3 && ratio < 4.0/3) {
-				t.Errorf("lambda %g, rank %d: %.2f times %d iterations are predicted", lambda, rank, ratio, res.Iters)
-			}
-		}
-	}
+// samplesOf are the rows of x with weights of 1.
+func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Samples {
+	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }

@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"fmt"
@@ -27,8 +27,8 @@ type series struct {
 	constant float64 // c of a polynomial kernel
 }
 
-// taylor is the name of the preconditioner.
-const taylor = "taylor"
+// Taylor is the name of the preconditioner.
+const Taylor = "taylor"
 
 // maxMonomialDegree bounds the degree of the monomials.
 const maxMonomialDegree = 32
@@ -253,11 +253,11 @@ func newMonomialOrder(d, q int) []monomial {
 // the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
 // that the plan samples.
 //
-// It is a lowRankMaker.
-func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (approximation, error) {
+// It is a maker.
+func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
-	_, d := task.x.Dims()
-	s, err := newSeries(task.kernel, d)
+	_, d := task.X.Dims()
+	s, err := newSeries(task.Kernel, d)
 	if err != nil {
 		return approximation{}, fmt.Errorf("taylor: %w", err)
 	}
@@ -268,7 +268,7 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	for i, row := range chooseRows(n, sample.Rows) {
 		sampled[row] = i
 	}
-	err = numeric.EachRow(task.b, task.x, func(i int, x []T) {
+	err = numeric.EachRow(task.B, task.X, func(i int, x []T) {
 		if to, ok := sampled[i]; ok {
 			numeric.Widen(sample.Row(to), x)
 		}
@@ -279,8 +279,8 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 	center := medians(sample)
 	a := approximation{rank: rank, diagonal: make([]float64, n)}
 	var out backend.Host[T]
-	err = numeric.EachBlock(task.b, task.x, max(d, rank), func(from int, x backend.Host[T]) error {
-		if err := task.ctx.Err(); err != nil {
+	err = numeric.EachBlock(task.B, task.X, max(d, rank), func(from int, x backend.Host[T]) error {
+		if err := task.Ctx.Err(); err != nil {
 			return err
 		}
 		if from == 0 {
@@ -303,11 +303,11 @@ func taylorFeatures[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (
 			if diagonal := T(a.diagonal[from+i] + numeric.Squared(out.Row(i))); diagonal-diagonal != 0 {
 				point := make([]float64, d)
 				numeric.Widen(point, x.Row(i))
-				return PointError(task.kernel, from+i, point, float64(diagonal))
+				return numeric.PointError(task.Kernel, from+i, point, float64(diagonal))
 			}
 			a.trace += a.diagonal[from+i]
 		}
-		return task.b.Upload(f.View(from, 0, x.Rows, rank), out.View(0, 0, x.Rows, rank))
+		return task.B.Upload(f.View(from, 0, x.Rows, rank), out.View(0, 0, x.Rows, rank))
 	})
 	if !s.gaussian && q == s.degree { // FFᵀ is K
 		a.diagonal = nil

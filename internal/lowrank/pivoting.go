@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // operations for each. The work on F, O(nk²), is done in products and
 // triangular solves for several pivots at once; what the host does is O(nk).
 type pivoting[T backend.Float] struct {
-	lowRankTask[T]
+	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
 	pivots []int             // S, rows of X in the order of their choice
 	diag   []float64         // of K − FFᵀ
@@ -29,10 +29,10 @@ type pivoting[T backend.Float] struct {
 }
 
 // newPivoting prepares f. The diagonal of K is evaluated on the host.
-func newPivoting[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (*pivoting[T], error) {
-	p := &pivoting[T]{lowRankTask: task, f: f}
+func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[T], error) {
+	p := &pivoting[T]{Task: task, f: f}
 	p.n, p.rank = f.Dims()
-	_, p.d = task.x.Dims()
+	_, p.d = task.X.Dims()
 	p.rank = min(p.rank, p.n)
 	if err := p.diagonal(); err != nil {
 		return nil, err
@@ -52,11 +52,11 @@ func newPivoting[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (*pi
 
 // diagonal sets diag to k(x_i, x_i).
 func (p *pivoting[T]) diagonal() error {
-	prog := kernels.Compile(p.kernel)
+	prog := kernels.Compile(p.Kernel)
 	stats := make([]float64, len(prog.Stats))
 	p.diag = make([]float64, p.n)
 	point := make([]float64, p.d)
-	return numeric.EachRow(p.b, p.x, func(i int, row []T) {
+	return numeric.EachRow(p.B, p.X, func(i int, row []T) {
 		numeric.Widen(point, row)
 		for j, s := range prog.Stats {
 			stats[j] = s.Eval(point, point)
@@ -67,7 +67,7 @@ func (p *pivoting[T]) diagonal() error {
 
 // more reports whether another pivot is wanted and there is one.
 func (p *pivoting[T]) more() bool {
-	return len(p.pivots) < p.rank && p.left > max(p.stop, float64(p.n)*p.floor)
+	return len(p.pivots) < p.rank && p.left > max(p.Stop, float64(p.n)*p.floor)
 }
 
 // width is how many candidates are looked at together: enough for a product to
@@ -77,9 +77,9 @@ func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// pivotingElements is what is taken on the device beside F: X, K and F at the
+// PivotElements is what is taken on the device beside F: X, K and F at the
 // candidates.
-func pivotingElements(rank, d int) int64 {
+func PivotElements(rank, d int) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Elements(b, d+b+rank)
 }
@@ -89,7 +89,7 @@ func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], err
 	_, c := m.Dims()
 	h := backend.NewHost[T](len(s), c)
 	for j, i := range s {
-		if err := p.b.Download(h.View(j, 0, 1, c), m.View(i, 0, 1, c)); err != nil {
+		if err := p.B.Download(h.View(j, 0, 1, c), m.View(i, 0, 1, c)); err != nil {
 			return h, err
 		}
 	}
@@ -98,12 +98,12 @@ func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], err
 
 // upload puts h on the device. The caller frees it.
 func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
-	m, err := run.NewMatrix(p.mem, p.b, h.Rows, h.Cols)
+	m, err := run.NewMatrix(p.Mem, p.B, h.Rows, h.Cols)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.b.Upload(m, h); err != nil {
-		p.mem.Free(m)
+	if err := p.B.Upload(m, h); err != nil {
+		p.Mem.Free(m)
 		return nil, err
 	}
 	return m, nil
@@ -114,27 +114,27 @@ func (p *pivoting[T]) done() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(
 
 // remain returns the lower triangle of (K − FFᵀ)_SS on the host.
 func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
-	xs, err := p.gathered(p.x, s)
+	xs, err := p.gathered(p.X, s)
 	if err != nil {
 		return h, err
 	}
-	defer p.mem.Free(xs)
-	m, err := run.NewMatrix(p.mem, p.b, len(s), len(s))
+	defer p.Mem.Free(xs)
+	m, err := run.NewMatrix(p.Mem, p.B, len(s), len(s))
 	if err != nil {
 		return h, err
 	}
-	defer p.mem.Free(m)
-	p.b.Gram(m, p.kernel, xs, xs)
+	defer p.Mem.Free(m)
+	p.B.Gram(m, p.Kernel, xs, xs)
 	if len(p.pivots) > 0 {
 		fs, err := p.gathered(p.done(), s)
 		if err != nil {
 			return h, err
 		}
-		defer p.mem.Free(fs)
-		p.b.Syrk(backend.Lower, backend.NoTrans, -1, fs, 1, m)
+		defer p.Mem.Free(fs)
+		p.B.Syrk(backend.Lower, backend.NoTrans, -1, fs, 1, m)
 	}
 	h = backend.NewHost[T](len(s), len(s))
-	return h, p.b.Download(h, m)
+	return h, p.B.Download(h, m)
 }
 
 // gathered puts rows s of m together on the device. The caller frees them.
@@ -152,29 +152,29 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil
 	}
-	xs, err := p.gathered(p.x, s)
+	xs, err := p.gathered(p.X, s)
 	if err != nil {
 		return err
 	}
-	defer p.mem.Free(xs)
+	defer p.Mem.Free(xs)
 	l, err := p.upload(factor)
 	if err != nil {
 		return err
 	}
-	defer p.mem.Free(l)
+	defer p.Mem.Free(l)
 	columns := p.f.View(0, len(p.pivots), p.n, len(s))
-	p.b.Gram(columns, p.kernel, p.x, xs)
+	p.B.Gram(columns, p.Kernel, p.X, xs)
 	if len(p.pivots) > 0 {
 		fs, err := p.gathered(p.done(), s)
 		if err != nil {
 			return err
 		}
-		defer p.mem.Free(fs)
-		p.b.Gemm(backend.NoTrans, backend.Transpose, -1, p.done(), fs, 1, columns)
+		defer p.Mem.Free(fs)
+		p.B.Gemm(backend.NoTrans, backend.Transpose, -1, p.done(), fs, 1, columns)
 	}
-	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
+	p.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
 	p.left = 0
-	err = numeric.EachRow(p.b, columns, func(i int, row []T) {
+	err = numeric.EachRow(p.B, columns, func(i int, row []T) {
 		p.diag[i] = numeric.Larger(p.diag[i]-numeric.Squared(row), 0)
 		p.left += p.diag[i]
 	})
@@ -187,7 +187,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	p.pivots = append(p.pivots, s...)
 	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {
-		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel))
+		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel))
 	}
 	return nil
 }

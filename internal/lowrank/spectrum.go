@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A spectrum estimates the eigenvalues of W^½ K W^½ by those of a sample of m rows, times
+// A Spectrum estimates the eigenvalues of W^½ K W^½ by those of a sample of m rows, times
 // n/m. The relative error of the large eigenvalues is about 1/√m. A sample cannot resolve the
 // small ones: their sum appears spread over m values instead of n, which eigenvalue corrects.
-type spectrum struct {
+type Spectrum struct {
 	n      int
 	rank   int       // approximate rank of K; n unless the sample shows less
 	sigma  []float64 // eigenvalues of the sample, descending, times n/m; without those that are rounding error
@@ -36,21 +36,22 @@ func sampleRows(n int) int {
 	return 960
 }
 
-// spectrum returns the estimate, which is made once.
-func (z *sizes) spectrum() *spectrum {
-	if z.estimated == nil {
-		z.estimated = newSpectrum(z.ctx, newSamples(z.p))
-	}
-	return z.estimated
+// Samples are the samples of a problem, as their estimates look at them.
+type Samples struct {
+	N, D   int // samples and features
+	Kernel kernels.Kernel
+	Lambda float64
+	Row    func(dst []float64, i int) // sets dst to sample i
+	Weight func(i int) float64        // of sample i
 }
 
-func newSpectrum(ctx context.Context, s *samples) *spectrum {
-	m := sampleRows(s.n)
-	chosen := chooseRows(s.n, m)
-	x, root := backend.NewHost[float64](m, s.d), make([]float64, m)
+func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
+	m := sampleRows(s.N)
+	chosen := chooseRows(s.N, m)
+	x, root := backend.NewHost[float64](m, s.D), make([]float64, m)
 	for i, row := range chosen {
-		s.fill(x.View(i, 0, 1, s.d), s.X, s.meanX, row, false)
-		root[i] = math.Sqrt(s.weightOf(row))
+		s.Row(x.Row(i), row)
+		root[i] = math.Sqrt(s.Weight(row))
 	}
 	a := numeric.NewSmall(m, m)
 	prog := kernels.Compile(s.Kernel)
@@ -72,8 +73,8 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 	for i := range part.Rows {
 		copy(part.Data[i*part.Cols:][:part.Cols], a.Data[i*m:])
 	}
-	e := &spectrum{n: s.n, rank: s.n, sigma: descendingEigenvalues(ctx, a), lambda: s.Lambda}
-	if rank := numericalRank(e.sigma); m < s.n && rank <= part.Rows {
+	e := &Spectrum{n: s.N, rank: s.N, sigma: descendingEigenvalues(ctx, a), lambda: s.Lambda}
+	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
 		// If the last quarter of the sample adds nothing to the rank, the sample has the rank
 		// of K. If it adds about a quarter, some rows are copies of each other and the others
 		// are independent. Anything in between, as for a smooth kernel or one or two new
@@ -82,12 +83,12 @@ func newSpectrum(ctx context.Context, s *samples) *spectrum {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]
 		case added > max(2, rank/6):
-			e.rank, e.sigma = s.n*rank/m, e.sigma[:rank]
+			e.rank, e.sigma = s.N*rank/m, e.sigma[:rank]
 		}
 	}
 	e.tail = make([]float64, len(e.sigma)+1)
 	for j := len(e.sigma) - 1; j >= 0; j-- {
-		e.sigma[j] = max(e.sigma[j], 0) * float64(s.n) / float64(m)
+		e.sigma[j] = max(e.sigma[j], 0) * float64(s.N) / float64(m)
 		e.tail[j] = e.tail[j+1] + e.sigma[j]
 	}
 	return e
@@ -122,8 +123,8 @@ func numericalRank(sigma []float64) int {
 	return rank
 }
 
-// largest returns the estimated norm of K.
-func (e *spectrum) largest() float64 { return e.sigma[0] }
+// Largest returns the estimated norm of K.
+func (e *Spectrum) Largest() float64 { return e.sigma[0] }
 
 // eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of
 // two parts. The first part, which no sample resolves, decreases linearly to 0. The second
@@ -131,7 +132,7 @@ func (e *spectrum) largest() float64 { return e.sigma[0] }
 // decreases as a power of 1/j: the power at which the second quarter of the sample decreases,
 // less 1 because a sample's spectrum decreases faster than that of K, and at least 1 because
 // the eigenvalues have a finite sum.
-func (e *spectrum) eigenvalue(j int) float64 {
+func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {
 	case j >= n:
@@ -150,7 +151,7 @@ func (e *spectrum) eigenvalue(j int) float64 {
 	return resolved + linear
 }
 
-// iterations estimates the number of iterations in which conjugate gradients with a
+// Iterations estimates the number of iterations in which conjugate gradients with a
 // preconditioner of rank k reduce the residual by the factor tol. It simulates them on a
 // diagonal matrix with the estimated eigenvalues and a right-hand side with equal components.
 // Rounding error has the same effect there as in the real system: a large isolated eigenvalue
@@ -160,7 +161,7 @@ func (e *spectrum) eigenvalue(j int) float64 {
 // On 3,000 rows of five public data sets and two synthetic ones, with Gaussian and Laplacian
 // kernels, λ of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations
 // or more were within a third of the true number, with no bias in the median.
-func (e *spectrum) iterations(k int, tol float64) int {
+func (e *Spectrum) Iterations(k int, tol float64) int {
 	if e.lambda == 0 {
 		return e.n
 	}
@@ -225,7 +226,7 @@ const tooManyIterations = 1e9
 // iterationBound bounds the number of iterations by the condition number: one iteration for
 // each of some large eigenvalues, and a Chebyshev bound for the other eigenvalues (Axelsson
 // and Lindskog 1986).
-func (e *spectrum) iterationBound(k int, tol float64) int {
+func (e *Spectrum) iterationBound(k int, tol float64) int {
 	best := math.Inf(1)
 	for large := 0; large <= min(e.n, 512); large += 1 + large/8 {
 		condition := 1 + e.eigenvalue(k/2+large)/e.lambda

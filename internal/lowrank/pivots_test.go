@@ -1,9 +1,8 @@
-package solvers
+package lowrank
 
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -17,40 +16,6 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
-
-// eachDevice runs f on every device that is usable here.
-func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	for _, name := range backendtest.Devices(t) {
-		t.Run(name, func(t *testing.T) {
-			dev := backendtest.Device(t, name)
-			f(t, dev)
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes are left on the device", now)
-			}
-		})
-	}
-}
-
-// normal returns n×d standard normal numbers.
-func normal(seed uint64, n, d int) backend.Host[float64] {
-	r := rand.New(rand.NewPCG(seed, 0))
-	h := backend.NewHost[float64](n, d)
-	for i := range h.Data {
-		h.Data[i] = r.NormFloat64()
-	}
-	return h
-}
-
-// hostGram is k(X, Z) by kernels.Eval.
-func hostGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
-	g := mat.NewDense(x.Rows, z.Rows, nil)
-	for i := range x.Rows {
-		for j := range z.Rows {
-			g.Set(i, j, kernels.Eval(k, x.Row(i), z.Row(j)))
-		}
-	}
-	return g
-}
 
 // pivotsOf runs a rule on dev and returns its pivots, F and what is left.
 func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
@@ -67,7 +32,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 		t.Fatal(err)
 	}
 	before, _ := dev.InUse()
-	p, err := newPivoting(lowRankTask[float64]{ctx: context.Background(), b: b, mem: mem, kernel: k, x: mx, seed: seed, stop: stop}, f)
+	p, err := newPivoting(Task[float64]{Ctx: context.Background(), B: b, Mem: mem, Kernel: k, X: mx, Seed: seed, Stop: stop}, f)
 	if err == nil {
 		err = rule(p)
 	}

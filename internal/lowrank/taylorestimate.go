@@ -1,8 +1,7 @@
-package solvers
+package lowrank
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -22,48 +21,11 @@ import (
 // P^-½ (K + λW⁻¹) P^-½ lies between the smallest and the largest eigenvalue of R, or is
 // nearer to 1. The spectrum of R is estimated from a sample of the rows.
 
-// A taylorEstimate is the estimate for one degree q.
-type taylorEstimate struct {
-	rank     int       // number of monomials
+// A TaylorEstimate is the estimate for one degree q.
+type TaylorEstimate struct {
+	Rank     int       // number of monomials
 	spectrum []cluster // eigenvalues of R
-	lambda   float64   // approximate lower bound of the eigenvalues of K + λW⁻¹
-}
-
-// taylorEstimates returns one estimate for each candidate degree: the largest degree that
-// fits par.Rank or, with Rank 0, up to four degrees, each with at least twice as many
-// monomials as the previous one. Unless the caller asked for taylor, a degree is left out
-// where some of the sampled rows nearly coincide with another row.
-func (z *sizes) taylorEstimates(par Params) ([]taylorEstimate, error) {
-	if z.taylor != nil {
-		return z.taylor, nil
-	}
-	s, err := newSeries(z.kernel, z.d)
-	if err != nil {
-		return nil, fmt.Errorf("solvers: preconditioner: no taylor for the kernel %v: %w: use rpcholesky", z.kernel, err)
-	}
-	asked := par.Preconditioner == taylor
-	var powers []int
-	if par.Rank > 0 {
-		powers = []int{s.maxPower(z.d, min(par.Rank, z.n))}
-	} else {
-		limit := min(z.n/4, 8192)
-		for q, previous := 1, 1; q <= s.maxDegree() && len(powers) < 4; q++ {
-			count := s.monomials(z.d, q, limit)
-			if count > limit {
-				break
-			}
-			if count >= 2*previous {
-				powers, previous = append(powers, q), count
-			}
-		}
-	}
-	if len(powers) == 0 && asked {
-		powers = []int{0}
-	}
-	if len(powers) > 0 {
-		z.taylor = newTaylorEstimates(z.ctx, newSamples(z.p), s, powers, asked)
-	}
-	return z.taylor, nil
+	Lambda   float64   // approximate lower bound of the eigenvalues of K + λW⁻¹
 }
 
 const (
@@ -77,16 +39,43 @@ const (
 	maxCoupling = 0.5
 )
 
-// newTaylorEstimates returns one estimate for each power or, unless all are asked for, for
-// each power at which no element in the compared rows exceeds maxCoupling.
-func newTaylorEstimates(ctx context.Context, p *samples, s series, powers []int, all bool) []taylorEstimate {
+// TaylorEstimates returns one estimate for each candidate degree: the largest degree that
+// fits a given rank or, with rank 0, up to four degrees, each with at least twice as many
+// monomials as the previous one. Unless the caller asked for this preconditioner, a degree is
+// left out where an element in the compared rows exceeds maxCoupling.
+func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
+	s, err := newSeries(p.Kernel, p.D)
+	if err != nil {
+		return nil, err
+	}
+	var powers []int
+	if rank > 0 {
+		powers = []int{s.maxPower(p.D, min(rank, p.N))}
+	} else {
+		limit := min(p.N/4, 8192)
+		for q, previous := 1, 1; q <= s.maxDegree() && len(powers) < 4; q++ {
+			count := s.monomials(p.D, q, limit)
+			if count > limit {
+				break
+			}
+			if count >= 2*previous {
+				powers, previous = append(powers, q), count
+			}
+		}
+	}
+	if len(powers) == 0 && asked {
+		powers = []int{0}
+	}
+	if len(powers) == 0 {
+		return nil, nil
+	}
 	t := newTaylorSample(p, s, powers)
-	coupling := t.maxCouplings(ctx, all)
-	list := make([]taylorEstimate, len(powers))
+	coupling := t.maxCouplings(ctx, asked)
+	list := make([]TaylorEstimate, len(powers))
 	run.Parallel(len(powers), func(first, last int) {
 		for i := first; i < last; i++ {
-			e := taylorEstimate{rank: s.monomials(p.d, powers[i], math.MaxInt32)}
-			if ctx.Err() == nil && (all || coupling[i] <= maxCoupling) {
+			e := TaylorEstimate{Rank: s.monomials(p.D, powers[i], math.MaxInt32)}
+			if ctx.Err() == nil && (asked || coupling[i] <= maxCoupling) {
 				e.spectrum = t.spectrum(ctx, i)
 				least, smallest := math.Inf(1), max(0, 1-coupling[i])
 				for _, row := range t.rows {
@@ -95,17 +84,17 @@ func newTaylorEstimates(ctx context.Context, p *samples, s series, powers []int,
 				for _, c := range e.spectrum {
 					smallest = min(smallest, c.value)
 				}
-				e.lambda = least * smallest
+				e.Lambda = least * smallest
 			}
 			list[i] = e
 		}
 	})
-	return slices.DeleteFunc(list, func(e taylorEstimate) bool { return e.spectrum == nil && !all })
+	return slices.DeleteFunc(list, func(e TaylorEstimate) bool { return e.spectrum == nil && !asked }), nil
 }
 
 // A taylorSample is a sample of the rows, with the parts of R that depend on one row.
 type taylorSample struct {
-	*samples
+	Samples
 	series
 	powers []int // candidates for q, ascending
 	center []float64
@@ -121,27 +110,27 @@ type taylorRow struct {
 	diagonal        []float64 // element of D
 }
 
-func newTaylorSample(p *samples, s series, powers []int) *taylorSample {
-	m := min(p.n, taylorSampleRows)
-	t := &taylorSample{samples: p, series: s, powers: powers, chosen: chooseRows(p.n, m), u: backend.NewHost[float64](m, p.d), rows: make([]taylorRow, m)}
-	x := backend.NewHost[float64](m, p.d)
+func newTaylorSample(p Samples, s series, powers []int) *taylorSample {
+	m := min(p.N, taylorSampleRows)
+	t := &taylorSample{Samples: p, series: s, powers: powers, chosen: chooseRows(p.N, m), u: backend.NewHost[float64](m, p.D), rows: make([]taylorRow, m)}
+	x := backend.NewHost[float64](m, p.D)
 	for i, row := range t.chosen {
-		p.fill(x.View(i, 0, 1, p.d), p.X, p.meanX, row, false)
+		p.Row(x.Row(i), row)
 	}
 	t.center = medians(x)
 	for i, row := range t.chosen {
-		t.rows[i] = t.row(t.u.Row(i), x.Row(i), row)
+		t.rows[i] = t.describe(t.u.Row(i), x.Row(i), row)
 	}
 	return t
 }
 
-// row describes x, row number index of X, and sets u.
-func (t *taylorSample) row(u, x []float64, index int) taylorRow {
+// describe describes x, row number index of X, and sets u.
+func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	r := taylorRow{norm2: t.transform(u, x, t.center), tail: make([]float64, len(t.powers)), diagonal: make([]float64, len(t.powers))}
 	r.envelope = t.envelope(r.norm2)
 	for i, q := range t.powers {
 		r.tail[i] = t.tail(r.norm2, q)
-		r.diagonal[i] = r.tail[i] + t.Lambda/t.weightOf(index)
+		r.diagonal[i] = r.tail[i] + t.Lambda/t.Weight(index)
 	}
 	return r
 }
@@ -159,16 +148,16 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	compared := t.chosen[:min(len(t.chosen), comparedRows)]
 	couplings := make([]float64, len(t.powers))
 	var mu sync.Mutex
-	run.Parallel(t.n, func(first, last int) {
-		x, v := backend.NewHost[float64](1, t.d), make([]float64, t.d)
+	run.Parallel(t.N, func(first, last int) {
+		x, v := make([]float64, t.D), make([]float64, t.D)
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
 		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine has no larger element
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
 				break
 			}
-			t.fill(x, t.X, t.meanX, i, false)
-			row := t.row(v, x.Row(0), i)
+			t.Row(x, i)
+			row := t.describe(v, x, i)
 			for j, index := range compared {
 				product := numeric.Dot(v, t.u.Row(j))
 				if index == i || product*product <= cosine2*row.norm2*t.rows[j].norm2 {
@@ -204,15 +193,15 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 // degree. An eigenvalue of the sample that exceeds this law is taken to grow in proportion
 // to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
-	m, n := len(t.rows), float64(t.n)
+	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
-	if m == t.n {
+	if m == t.N {
 		for _, v := range descendingEigenvalues(ctx, sumOfSmall(parts)) {
 			list = append(list, cluster{value: max(0, 1+v), r: 1})
 		}
 		return list
 	}
-	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.d, m/4)), i)
+	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.D, m/4)), i)
 	pairs := float64(m) * float64(m-1) * remaining * remaining
 	var lowRank []features     // degrees with fewer features than rows
 	var fullRank, sum features // all other degrees together, and all degrees
@@ -341,8 +330,8 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 // each of parts, and returns the fraction of the m dimensions that remains. The diagonals are
 // set to 0. D is that of power number i.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
-	m, k := len(t.rows), t.monomials(t.d, power, math.MaxInt32)
-	order, basis, phi := newMonomialOrder(t.d, power), numeric.NewSmall(k, m), make([]float64, k)
+	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
+	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)
 	for c, row := range t.rows {
 		t.features(phi, t.u.Row(c), power, row.envelope, order)
 		for j, v := range phi {
@@ -390,9 +379,9 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 	return 1 - float64(rank)/float64(m)
 }
 
-// iterations estimates the number of iterations in which conjugate gradients reduce the
+// Iterations estimates the number of iterations in which conjugate gradients reduce the
 // residual by the factor tol.
-func (e taylorEstimate) iterations(tol float64) int {
+func (e TaylorEstimate) Iterations(tol float64) int {
 	its, _ := conjugateSteps(slices.Clone(e.spectrum), tol)
 	return its
 }

@@ -1,4 +1,4 @@
-package solvers
+package lowrank
 
 import (
 	"math"
@@ -45,7 +45,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			d[i] = 1 / (1 + float64(i%3))
 		}
 	}
-	mem := run.NewArena(dev, dev.F64())
+	frame := run.New(t.Context(), dev, nil)
+	mem := frame.Mem
 	defer mem.FreeAll()
 	var m [3]backend.Matrix[T]
 	for i, h := range []backend.Host[T]{f, r, r} {
@@ -57,11 +58,11 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			t.Fatal(err)
 		}
 	}
-	p, raised, err := newLowRank(mem, dev, dev.F64(), b, m[0], k, d, 0, columns)
+	p, err := newPreconditioner(&frame, b, m[0], k, d, 0, columns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.apply(m[2], m[1]); err != nil {
+	if err := p.Apply(m[2], m[1]); err != nil {
 		t.Fatal(err)
 	}
 	z := backend.NewHost[T](n, columns)
@@ -71,8 +72,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	// D is as good as not raised: unit times a trace of about n, three times where the
 	// weights are up to 3.
 	unit := numeric.UnitOf[T]()
-	if raised > 4*unit*float64(n+k) {
-		t.Errorf("D is raised by %g", raised)
+	if p.Raised > 4*unit*float64(n+k) {
+		t.Errorf("D is raised by %g", p.Raised)
 	}
 	for j := range columns {
 		var ftz [k]float64
