@@ -1,9 +1,12 @@
 package dataset
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -305,4 +308,53 @@ func readNPY(in *input) (*Table, error) {
 	}
 	in.t.rows = int(h.rows)
 	return in.t, in.addArray(in.t, h, "")
+}
+
+// WriteNPY writes an array in C order as an NPY file of format 1.0: []float64 as <f8, []int64
+// as <i8, and []string as <U of the width of the longest. The product of shape must be the
+// number of elements.
+func WriteNPY(w io.Writer, data any, shape ...int) error {
+	out := bufio.NewWriter(w)
+	switch data := data.(type) {
+	case []float64:
+		writeNPYHead(out, "<f8", shape)
+		for _, v := range data {
+			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), math.Float64bits(v))) // Flush returns the first error
+		}
+	case []int64:
+		writeNPYHead(out, "<i8", shape)
+		for _, v := range data {
+			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), uint64(v)))
+		}
+	case []string:
+		width := 1
+		for _, text := range data {
+			width = max(width, utf8.RuneCountInString(text))
+		}
+		writeNPYHead(out, fmt.Sprintf("<U%d", width), shape)
+		for _, text := range data {
+			letters := append([]rune(text), make([]rune, width-utf8.RuneCountInString(text))...)
+			for _, r := range letters {
+				out.Write(binary.LittleEndian.AppendUint32(out.AvailableBuffer(), uint32(r)))
+			}
+		}
+	default:
+		return fmt.Errorf("dataset: npy: a %T cannot be written", data)
+	}
+	return out.Flush()
+}
+
+// writeNPYHead writes what precedes the elements, up to a multiple of 64 bytes.
+func writeNPYHead(out *bufio.Writer, descr string, shape []int) {
+	sizes := ""
+	for _, size := range shape {
+		sizes += strconv.Itoa(size) + ", "
+	}
+	if len(shape) > 1 {
+		sizes = strings.TrimSuffix(sizes, ", ")
+	}
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, strings.TrimSuffix(sizes, " "))
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	out.Write(binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head))))
+	out.WriteString(head)
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -522,15 +520,15 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 		}
 	}
 	write := func(to io.Writer) error {
-		b := bufio.NewWriter(to)
 		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
-			b.Write(npyHead("<f8", m.Rows, m.Cols))
-			for i := range m.Rows {
-				binary.Write(b, binary.LittleEndian, m.Row(i))
+			if m.Stride > m.Cols { // features that were left out lie between the rows
+				for i := range m.Rows {
+					copy(m.Data[i*m.Cols:], m.Row(i))
+				}
 			}
-			return b.Flush()
+			return dataset.WriteNPY(to, m.Data[:m.Rows*m.Cols], m.Rows, m.Cols)
 		}
-		c := csv.NewWriter(b)
+		c := csv.NewWriter(to)
 		var line []string
 		for j := range m.Cols {
 			line = append(line, name+strconv.Itoa(j+1))
@@ -547,10 +545,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 			c.Write(line)
 		}
 		c.Flush()
-		if err := c.Error(); err != nil {
-			return err
-		}
-		return b.Flush()
+		return c.Error()
 	}
 	return a.commit(ctx, func() error {
 		if err := atomicfile.Write(f.out, write); err != nil {

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/dataset"
 )
 
 // predictEndings are those of the files that predict writes.
@@ -163,24 +163,21 @@ func (p predictions) writeRecords(buf *bytes.Buffer) error {
 
 // writeNPY writes a matrix with the columns, or a vector of one.
 func (p predictions) writeNPY(buf *bytes.Buffer) error {
-	columns := make([][]float64, len(p.columns))
+	cols := len(p.columns)
+	all := make([]float64, p.N*cols)
 	for j, c := range p.columns {
-		var err error
-		if columns[j], err = c.float(p.N); err != nil {
+		column, err := c.float(p.N)
+		if err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
-	}
-	shape := []int{p.N, len(columns)}
-	if len(columns) == 1 {
-		shape = shape[:1]
-	}
-	buf.Write(npyHead("<f8", shape...))
-	for i := range p.N {
-		for _, column := range columns {
-			_ = binary.Write(buf, binary.LittleEndian, column[i]) // a Buffer has no errors
+		for i, v := range column {
+			all[i*cols+j] = v
 		}
 	}
-	return nil
+	if cols == 1 {
+		return dataset.WriteNPY(buf, all, p.N)
+	}
+	return dataset.WriteNPY(buf, all, p.N, cols)
 }
 
 // writeNPZ writes a vector for each column: float64, int64 of kept integers, or texts.
@@ -188,19 +185,18 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	z := zip.NewWriter(buf)
 	for _, c := range p.columns {
 		w, err := z.Create(c.name + ".npy")
-		if err != nil {
-			return err
+		if err == nil {
+			err = dataset.WriteNPY(w, c.elements(p.N), p.N)
 		}
-		if _, err := w.Write(c.npy(p.N)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return z.Close()
 }
 
-// npy is a column as a vector of numpy.
-func (c predictedColumn) npy(n int) []byte {
-	var out []byte
+// elements are a column as dataset.WriteNPY takes it.
+func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)
 		whole := c.literal(n)
@@ -210,43 +206,17 @@ func (c predictedColumn) npy(n int) []byte {
 			whole = err == nil
 		}
 		if whole {
-			out, _ = binary.Append(npyHead("<i8", n), binary.LittleEndian, integers)
-			return out
+			return integers
 		}
 	}
 	if values, err := c.float(n); err == nil {
-		out, _ = binary.Append(npyHead("<f8", n), binary.LittleEndian, values)
-		return out
+		return values
 	}
-	width := 1
-	for i := range n {
-		width = max(width, utf8.RuneCountInString(c.text(i)))
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = c.text(i)
 	}
-	out = npyHead(fmt.Sprintf("<U%d", width), n)
-	for i := range n {
-		at := 0
-		for _, r := range c.text(i) {
-			out = binary.LittleEndian.AppendUint32(out, uint32(r))
-			at++
-		}
-		out = append(out, make([]byte, 4*(width-at))...)
-	}
-	return out
-}
-
-// npyHead is the beginning of an NPY file, format 1.0, of an array in C order.
-func npyHead(descr string, shape ...int) []byte {
-	sizes := make([]string, len(shape))
-	for i, size := range shape {
-		sizes[i] = strconv.Itoa(size)
-	}
-	if len(shape) == 1 {
-		sizes = append(sizes, "")
-	}
-	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, strings.TrimSuffix(strings.Join(sizes, ", "), " "))
-	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
-	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
-	return append(out, head...)
+	return texts
 }
 
 // keep puts columns of the table before those of the predictions.
