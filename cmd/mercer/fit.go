@@ -152,8 +152,8 @@ func (f *fitFlags) insteadOfMemory() string {
 
 // fitReport is what `mercer fit` prints.
 type fitReport struct {
-	Program     string            `json:"program"` // "fit": for mercer bench import
-	Learner     string            `json:"learner"`
+	Program string `json:"program"` // "fit": for mercer bench import
+	learners.Report
 	Task        learners.Task     `json:"task"`
 	Assumed     string            `json:"task_assumed,omitempty"`
 	Kernel      string            `json:"kernel,omitempty"`
@@ -161,27 +161,17 @@ type fitReport struct {
 	Parameters  map[string]string `json:"parameters"` // those given and the defaults
 	N           int               `json:"n"`
 	D           int               `json:"d"`
-	Outputs     int               `json:"outputs"`
 	Texts       []textColumn      `json:"texts,omitempty"`   // columns of text that make many features
 	Remarks     []string          `json:"remarks,omitempty"` // on columns that look like dates or identifiers
-	Classes     []string          `json:"classes,omitempty"`
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
 	Left        int               `json:"rows_of_weight_0,omitempty"` // which n does not count
 	ClassWeight []string          `json:"class_weight,omitempty"`     // as the flag has it
 	Device      string            `json:"device"`
-	Solver      string            `json:"solver,omitempty"`
-	Residual    *float64          `json:"residual,omitempty"`
-	Reason      string            `json:"reason,omitempty"`     // why this solver
-	Iterations  int               `json:"iterations,omitempty"` // of an iterative solver
-	Fallback    string            `json:"fallback,omitempty"`   // why it did not go as planned
-	Notes       []string          `json:"notes,omitempty"`      // such as that it resumed from a checkpoint
-	MemoryBytes int64             `json:"memory_bytes,omitempty"`
 	Planned     int64             `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
-	Facts   map[string]any `json:"facts,omitempty"`
-	Seconds fitSeconds     `json:"seconds"`
-	Test    *score         `json:"test,omitempty"`
+	Seconds fitSeconds `json:"seconds"`
+	Test    *score     `json:"test,omitempty"`
 
 	Epochs []learners.Epoch `json:"epochs,omitempty"` // of --trace
 
@@ -471,32 +461,19 @@ func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, er
 }
 
 func newFitReport(m learners.Model, dev backend.Device) fitReport {
-	_, outputs := m.Dims()
-	r := fitReport{Program: "fit", Learner: m.Learner(), Outputs: outputs, Device: dev.Info().Device}
+	r := fitReport{Program: "fit", Report: learners.NewReport(m), Device: dev.Info().Device}
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
-		s := k.Solved()
-		r.Solver, r.Residual, r.MemoryBytes = string(s.Method), &s.Residual, s.Bytes
-		r.Reason, r.Iterations, r.Fallback, r.Notes = s.Plan.Reason, s.Iters, s.Fallback, s.Notes
-		r.Seconds = fitSeconds{Gram: s.Seconds.Gram, Factor: s.Seconds.Factor, Solve: s.Seconds.Solve}
+		s := k.Solved().Seconds
+		r.Seconds = fitSeconds{Gram: s.Gram, Factor: s.Factor, Solve: s.Solve}
 	}
 	if k, ok := m.(learners.Describer); ok {
 		r.facts = k.Facts()
-		r.Facts = map[string]any{}
-		for _, f := range r.facts {
-			r.Facts[factName(f)] = f.Value
-		}
-	}
-	if k, ok := m.(learners.Classifier); ok {
-		r.Classes = k.Classes().Names
 	}
 	if k, ok := m.State().Params["kernel"].(string); ok {
 		r.Kernel = k
 	}
 	return r
 }
-
-// factName is the name of a fact in JSON.
-func factName(f learners.Fact) string { return strings.ReplaceAll(f.Name, " ", "_") }
 
 // setParameters tells what the learner was given.
 func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {

@@ -357,7 +357,7 @@ func (s *shownModel) text(rows int) string {
 	if s.Fit != nil {
 		text = s.Fit.text()
 	}
-	text += "\n" + entry("formula  ", s.Learner.Formula) + entry("source   ", s.Learner.Source)
+	text += "\n" + texttable.Format("ll", inLines([][]string{{"formula", s.Learner.Formula}, {"source", s.Learner.Source}}))
 	text += s.columnsText(rows) + s.weightsText(rows) + s.pointsText(rows)
 	if len(s.Importance) > 0 {
 		table := [][]string{{"column", "importance", "± std"}}
@@ -520,7 +520,7 @@ func (s savedReport) report() *fitReport {
 		if v, ok := f.Value.(float64); ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			r.facts[i].Value = int(v) // a number of JSON has no type
 		}
-		r.Facts[factName(f)] = f.Value
+		r.Facts[f.Key()] = f.Value
 	}
 	return &r
 }

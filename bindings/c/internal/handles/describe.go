@@ -2,10 +2,8 @@ package handles
 
 import (
 	"encoding/json"
-	"math"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -71,32 +69,24 @@ func (f *Factor) Describe() (string, error) {
 	})
 }
 
-// facts is what Model.Describe returns.
+// description is what Model.Describe returns. Of the Report the fallback is the first of the
+// notes.
 type description struct {
-	Learner      string            `json:"learner"`
+	learners.Report
 	Task         learners.Task     `json:"task"`
-	Features     int               `json:"features"` // columns of x in Predict
-	Outputs      int               `json:"outputs"`
+	Features     int               `json:"features"`          // columns of x in Predict
 	Names        []string          `json:"names,omitempty"`   // of the columns of x
 	Targets      []string          `json:"targets,omitempty"` // names of the outputs
 	Raw          bool              `json:"raw"`               // Predict encodes x by the rules of a table
 	Missing      bool              `json:"missing"`           // Predict takes NaN for a missing value
-	Classes      []string          `json:"classes,omitempty"`
-	Labels       []float64         `json:"labels,omitempty"` // what Predict returns for each class
-	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations", "intervals", "sets"
+	Labels       []float64         `json:"labels,omitempty"`  // what Predict returns for each class
+	Capabilities []string          `json:"capabilities"`      // "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
 	// Of a model that was fitted in this process.
-	Device   string         `json:"device,omitempty"`
-	Solver   string         `json:"solver,omitempty"`
-	Reason   string         `json:"reason,omitempty"`
-	Residual *float64       `json:"residual,omitempty"`
-	Iters    int            `json:"iterations,omitempty"`
-	Notes    []string       `json:"notes,omitempty"`
-	Bytes    int64          `json:"memory_bytes,omitempty"`
-	Seconds  float64        `json:"seconds,omitempty"` // of the whole fit
-	Facts    map[string]any `json:"facts,omitempty"`
+	Device  string  `json:"device,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // of the whole fit
 }
 
 // Describe returns, in JSON, what the model is and how it was fitted.
@@ -107,10 +97,13 @@ func (m *Model) Describe() (string, error) {
 	defer m.release()
 	model, state := m.bundle.Model, m.bundle.Model.State()
 	f := description{
-		Learner: model.Learner(), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
+		Report: learners.NewReport(model), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
-	f.Features, f.Outputs = model.Dims()
+	if f.Fallback != "" {
+		f.Notes, f.Fallback = append([]string{f.Fallback}, f.Notes...), ""
+	}
+	f.Features, _ = model.Dims()
 	for name, h := range state.Arrays {
 		f.Arrays[name] = [2]int{h.Rows, h.Cols}
 	}
@@ -124,7 +117,6 @@ func (m *Model) Describe() (string, error) {
 	} else if m.bundle.Calibration != nil {
 		f.Capabilities = append(f.Capabilities, "sets")
 	}
-	f.fitted(model)
 	return text(f)
 }
 
@@ -149,7 +141,7 @@ func (f *description) columns(m *Model) {
 func (f *description) abilities(model learners.Model) {
 	if k, ok := model.(learners.Classifier); ok {
 		c := k.Classes()
-		f.Task, f.Classes, f.Labels = learners.Classification, c.Names, c.Labels
+		f.Task, f.Labels = learners.Classification, c.Labels
 		f.Capabilities = append(f.Capabilities, "decision")
 	}
 	if _, ok := model.(learners.Prober); ok {
@@ -157,30 +149,6 @@ func (f *description) abilities(model learners.Model) {
 	}
 	if _, ok := model.(learners.Uncertain); ok {
 		f.Capabilities = append(f.Capabilities, "deviations")
-	}
-}
-
-// fitted fills in how it was fitted.
-func (f *description) fitted(model learners.Model) {
-	if k, ok := model.(learners.Solved); ok && k.Solved() != nil {
-		s := k.Solved()
-		f.Solver, f.Reason, f.Bytes, f.Iters = string(s.Method), s.Plan.Reason, s.Bytes, s.Iters
-		f.Notes = s.Notes
-		if s.Fallback != "" {
-			f.Notes = append([]string{s.Fallback}, s.Notes...)
-		}
-		if !math.IsNaN(s.Residual - s.Residual) {
-			f.Residual = &s.Residual
-		}
-	}
-	if k, ok := model.(learners.Describer); ok {
-		f.Facts = map[string]any{}
-		for _, fact := range k.Facts() {
-			if v, ok := fact.Value.(float64); ok && math.IsNaN(v-v) {
-				continue // JSON has no word for it
-			}
-			f.Facts[strings.ReplaceAll(fact.Name, " ", "_")] = fact.Value
-		}
 	}
 }
 

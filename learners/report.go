@@ -1,0 +1,49 @@
+package learners
+
+import "strings"
+
+// Report is what a fit tells about its model, as the command, the C library and saved models
+// have it in JSON. What a restored model does not know is left out, and so is a figure that is
+// not finite, for which JSON has no word.
+type Report struct {
+	Learner     string         `json:"learner"`
+	Outputs     int            `json:"outputs"`
+	Classes     []string       `json:"classes,omitempty"`
+	Solver      string         `json:"solver,omitempty"`
+	Residual    *float64       `json:"residual,omitempty"`
+	Reason      string         `json:"reason,omitempty"`     // why this solver
+	Iterations  int            `json:"iterations,omitempty"` // of an iterative solver
+	Fallback    string         `json:"fallback,omitempty"`   // why it did not go as planned
+	Notes       []string       `json:"notes,omitempty"`      // such as that it resumed from a checkpoint
+	MemoryBytes int64          `json:"memory_bytes,omitempty"`
+	Facts       map[string]any `json:"facts,omitempty"` // by Fact.Key
+}
+
+// Key returns the name of the fact in a Report: with underscores between its words.
+func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
+
+// NewReport returns the report of a model.
+func NewReport(m Model) Report {
+	r := Report{Learner: m.Learner()}
+	_, r.Outputs = m.Dims()
+	if k, ok := m.(Classifier); ok {
+		r.Classes = k.Classes().Names
+	}
+	if k, ok := m.(Solved); ok && k.Solved() != nil {
+		s := k.Solved()
+		r.Solver, r.Reason, r.Iterations, r.MemoryBytes = string(s.Method), s.Plan.Reason, s.Iters, s.Bytes
+		r.Fallback, r.Notes = s.Fallback, s.Notes
+		if finite(s.Residual) {
+			r.Residual = &s.Residual
+		}
+	}
+	if k, ok := m.(Describer); ok {
+		r.Facts = map[string]any{}
+		for _, f := range k.Facts() {
+			if v, ok := f.Value.(float64); !ok || finite(v) {
+				r.Facts[f.Key()] = f.Value
+			}
+		}
+	}
+	return r
+}
