@@ -130,7 +130,7 @@ func shellWord(name string) string {
 var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 
 // packages begin messages of the library; at a terminal they are of no use.
-var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning): )+`)
+var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
 
 // oneLine is the text of err on one line, without the names of packages.
 func oneLine(err error) string { return new(app).oneLine(err) }
