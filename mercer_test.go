@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer"
@@ -185,5 +187,47 @@ func TestPredictRowAllocates(t *testing.T) {
 	// Pools may be emptied by the garbage collector in between.
 	if few, many := count(100), count(3000); many > few+2 {
 		t.Errorf("%v allocations with 100 samples, %v with 3,000", few, many)
+	}
+}
+
+// TestSVCKnowsProbabilitiesWhereAsked: Proba of a support vector machine is an error that
+// names the field, and with the field set the rows sum to 1 and the label is the most
+// probable class, also after Save and Load.
+func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
+	x, y := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		x.Set(i, 0, float64(i*7%30))
+		y.Set(i, 0, float64(i*7%30/10))
+	}
+	for _, asked := range []bool{false, true} {
+		fitted, err := mercer.Fit(t.Context(), learners.SVC{Probabilities: asked}, x, y, mercer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "m.st")
+		if err := fitted.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		m, err := mercer.Load(path, mercer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		proba, err := m.Proba(t.Context(), x)
+		if _, was := fitted.Proba(t.Context(), x); (was == nil) != asked || (err == nil) != asked || err != nil && !strings.Contains(err.Error(), "svc with Probabilities") {
+			t.Fatalf("Probabilities %v: Proba: %v, loaded: %v", asked, was, err)
+		}
+		if !asked {
+			continue
+		}
+		labels, err := m.Predict(t.Context(), x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			row := proba.RawRowView(i)
+			if sum := floats.Sum(row); math.Abs(sum-1) > 3*0x1p-52 || row[int(labels.At(i, 0))] != slices.Max(row) {
+				t.Errorf("row %d: label %v, probabilities %v, sum %v", i, labels.At(i, 0), row, sum)
+			}
+		}
 	}
 }

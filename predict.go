@@ -171,7 +171,7 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 			return err
 		}
 	}
-	if p, ok := c.(learners.Prober); ok {
+	if p, ok := learners.AsProber(c); ok {
 		if proba, err = p.Proba(ctx, m.dev, x); err != nil {
 			return err
 		}
@@ -279,9 +279,9 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 		return nil, err
 	}
 	defer m.use.RUnlock()
-	p, ok := learners.Model(m.Fitted).(learners.Prober)
+	p, ok := learners.AsProber(m.Fitted)
 	if !ok {
-		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and LearnerFunc of SVC.FitProbabilities know some")
+		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and svc with Probabilities know some")
 	}
 	return p.Proba(ctx, m.dev, x)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // LearnerFunc makes a Learner of a function: of a method such as
-// learners.SVC{}.FitProbabilities or learners.KernelKNN{}.FitClasses, or of what Make of a
-// learners.Description returns, a learner by its name.
+// learners.KernelKNN{}.FitClasses, or of what Make of a learners.Description returns, a
+// learner by its name.
 type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 
 // Fit calls f.

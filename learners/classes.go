@@ -24,7 +24,7 @@ type Classifier interface {
 	// Decision returns the decision values of the rows of x: n×1 for two
 	// classes, where > 0 is the second class and everything else the first,
 	// and n×K for K > 2, where the largest is predicted and the first of equals;
-	// SVCProbabilityModel alone predicts by its probabilities.
+	// an SVCModel with probabilities alone predicts by them.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
@@ -33,6 +33,16 @@ type Prober interface {
 	Classifier
 	// Proba returns the n×K probabilities of the classes; each row sums to 1.
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
+}
+
+// AsProber returns m as a Prober if it knows probabilities: an SVCModel does where
+// SVC.Probabilities was set.
+func AsProber(m Model) (Prober, bool) {
+	if s, ok := m.(*SVCModel); ok && s.sigmoid.Cols == 0 {
+		return nil, false
+	}
+	p, ok := m.(Prober)
+	return p, ok
 }
 
 // MaxClasses is the largest number of classes: more are taken for numbers that

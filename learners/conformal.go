@@ -88,7 +88,7 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 
 // classScores returns n×K numbers, the larger the less a class fits.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
-	if p, ok := m.(Prober); ok {
+	if p, ok := AsProber(m); ok {
 		proba, err := p.Proba(ctx, dev, x)
 		if err != nil {
 			return nil, err

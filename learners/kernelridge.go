@@ -30,13 +30,13 @@ func (l *KernelRidge) parameters() []Parameter {
 		medianKernel(&l.Kernel),
 		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
-		oneOf("solver", &l.Solver.Method, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
-		number("tol", &l.Solver.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
-		intParam("iterations", &l.Solver.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
-		oneOf("operator", &l.Solver.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
+		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
+		number("tol", &l.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
+		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
+		oneOf("operator", &l.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
-		oneOf("preconditioner", &l.Solver.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
-		intParam("rank", &l.Solver.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG)),
+		oneOf("preconditioner", &l.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
+		intParam("rank", &l.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG)),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
 	}
 }
@@ -62,9 +62,14 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
 	Seed        uint64 // of every random choice, that of rows where Kernel is nil among them
-	// Solver says how the system is solved; its Memory, Progress, Seed and
-	// Checkpoint are not used: Options has them.
-	Solver solvers.Params
+
+	// How the system is solved: see solvers.Params.
+	Solver         solvers.Method   // solvers.Auto, Dual, Mixed or CG
+	Tol            float64          // relative residual that is reached or the fit fails; 0 is 1e-8
+	MaxIter        int              // products with K of an iterative solver; 0 is 10000
+	Operator       solvers.Operator // how an iterative solver keeps K
+	Preconditioner string           // of CG
+	Rank           int              // of the preconditioner; 0: chosen
 }
 
 // KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
@@ -94,11 +99,13 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if err != nil {
 		return nil, err
 	}
-	par := l.Solver
+	par := solvers.Params{
+		Method: l.Solver, Tol: l.Tol, MaxIter: l.MaxIter, Operator: l.Operator, Preconditioner: l.Preconditioner, Rank: l.Rank,
+		Memory: o.Memory, Progress: o.Progress, Seed: l.Seed, Checkpoint: o.Checkpoint,
+	}
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
 		par.Method = solvers.Dual // the primal one gives no α; it is not among those that write checkpoints
 	}
-	par.Memory, par.Progress, par.Seed, par.Checkpoint = o.Memory, o.Progress, l.Seed, o.Checkpoint
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    k,
 		X:         hx,

@@ -28,7 +28,7 @@ func planned() map[string]learners.Fitter {
 		"l0":                fitter(learners.L0{Lambda: 1e-6}.Fit),
 		"l0 support":        fitter(learners.L0{Support: 3}.Fit),
 		"svc":               fitter(learners.SVC{Kernel: k}.Fit),
-		"svc probabilities": fitter(learners.SVC{Kernel: k}.FitProbabilities),
+		"svc probabilities": fitter(learners.SVC{Kernel: k, Probabilities: true}.Fit),
 		"svr":               fitter(learners.SVR{Kernel: k, NoStandardize: true}.Fit),
 		"one-class-svm":     fitter(learners.OneClassSVM{Kernel: k}.Fit),
 		"rvm":               fitter(learners.RVM{Kernel: k}.Fit),

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/svm"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -22,36 +21,15 @@ func init() {
 		Tasks:   []Task{Classification},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
-		model: func(s State) (fielded, error) {
-			probability, err := param[bool](s, "probability")
-			if probability {
-				return &SVCProbabilityModel{}, err
-			}
-			return &SVCModel{}, err
-		},
-	}, (*svcOption).parameters, svcOption.fit)
+	}, (*SVC).parameters, SVC.Fit)
 }
 
 func (l *SVC) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), smoParameters(&l.Tol, marginTol, &l.MaxIter, &l.Cache),
-		[]Parameter{seedNumber(&l.Seed).withHelp("seed of the parts of the cross-validation for probabilities")})
-}
-
-// svcOption is an SVC whose probabilities are an option, as the command has it.
-type svcOption struct {
-	SVC
-	probability bool
-}
-
-func (l *svcOption) parameters() []Parameter {
-	return append(l.SVC.parameters(), boolParam("probability", &l.probability, "false", "also fit probabilities, by cross-validation in five parts: six times the work; the label is then the most probable class"))
-}
-
-func (l svcOption) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
-	if l.probability {
-		return l.FitProbabilities(ctx, dev, x, y, o)
-	}
-	return l.Fit(ctx, dev, x, y, o)
+		[]Parameter{
+			seedNumber(&l.Seed).withHelp("seed of the parts of the cross-validation for probabilities"),
+			boolParam("probability", &l.Probabilities, "false", "also fit probabilities, by cross-validation in five parts: six times the work; the label is then the most probable class"),
+		})
 }
 
 // SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of
@@ -77,7 +55,15 @@ type SVC struct {
 	Tol     float64        // < 2; 0 is 1e-3
 	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of FitProbabilities' parts
+	Seed    uint64         // of the parts of the cross-validation for Probabilities
+
+	// Probabilities fits for each pair of classes a sigmoid to decision values of samples
+	// that the machine has not seen: those of five machines, each fitted to four fifths of
+	// the pair (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The probability
+	// of a pair's class never falls while its decision value rises; where the values tell
+	// nothing of the classes it is constant. For K > 2 the probabilities of the pairs are
+	// coupled (Wu, Lin and Weng 2004, their second method). It costs six times as much.
+	Probabilities bool
 }
 
 // SVCModel is a fitted SVC. Steps and objectives among its facts are summed over the
@@ -85,6 +71,11 @@ type SVC struct {
 // obj with the other sign. For two classes there are ‖f‖² and the margin 1/‖f‖, the
 // distance from f = 0 to f = ±1 in the space of the kernel: half of that between the
 // classes where no sample is inside.
+//
+// A model with Probabilities predicts the class of the largest probability, as
+// svm-predict -b 1 of LIBSVM does, and among equal ones the class by the decision values.
+// Where the calibrated probability of two classes is 1/2 need not be f = 0, so that the
+// label may contradict the sign of Decision.
 type SVCModel struct {
 	model
 	classified
@@ -96,32 +87,28 @@ type SVCModel struct {
 	// the machines of a and each other class, in the order of the others.
 	coef backend.Host[float64]
 	b    []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; positive means the second
+	// Of each pair the probability of the second class is 1/(1 + exp(A f + B)); A in row 0,
+	// B in row 1. Empty without Probabilities.
+	sigmoid backend.Host[float64]
 }
 
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCModel, err error) {
 	defer named(svcName, l.parameters(), &m, &err)
-	m, _, _, err = l.fit(ctx, dev, x, y, o, 1)
-	return m, err
-}
-
-// fit fits the machines, which are a share of the task.
-func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *run.Task, error) {
 	f := newFitting(ctx, dev, svcName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.scaleKernel(l.Kernel)
 	if f.err != nil {
-		return nil, nil, nil, f.err
+		return nil, f.err
 	}
 	hx := f.x
-	var err error
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	p := &svm.Pairs{Kernel: k, X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
 	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	for i, class := range index {
 		if p.Weights[i] = weightOf(o, i); p.Weights[i] > 0 {
@@ -131,13 +118,23 @@ func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	p.Params.Cache = svm.CacheShare(svm.CacheWithin(dev, o.Memory, p.Params.Cache), classes.Len())
 	t := f.task(hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
 	if f.err != nil {
-		return nil, nil, nil, f.err
+		return nil, f.err
+	}
+	share := 1. // of the task that the machines are
+	if l.Probabilities {
+		share = 1. / (1 + svm.Parts)
 	}
 	results, err := p.Solve(t, share)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	return newSVCModel(p, classes, results), p, t, nil
+	m = newSVCModel(p, classes, results)
+	if l.Probabilities {
+		var a, b []float64
+		a, b, err = p.Sigmoids(t, share, l.Seed)
+		m.sigmoid = backend.Host[float64]{Rows: 2, Cols: len(a), Stride: len(a), Data: append(a, b...)}
+	}
+	return m, err
 }
 
 // Kernel returns the kernel, also where it was chosen by Fit.
@@ -233,23 +230,42 @@ func (m *SVCModel) Dims() (features, outputs int) { return m.points.Cols, min(m.
 
 // Predict implements Model.
 func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.classes.decide(m.Decision(ctx, dev, x))
+	decision, err := m.Decision(ctx, dev, x)
+	if err != nil || m.sigmoid.Cols == 0 {
+		return m.classes.decide(decision, err)
+	}
+	proba, err := m.Proba(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	return m.Decide(decision, proba), nil
 }
 
 // State implements Model. Its arrays are "points", m×d, "coef", m×(K−1),
-// "counts", 1×K, "intercept", 1×K(K−1)/2, and "labels".
+// "counts", 1×K, "intercept", 1×K(K−1)/2, "labels", and with Probabilities "sigmoid",
+// 2×K(K−1)/2.
 func (m *SVCModel) State() State { return stateOf(m) }
 
 func (m *SVCModel) fields() []field {
-	return append(m.machineFields(), fixedField("probability", false))
-}
-
-func (m *SVCModel) machineFields() []field {
 	return []field{
 		classesField(&m.classes), pointsField("points", &m.kernel, &m.points),
 		matrixField("coef", &m.coef, rowsOf(&m.points), func() int { return m.classes.Len() - 1 }),
 		rowField("counts", &m.counts, numberOf(&m.classes), nonNegative), derived(m.checkCounts),
 		rowField("intercept", &m.b, func() int { return svm.At(m.classes.Len()-2, m.classes.Len()-1, m.classes.Len()) + 1 }, anyNumber),
+		{
+			save: func(s State) {
+				if s.Params["probability"] = m.sigmoid.Cols > 0; m.sigmoid.Cols > 0 {
+					s.Arrays["sigmoid"] = m.sigmoid
+				}
+			},
+			load: func(s State) error {
+				fitted, err := param[bool](s, "probability")
+				if fitted {
+					m.sigmoid, err = s.array("sigmoid", 2, len(m.b))
+				}
+				return err
+			},
+		},
 	}
 }
 
@@ -269,37 +285,11 @@ func (m *SVCModel) checkCounts() error {
 	return nil
 }
 
-// SVCProbabilityModel is a fitted SVC that knows probabilities. It predicts the class of
-// the largest probability, as svm-predict -b 1 of LIBSVM does, and among equal ones the
-// class that SVCModel predicts. Where the calibrated probability of two classes is 1/2
-// need not be f = 0, so that the label may contradict the sign of Decision.
-type SVCProbabilityModel struct {
-	SVCModel
-	// Of each pair the probability of the second class is
-	// 1/(1 + exp(A f + B)); A in row 0, B in row 1.
-	sigmoid backend.Host[float64]
-}
-
-// FitProbabilities is Fit, and fits for each pair of classes a sigmoid to decision
-// values of samples that the machine has not seen: those of five machines, each
-// fitted to four fifths of the pair (Platt 1999, with the algorithm of Lin, Lin
-// and Weng 2007). The probability of a pair's class never falls while its decision value
-// rises; where the values tell nothing of the classes it is constant. For K > 2 the
-// probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method). It
-// costs six times as much as Fit.
-func (l SVC) FitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCProbabilityModel, err error) {
-	defer named(svcName, l.parameters(), &m, &err)
-	const share = 1. / (1 + svm.Parts)
-	model, p, t, err := l.fit(ctx, dev, x, y, o, share)
-	if err != nil {
-		return nil, err
+// Proba implements Prober; without Probabilities it is an error: see AsProber.
+func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	if m.points.Rows > 0 && m.sigmoid.Cols == 0 {
+		return nil, errors.New("learners: svc: the model has no probabilities: fit it with Probabilities")
 	}
-	a, b, err := p.Sigmoids(t, share, l.Seed)
-	return &SVCProbabilityModel{SVCModel: *model, sigmoid: backend.Host[float64]{Rows: 2, Cols: len(a), Stride: len(a), Data: append(a, b...)}}, err
-}
-
-// Proba implements Prober.
-func (m *SVCProbabilityModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	pairs, err := m.Pairs(ctx, dev, x)
 	if err != nil {
 		return nil, err
@@ -312,21 +302,8 @@ func (m *SVCProbabilityModel) Proba(ctx context.Context, dev backend.Device, x m
 	return out, nil
 }
 
-// Predict implements Model.
-func (m *SVCProbabilityModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	decision, err := m.Decision(ctx, dev, x)
-	if err != nil {
-		return nil, err
-	}
-	proba, err := m.Proba(ctx, dev, x)
-	if err != nil {
-		return nil, err
-	}
-	return m.Decide(decision, proba), nil
-}
-
 // Decide returns the n×1 labels of rows by their decision values and probabilities.
-func (m *SVCProbabilityModel) Decide(decision, proba *mat.Dense) *mat.Dense {
+func (m *SVCModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 	labels := m.classes.Decide(decision)
 	n, _ := proba.Dims()
 	for i := range n {
@@ -340,11 +317,4 @@ func (m *SVCProbabilityModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 		labels.Set(i, 0, m.classes.Labels[best])
 	}
 	return labels
-}
-
-// State implements Model: that of the SVCModel, and "sigmoid", 2×K(K−1)/2.
-func (m *SVCProbabilityModel) State() State { return stateOf(m) }
-
-func (m *SVCProbabilityModel) fields() []field {
-	return append(m.machineFields(), fixedField("probability", true), matrixField("sigmoid", &m.sigmoid, exactly(2), func() int { return len(m.b) }))
 }

@@ -56,7 +56,8 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 				for _, w := range [][]float64{nil, weights} {
 					for _, l := range []learners.SVC{{Kernel: kernels.Linear{}}, {Kernel: kernels.Gaussian{Sigma: 4}, C: 10}, {Kernel: kernels.Linear{}, C: 1e-6}} {
 						name := fmt.Sprintf("%d classes, signal %v, rare %v, weights %v, %v, C %v", classes, signal, rare, w != nil, l.Kernel, l.C)
-						m, err := l.FitProbabilities(t.Context(), dev, x, y, learners.Options{Weights: w})
+						l.Probabilities = true
+						m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
 						if err != nil {
 							t.Fatalf("%s: %v", name, err)
 						}

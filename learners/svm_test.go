@@ -40,8 +40,8 @@ func TestSVC(t *testing.T) {
 func TestSVCProbabilities(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "svc", Task: learners.Classification, Condition: svmCondition,
-		Fit:      fitter(learners.SVC{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol}.FitProbabilities),
-		Unfitted: []learners.Model{&learners.SVCProbabilityModel{}},
+		Fit:      fitter(learners.SVC{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol, Probabilities: true}.Fit),
+		Unfitted: []learners.Model{&learners.SVCModel{}},
 	})
 }
 
@@ -330,7 +330,7 @@ func TestSVCCalibration(t *testing.T) {
 				}
 			}
 		}
-		m, err := learners.SVC{Kernel: kernels.Gaussian{Sigma: 1}}.FitProbabilities(t.Context(), dev, x, y, learners.Options{})
+		m, err := learners.SVC{Kernel: kernels.Gaussian{Sigma: 1}, Probabilities: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,8 +118,9 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 			return pic, err
 		}
 		level = nil
-		_, probable := m.b.Model.(*learners.SVCProbabilityModel) // its regions do not end at f = 0
-		if other, ok := m.b.Model.(learners.Classifier); ok && !probable && len(o.Decision.RawMatrix().Data) == grid*grid {
+		_, probable := learners.AsProber(m.b.Model)
+		_, svc := m.b.Model.(*learners.SVCModel) // with probabilities, its regions do not end at f = 0
+		if other, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
 				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
 				if err != nil {

@@ -229,7 +229,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		return pic, err
 	}
 	defer dev.Close()
-	prober, ok := b.Model.(learners.Prober)
+	prober, ok := learners.AsProber(b.Model)
 	if !ok {
 		return pic, usagef("--model: this model of %s knows no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
 	}

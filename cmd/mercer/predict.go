@@ -168,7 +168,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
 		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
 	}
-	if _, ok := m.(learners.Prober); f.proba && !ok {
+	if _, ok := learners.AsProber(m); f.proba && !ok {
 		return usagef("--proba: this model of %s knows no probabilities%s", m.Learner(), fittedWith(m, "probability"))
 	}
 	_, classes := m.(learners.Classifier)

@@ -26,7 +26,7 @@ func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 			}
 			y.Set(i, 0, float64(i%7%classes))
 		}
-		m, err := learners.SVC{Kernel: kernels.Linear{}}.FitProbabilities(t.Context(), dev, x, y, learners.Options{})
+		m, err := learners.SVC{Kernel: kernels.Linear{}, Probabilities: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -332,7 +332,7 @@ func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string)
 	if err != nil {
 		return nil, err
 	}
-	l := learners.KernelRidge{Kernel: s.kernel, Lambda: s.lambda, Solver: solvers.Params{Tol: fitTol}, NoIntercept: true}
+	l := learners.KernelRidge{Kernel: s.kernel, Lambda: s.lambda, Tol: fitTol, NoIntercept: true}
 	m, err := l.Fit(c.ctx, d, x, y, learners.Options{Memory: c.Memory})
 	if err != nil {
 		return nil, err

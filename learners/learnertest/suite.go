@@ -194,7 +194,8 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	if cols != classes.Columns() {
 		c.Fatalf("%d columns of decision values for %d classes", cols, classes.Len())
 	}
-	if p, ok := m.(*learners.SVCProbabilityModel); ok {
+	_, svc := m.(*learners.SVCModel)
+	if p, ok := learners.AsProber(m); ok && svc {
 		proba, err := p.Proba(c.Context(), c.dev, x)
 		if err != nil {
 			c.Fatal(err)

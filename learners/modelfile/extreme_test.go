@@ -102,7 +102,7 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 		f, err := c.Decision(t.Context(), dev, x)
 		call("Decision", f, err)
 	}
-	if c, ok := m.(learners.Prober); ok {
+	if c, ok := learners.AsProber(m); ok {
 		f, err := c.Proba(t.Context(), dev, x)
 		call("Proba", f, err)
 	}

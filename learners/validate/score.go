@@ -51,18 +51,19 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Den
 	if err != nil {
 		return o, err
 	}
-	by, probable := m.(*learners.SVCProbabilityModel)
-	if p, ok := m.(learners.Prober); ok && (proba || probable) {
+	p, probable := learners.AsProber(m)
+	svc, byProba := m.(*learners.SVCModel)
+	if byProba = byProba && probable; byProba || proba && probable {
 		o.Proba, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })
 		if err != nil {
 			return o, err
 		}
 	}
-	if !probable {
+	if !byProba {
 		o.Values = k.Classes().Decide(o.Decision)
 		return o, nil
 	}
-	o.Values = by.Decide(o.Decision, o.Proba)
+	o.Values = svc.Decide(o.Decision, o.Proba)
 	if !proba {
 		o.Proba = nil
 	}

@@ -144,7 +144,7 @@ func (f *description) abilities(model learners.Model) {
 		f.Task, f.Labels = learners.Classification, c.Labels
 		f.Capabilities = append(f.Capabilities, "decision")
 	}
-	if _, ok := model.(learners.Prober); ok {
+	if _, ok := learners.AsProber(model); ok {
 		f.Capabilities = append(f.Capabilities, "probabilities")
 	}
 	if _, ok := model.(learners.Uncertain); ok {
