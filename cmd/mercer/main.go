@@ -23,13 +23,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
@@ -177,125 +175,15 @@ func fitTerminal(c *cobra.Command) {
 	}
 }
 
-// A refusal is a reason for which flags have no effect in a call.
-type refusal struct {
-	holds bool
-	flags string // with spaces between them
-	why   string
-	by    string // the flag that decides about it: where it is not given help shows the others; "": none
-}
-
-// refusing completes a command with such reasons: its flags are an error where they are
-// given, and absent from its help. It comes before learnerFlags.add, whose help is then
-// prepared first.
-func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
-	each := func(do func(flag *pflag.Flag, r refusal)) {
-		for _, r := range reasons() {
-			for name := range strings.FieldsSeq(r.flags) {
-				if flag := c.Flags().Lookup(name); r.holds && flag != nil {
-					do(flag, r)
-				}
-			}
-		}
-	}
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
-		if before != nil {
-			err = before(c, args)
-		}
-		each(func(flag *pflag.Flag, r refusal) {
-			value := flag.Value.String()
-			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // --stream=false
-			if flag.Changed && !nothing && err == nil {
-				err = usagef("--%s: %s", flag.Name, r.why)
-			}
-		})
-		return err
-	}
-	beforeHelp(c, func() {
-		each(func(flag *pflag.Flag, r refusal) {
-			flag.Hidden = flag.Hidden || r.by == "" || c.Flags().Changed(r.by)
-		})
-	})
-	return c
-}
-
-// beforeHelp completes a command with what is done before its help is printed.
-func beforeHelp(c *cobra.Command, prepare func()) {
-	help := c.HelpFunc()
-	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		prepare()
-		help(c, args)
-	})
-}
-
-// withoutDevice completes a command that does no work on data.
-func withoutDevice(c *cobra.Command) *cobra.Command {
-	return refusing(c, func() []refusal {
-		return []refusal{{true, "device threads memory quiet", "has no effect on mercer " + c.Name(), ""}}
-	})
-}
-
 // work makes the RunE of a subcommand: what fails before it is wrong use.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		if err := emptyValue(c); err != nil {
+		if err := badValue(c); err != nil {
 			return err
 		}
 		a.started, a.command = true, c
 		return f(c.Context(), args)
 	}
-}
-
-// emptyValue is the error of a flag with an empty text, such as that of a variable of the
-// shell that is not set, where such a text would be taken for no flag.
-func emptyValue(c *cobra.Command) (err error) {
-	c.Flags().Visit(func(f *pflag.Flag) {
-		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // auto, and none
-		if f.Value.Type() == "string" && f.Value.String() == "" && !means && err == nil {
-			err = usagef("--%s: the value is empty", f.Name)
-		}
-	})
-	return err
-}
-
-// atMost is the rule of the subcommands that read no table: so many arguments.
-func atMost(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) > n {
-			return usagef("%s takes %s, and %q is one more", c.Name(), []string{"no argument", "one argument"}[n], args[n])
-		}
-		return nil
-	}
-}
-
-// oneFile is the rule of the subcommands that read a table.
-func oneFile(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		if err := swallowed(c); err != nil {
-			return err
-		}
-		return usagef("%s needs one file (or - for standard input), got %s", c.Name(), count(len(args), "argument"))
-	}
-	if args[0] == "" {
-		return usagef("%s needs one file (or - for standard input): the name is empty", c.Name())
-	}
-	return nil
-}
-
-// swallowed is the error of a flag without its value, which has taken the next flag
-// for one; nil where there is none.
-func swallowed(c *cobra.Command) (err error) {
-	c.Flags().Visit(func(f *pflag.Flag) {
-		value := f.Value.String()
-		if p, ok := f.Value.(*parameterFlag); ok {
-			value = p.given[p.name]
-		}
-		if strings.HasPrefix(value, "--") && c.Flags().Lookup(strings.TrimPrefix(value, "--")) != nil && err == nil {
-			err = usagef("--%s: needs a value, and has %s for one", f.Name, value)
-		}
-	})
-	return err
 }
 
 // open opens the device that the flags ask for.

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mercer-go/mercer/internal/suggest"
+)
+
+// usageError is wrong use: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// A refusal is a reason for which flags have no effect in a call.
+type refusal struct {
+	holds bool
+	flags string // with spaces between them
+	why   string
+	by    string // the flag that decides about it: where it is not given help shows the others; "": none
+}
+
+// refusing completes a command with such reasons: its flags are an error where they are
+// given, and absent from its help. It comes before learnerFlags.add, whose help is then
+// prepared first.
+func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
+	each := func(do func(flag *pflag.Flag, r refusal)) {
+		for _, r := range reasons() {
+			for name := range strings.FieldsSeq(r.flags) {
+				if flag := c.Flags().Lookup(name); r.holds && flag != nil {
+					do(flag, r)
+				}
+			}
+		}
+	}
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
+		if before != nil {
+			err = before(c, args)
+		}
+		each(func(flag *pflag.Flag, r refusal) {
+			value := flag.Value.String()
+			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // --stream=false
+			if flag.Changed && !nothing && err == nil {
+				err = usagef("--%s: %s", flag.Name, r.why)
+			}
+		})
+		return err
+	}
+	beforeHelp(c, func() {
+		each(func(flag *pflag.Flag, r refusal) {
+			flag.Hidden = flag.Hidden || r.by == "" || c.Flags().Changed(r.by)
+		})
+	})
+	return c
+}
+
+// beforeHelp completes a command with what is done before its help is printed.
+func beforeHelp(c *cobra.Command, prepare func()) {
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		prepare()
+		help(c, args)
+	})
+}
+
+// withoutDevice completes a command that does no work on data.
+func withoutDevice(c *cobra.Command) *cobra.Command {
+	return refusing(c, func() []refusal {
+		return []refusal{{true, "device threads memory quiet", "has no effect on mercer " + c.Name(), ""}}
+	})
+}
+
+// badValue is the error of a flag with an empty text, such as that of a variable of the shell
+// that is not set, where such a text would be taken for no flag; and of a flag without its
+// value, which has taken the next flag for one.
+func badValue(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if p, ok := f.Value.(*parameterFlag); ok {
+			value = p.given[p.name]
+		}
+		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // auto, and none
+		switch {
+		case err != nil:
+		case f.Value.Type() == "string" && value == "" && !means:
+			err = usagef("--%s: the value is empty", f.Name)
+		case strings.HasPrefix(value, "--") && c.Flags().Lookup(strings.TrimPrefix(value, "--")) != nil:
+			err = usagef("--%s: needs a value, and has %s for one", f.Name, value)
+		}
+	})
+	return err
+}
+
+// atMost is the rule of the subcommands that read no table: so many arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s takes %s, and %q is one more", c.Name(), []string{"no argument", "one argument"}[n], args[n])
+		}
+		return nil
+	}
+}
+
+// oneFile is the rule of the subcommands that read a table.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		if err := badValue(c); err != nil {
+			return err
+		}
+		return usagef("%s needs one file (or - for standard input), got %s", c.Name(), count(len(args), "argument"))
+	}
+	if args[0] == "" {
+		return usagef("%s needs one file (or - for standard input): the name is empty", c.Name())
+	}
+	return nil
+}
+
+// flagError explains a flag that is not there or has a wrong value.
+func flagError(c *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		without *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+		syntax  *strconv.NumError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return usagef("unknown flag -%s; %s --help lists the flags", unknown.GetSpecifiedName(), c.CommandPath())
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		name := unknown.GetSpecifiedName()
+		if name == "out" && slices.Contains([]string{"fit", "tune"}, c.Name()) {
+			return usagef("unknown flag --out: the file to write is --model; %s --help lists the flags", c.CommandPath())
+		}
+		return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
+	case errors.As(err, &without):
+		return usagef("--%s: needs a value", without.GetSpecifiedName())
+	case errors.As(err, &invalid) && errors.As(err, &syntax):
+		kind := map[string]string{"float64": "a number", "int": "an integer", "uint64": "an integer ≥ 0", "bool": "true or false",
+			"intSlice": "integers such as 1,2,4", "float64Slice": "numbers such as 0.1,1,10"}
+		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, cmp.Or(kind[invalid.GetFlag().Value.Type()], "another value"), invalid.GetValue())
+	case errors.As(err, &invalid):
+		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return usageError{err}
+}
+
+// rootFlagError is flagError, but where a word is no command that is said,
+// whatever flags it was to have.
+func (a *app) rootFlagError(c *cobra.Command, err error) error {
+	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
+		return a.subcommand(c, a.args[at:])
+	}
+	return flagError(c, err)
+}
+
+// helpCommand is cobra's, but refuses what is no command.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:                "help [command] [flags]",
+		Short:              "Help about any command",
+		DisableFlagParsing: true, // they are those of the command, such as --learner of fit
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" }); len(args) == 0 {
+				return root.Help()
+			}
+			c, rest, err := root.Find(args)
+			if err == nil && c != root {
+				if err := c.ParseFlags(rest); err != nil {
+					return flagError(c, err)
+				}
+				if rest = c.Flags().Args(); c.HasSubCommands() && len(rest) > 0 {
+					return a.subcommand(c, rest)
+				}
+			}
+			if len(args) > 0 && (err != nil || c == root) {
+				return a.subcommand(root, args)
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// subcommand rejects a first argument that is no subcommand.
+func (a *app) subcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return usagef("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), c.CommandPath())
+}
+
+// didYouMean is ", did you mean ...?" when a name is near.
+func didYouMean(prefix, got string, names []string) string {
+	if best := suggest.Nearest(got, names); best != "" {
+		return fmt.Sprintf(", did you mean %s%s?", prefix, best)
+	}
+	return ""
+}
