@@ -57,6 +57,7 @@ var layers = []layer{
 	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
+	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.
@@ -69,7 +70,7 @@ var layers = []layer{
 	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},

@@ -9,8 +9,10 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of
@@ -161,10 +163,10 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())
 	its := p.iterations(par.tol())
-	if o.single() && limit < carryLimit { // each round begins anew
+	if o.single() && limit < krylov.CarryLimit { // each round begins anew
 		its = int(checks) * p.iterations(math.Pow(par.tol()/4, 1/checks))
 	}
-	n, c := float64(z.n), min(z.columns, blockWidth)
+	n, c := float64(z.n), min(z.columns, krylov.BlockWidth)
 	k, device := float64(rank), z.costs()
 	product, flops := z.productCost(c, o.single()), z.productFlops(z.columns)
 	gram, gramFlops := 0.0, 0.0
@@ -194,7 +196,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}
-	blocks := math.Ceil(float64(z.columns) / blockWidth)
+	blocks := math.Ceil(float64(z.columns) / krylov.BlockWidth)
 	e := estimate{
 		choice: cgChoice{o, p.name, rank, its, p.lambda},
 		cost:   device.look + gram + factor + blocks*taken*step + checks*check,
@@ -240,7 +242,7 @@ func rounds(limit, tol float64) float64 {
 // cgBytes: X, the outer loop, and the most of what is there together while the
 // preconditioner is made, while the operator is, and while both are used.
 func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
-	c := min(z.columns, blockWidth)
+	c := min(z.columns, krylov.BlockWidth)
 	make, keep := int64(0), int64(0)
 	if rank > 0 {
 		if o.single() {
@@ -255,9 +257,9 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	if o.single() && o.stored() {
 		stays -= numeric.ElementBytes[float32](numeric.Elements(n, z.d))
 	}
-	block := conjugateBytes[float64](n, z.columns)
+	block := krylov.Bytes[float64](n, z.columns)
 	if o.single() {
-		block = conjugateBytes[float32](n, z.columns)
+		block = krylov.Bytes[float32](n, z.columns)
 	}
 	largest := max(make, numeric.Total(keep, operator), numeric.Total(keep, stays, block))
 	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
@@ -306,40 +308,31 @@ func (w *work) cg() error {
 // conjugateFallback is conjugate gradients with one way to keep K.
 func (w *work) conjugateFallback(o Operator, x backend.Matrix[float64]) fallback {
 	return fallback{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
-		columns := w.s.t
-		if w.s.bordered() {
-			columns++
-		}
 		if o.single() {
-			return w.newCG32(o, columns)
+			return w.newCG32(o)
 		}
-		return w.newCG64(o, columns, x)
+		return w.newCG64(o, x)
 	}}
 }
 
-func (w *work) newCG64(o Operator, columns int, x backend.Matrix[float64]) (inner, error) {
-	p, err := newPreconditioner(w, w.B, columns, x)
+func (w *work) newCG64(o Operator, x backend.Matrix[float64]) (inner, error) {
+	p, err := newPreconditioner(w, w.B, x)
 	if err != nil {
 		return nil, err
 	}
-	a, err := w.operator64(o, x)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newConjugate64(w, a, columns)
+	a, err := operatorOf(w, w.B, o, x)
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c.precede(p)
-	return c, nil
+	return newConjugate(w, w.B, a, p, krylov.Params{})
 }
 
-func (w *work) newCG32(o Operator, columns int) (inner, error) {
+func (w *work) newCG32(o Operator) (inner, error) {
 	x, err := w.placeX32()
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	p, err := newPreconditioner(w, w.B32, columns, x)
+	p, err := newPreconditioner(w, w.B32, x)
 	var short *backend.MemoryError
 	switch {
 	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &short)):
@@ -348,11 +341,10 @@ func (w *work) newCG32(o Operator, columns int) (inner, error) {
 		w.Mem.Free(x)
 		return nil, &accuracyError{fmt.Errorf("no preconditioner in float32: %w", err)}
 	}
-	var a operator[float32]
-	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
-		a, err = newOperator32(w, o, x)
-		return err
-	})
+	a, err := operatorOf(w, w.B32, o, x)
+	if err != nil || o.stored() {
+		w.Mem.Free(x)
+	}
 	if beyond := new(backend.RangeError); errors.As(err, &beyond) {
 		if p != nil {
 			p.Free()
@@ -362,49 +354,115 @@ func (w *work) newCG32(o Operator, columns int) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate32(w, a, columns, w.plan.sizes.innerLimit(o, w.plan.choice.(cgChoice).lambda))
+	c, err := newConjugate(w, w.B32, a, p, krylov.Params{Limit: w.plan.sizes.innerLimit(o, w.plan.choice.(cgChoice).lambda)})
 	if err != nil {
-		return nil, w.fail(err)
+		return nil, err
 	}
-	c.precede(p)
+	if !o.stored() {
+		c.own = append(c.own, x)
+	}
 	return c, nil
 }
 
-// operator64 makes the operator; that of a stored one is a stage of the work.
-func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[float64], err error) {
-	if !o.stored() {
-		return newOperator(w, o, x)
+// conjugate is the inner solver by conjugate gradients.
+type conjugate[T backend.Float] struct {
+	*krylov.Solver[T]
+	w   *work
+	a   krylov.Operator[T]
+	own []run.Releaser // what its preconditioner and operator are made of
+}
+
+const (
+	// patience is for how many iterations no progress is taken for a plateau of
+	// the method, which is common on an ill-conditioned system; as many as it may
+	// take in all where the estimate says more.
+	patience    = 500
+	maxPatience = 5000
+)
+
+// A preconditioner has memory on the device.
+type preconditioner[T backend.Float] interface {
+	krylov.Preconditioner[T]
+	run.Releaser
+}
+
+// newConjugate returns the inner solver by an operator and a preconditioner, which are freed
+// with it; pre may be nil.
+func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Operator[T], pre preconditioner[T], par krylov.Params) (*conjugate[T], error) {
+	par.Order, par.Columns, par.Products, par.MaxProducts, par.Patience = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter(), patience
+	if choice, ok := w.plan.choice.(cgChoice); ok {
+		par.Patience = max(patience, min(choice.iterations, maxPatience))
 	}
-	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
-		a, err = newOperator(w, o, x)
-		return err
-	})
-	if err != nil {
+	if s := w.checkpointer; s != nil {
+		par.Due, par.Save = s.due, func(st krylov.State) error { return s.write(&state{State: st}) }
+	}
+	c := &conjugate[T]{w: w, a: a}
+	if pre != nil {
+		c.own = append(c.own, pre)
+	}
+	var err error
+	if c.Solver, err = krylov.New(&w.Frame, b, a, krylov.Preconditioner[T](pre), par); err != nil {
 		return nil, w.fail(err)
 	}
-	return a, nil
+	return c, nil
+}
+
+func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error {
+	var from *krylov.State
+	if st := c.w.checkpointer.take(); st != nil {
+		from = &st.State
+	}
+	err := c.Solve(rhs, goal, from)
+	var broken *krylov.BreakdownError
+	var unsaved checkpointError
+	switch {
+	case err == nil || errors.As(err, &unsaved):
+		return err
+	case errors.As(err, &broken):
+		return &accuracyError{c.w.fail(err)}
+	}
+	return c.w.fail(err)
+}
+
+func (c *conjugate[T]) direct() bool       { return false }
+func (c *conjugate[T]) stopReason() string { return c.Stopped }
+func (c *conjugate[T]) switchToCG() bool   { return false }
+
+func (c *conjugate[T]) product() numeric.Product {
+	p, _ := any(c.a).(numeric.Product)
+	return p
+}
+
+func (c *conjugate[T]) release() {
+	c.Free()
+	c.a.Free()
+	for _, r := range c.own {
+		r.Free()
+	}
 }
 
 // newPreconditioner returns nil for rank 0. It is made in the precision in which it is
 // used, from x in that precision.
-func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], columns int, x backend.Matrix[T]) (p *lowrank.Preconditioner[T], err error) {
+func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], x backend.Matrix[T]) (preconditioner[T], error) {
 	choice := w.plan.choice.(cgChoice)
 	if choice.Rank == 0 {
 		return nil, nil
 	}
-	err = w.Timed("factor", &w.res.Seconds.Factor, func() (err error) {
+	var p *lowrank.Preconditioner[T]
+	err := w.Timed("factor", &w.res.Seconds.Factor, func() (err error) {
 		p, err = lowrank.New(&w.Frame, b, x, lowrank.Params{
 			Name: choice.Preconditioner, Kernel: w.s.Kernel, Rank: choice.Rank, Seed: w.par.Seed,
-			Shift: w.s.shift(), Columns: min(columns, blockWidth),
+			Shift: w.s.shift(), Columns: min(w.s.columns(), krylov.BlockWidth),
 		})
 		return err
 	})
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	if p != nil {
-		w.res.Rank, w.res.Jitter = p.Rank, p.Raised
+	if p == nil { // K is 0
+		return nil, nil
 	}
+	w.res.Rank, w.res.Jitter = p.Rank, p.Raised
 	return p, nil
 }
 

@@ -13,12 +13,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/atomicfile"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
@@ -59,33 +59,14 @@ type state struct {
 	Fallback       string
 	Iters          int
 	alpha, best, z backend.Host[float64]
-	rhs            backend.Host[float64] // what is being solved for; columns before From are solved
 
-	// of the conjugate gradients
-	From, Iter, Since int
-	Lowest, Truth     number
-	Kept              number
-	Goal              []float64
-	x, least, r, p    backend.Host[float64] // exact, also when they are float32 on the device
+	krylov.State // of the conjugate gradients
 
-	Passes *pass `json:",omitempty"` // of samples in passes: x is β, best the best one
-}
-
-// number is a float64 that may be infinite, which JSON does not know.
-type number float64
-
-func (v number) MarshalText() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(v), 'x', -1, 64), nil
-}
-
-func (v *number) UnmarshalText(text []byte) error {
-	x, err := strconv.ParseFloat(string(text), 64)
-	*v = number(x)
-	return err
+	Passes *pass `json:",omitempty"` // of samples in passes: X is β, best the best one
 }
 
 func (s *state) arrays() []*backend.Host[float64] {
-	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.least, &s.r, &s.p}
+	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.RHS, &s.X, &s.Least, &s.R, &s.P}
 }
 
 // A checkpointer writes the checkpoints of one Solve, SolveNystrom or SolveFourier.
@@ -197,6 +178,11 @@ func appendFloats(to []byte, values []float64) []byte {
 	return to
 }
 
+// checkpointError is that of a state that could not be written.
+type checkpointError struct{ error }
+
+func (e checkpointError) Unwrap() error { return e.error }
+
 // due reports whether it is time for a checkpoint.
 func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
@@ -213,7 +199,7 @@ func (s *checkpointer) write(st *state) error {
 		st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
 	}
 	if err := atomicfile.Write(s.path, st.encode); err != nil {
-		return fmt.Errorf("solvers: checkpoint: %w", err)
+		return checkpointError{fmt.Errorf("solvers: checkpoint: %w", err)}
 	}
 	s.last = time.Now()
 	return nil

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/krylov"
 )
 
 // A checkpoint may have been changed on its way, with a checksum that is right.
@@ -54,7 +55,7 @@ func finite(values []float64) bool {
 }
 
 // in reports whether v is a number from smallest to largest.
-func (v number) in(smallest, largest float64) bool {
+func in(v krylov.Number, smallest, largest float64) bool {
 	return float64(v) >= smallest && float64(v) <= largest
 }
 
@@ -73,7 +74,7 @@ func (s *state) check(w *work) error {
 		{"B", len(s.B) == t && finite(s.B)},
 		{"Passes", s.Passes == nil},
 	}
-	arrays := []stateArray{{"alpha", s.alpha, n, t}, {"rhs", s.rhs, n, columns}}
+	arrays := []stateArray{{"alpha", s.alpha, n, t}, {"rhs", s.RHS, n, columns}}
 	if s.best.Rows > 0 {
 		fields = append(fields, stateField{"BestB", len(s.BestB) == t && finite(s.BestB)})
 		arrays = append(arrays, stateArray{"best", s.best, n, t})
@@ -85,20 +86,20 @@ func (s *state) check(w *work) error {
 		fields = append(fields, stateField{"z", w.s.Intercept})
 		arrays = append(arrays, stateArray{"z", s.z, n, 1})
 	}
-	width := min(blockWidth, columns-s.From)
+	width := min(krylov.BlockWidth, columns-s.From)
 	inf := math.Inf(1)
 	fields = append(fields,
-		stateField{"From", s.From >= 0 && s.From < columns && s.From%blockWidth == 0},
+		stateField{"From", s.From >= 0 && s.From < columns && s.From%krylov.BlockWidth == 0},
 		stateField{"Iter", s.Iter >= 0 && s.Iter <= maxIters},
 		stateField{"Since", s.Since >= 0 && s.Since <= maxIters},
-		stateField{"Lowest", s.Lowest.in(0, inf)},
-		stateField{"Truth", s.Truth.in(0, inf)},
-		stateField{"Kept", s.Kept.in(0, math.MaxFloat64)},
+		stateField{"Lowest", in(s.Lowest, 0, inf)},
+		stateField{"Truth", in(s.Truth, 0, inf)},
+		stateField{"Kept", in(s.Kept, 0, math.MaxFloat64)},
 		stateField{"Goal", len(s.Goal) == width && finite(s.Goal) && slices.Min(append(s.Goal, 0)) == 0},
-		stateField{"p", s.p.Cols >= 1 && s.p.Cols <= width},
+		stateField{"p", s.P.Cols >= 1 && s.P.Cols <= width},
 	)
-	arrays = append(arrays, stateArray{"p", s.p, n, s.p.Cols})
-	arrays = append(arrays, stateArray{"x", s.x, n, width}, stateArray{"least", s.least, n, width}, stateArray{"r", s.r, n, width})
+	arrays = append(arrays, stateArray{"p", s.P, n, s.P.Cols})
+	arrays = append(arrays, stateArray{"x", s.X, n, width}, stateArray{"least", s.Least, n, width}, stateArray{"r", s.R, n, width})
 	return checkState(fields, arrays)
 }
 
@@ -113,11 +114,11 @@ func (s *state) checkPasses(m, t int) error {
 		{"Began", p.Began >= 0 && p.Began <= s.Iters},
 		{"Step", p.Step >= 0 && p.Step <= maxIters},
 		{"Since", p.Since >= 0 && p.Since <= maxIters},
-		{"Least", p.Least == -1 || p.Least.in(0, math.MaxFloat64)},
+		{"Least", p.Least == -1 || in(p.Least, 0, math.MaxFloat64)},
 		{"Before", len(p.Before) == t && finite(p.Before) && slices.Min(append(p.Before, 0)) == 0},
 		{"Fallback", s.Fallback == ""},
 	}
-	arrays := []stateArray{{"x", s.x, m, t}, {"r", s.r, m, t}, {"p", s.p, m, t}}
+	arrays := []stateArray{{"x", s.X, m, t}, {"r", s.R, m, t}, {"p", s.P, m, t}}
 	if s.best.Rows > 0 {
 		arrays = append(arrays, stateArray{"best", s.best, m, t})
 	}

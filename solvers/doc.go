@@ -13,7 +13,7 @@
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
 //	outofcore.go  dual or mixed with the factor in the memory of the host, for a GPU
-//	cg.go       preconditioned block conjugate gradients, K stored or not (affine.go: X and Xᵀ)
+//	cg.go       preconditioned block conjugate gradients (internal/krylov), K stored or not
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	plan.go     the list of methods, and which of them is cheapest: memory and work, known

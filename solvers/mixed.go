@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -125,8 +126,8 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 			if narrows {
 				points = 0
 			}
-			c := min(z.columns, blockWidth)
-			block := numeric.Total(conjugateBytes[float64](n, z.columns), numeric.ElementBytes[float32](numeric.Elements(n, c)))
+			c := min(z.columns, krylov.BlockWidth)
+			block := numeric.Total(krylov.Bytes[float64](n, z.columns), numeric.ElementBytes[float32](numeric.Elements(n, c)))
 			return numeric.Total(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
 		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(its), "iteration")),
@@ -163,29 +164,23 @@ func (w *work) mixed() error {
 }
 
 func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (inner, error) {
-	a, err := w.operator64(o, x)
+	a, err := operatorOf(w, w.B, o, x)
 	if err != nil {
-		return nil, err
+		return nil, w.fail(err)
 	}
 	factor, err := w.factor32(reduced, a)
 	if err != nil {
 		a.Free()
 		return nil, err
 	}
-	columns := w.s.t
-	if w.s.bordered() {
-		columns++
-	}
 	p := &singleFactor{w: w, a: factor}
-	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(columns, blockWidth)); err != nil {
+	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(w.s.columns(), krylov.BlockWidth)); err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate64(w, a, columns)
+	c, err := newConjugate(w, w.B, a, p, krylov.Params{MaxSteps: mixedSteps})
 	if err != nil {
-		return nil, w.fail(err)
+		return nil, err
 	}
-	c.maxIter = mixedSteps
-	c.pre, c.freePre = p, func() { w.Mem.Free(p.a); w.Mem.Free(p.t) }
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
@@ -201,8 +196,8 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 		return c.conjugate.solve(r, goal)
 	}
 	n, columns := r.Dims()
-	for from := 0; from < columns; from += blockWidth {
-		part := r.View(0, from, n, min(blockWidth, columns-from))
+	for from := 0; from < columns; from += krylov.BlockWidth {
+		part := r.View(0, from, n, min(krylov.BlockWidth, columns-from))
 		if err := c.factor.Apply(part, part); err != nil {
 			return c.w.fail(err)
 		}
@@ -221,11 +216,11 @@ func (c *corrector) switchToCG() bool {
 // pivot fails the rounding of float32, then ten times that, and so on; with reduced
 // the same of its products. of is nil, or the operator: where that stores K in float64
 // on a device that can round it, K is not evaluated again.
-func (w *work) factor32(reduced bool, of operator[float64]) (numeric.Symmetric[float32], error) {
+func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
-	if stored, ok := of.(*storedOperator[float64]); ok {
-		narrow = numeric.Narrowing(w.Dev, stored.a)
+	if stored := krylov.StoredBy(of); stored != nil {
+		narrow = numeric.Narrowing(w.Dev, stored)
 	}
 	var x backend.Matrix[float32]
 	var err error
@@ -294,6 +289,11 @@ type singleFactor struct {
 	w *work
 	a numeric.Symmetric[float32]
 	t backend.Matrix[float32] // n×c
+}
+
+func (p *singleFactor) Free() {
+	p.w.Mem.Free(p.a)
+	p.w.Mem.Free(p.t)
 }
 
 func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {

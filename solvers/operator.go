@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -78,6 +79,42 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	return 0
 }
 
+// productFlops are those of K·V for a K that is not stored, V n×c.
+func (z *sizes) productFlops(c int) float64 {
+	f, ok := krylov.AffineOf(z.kernel)
+	if !ok {
+		return backend.GramMulFlops(z.n, z.n, z.d, c)
+	}
+	flops := 2 * backend.GemmFlops(z.n, c, z.d)
+	if f.C != 0 {
+		flops += 2 * backend.GemmFlops(z.n, c, 1)
+	}
+	return flops
+}
+
+// productCost is the cost of that.
+func (z *sizes) productCost(c int, single bool) float64 {
+	if _, ok := krylov.AffineOf(z.kernel); !ok {
+		return z.gramMulCost(c, single)
+	}
+	cost := z.productFlops(c) * z.costs().thin
+	if single {
+		cost /= z.rates().Single
+	}
+	return cost
+}
+
+// textOf is Operator.text for the kernel.
+func (z *sizes) textOf(o Operator) string {
+	if _, ok := krylov.AffineOf(z.kernel); !ok || o.stored() {
+		return o.text()
+	}
+	if o.single() {
+		return "products with X and its transpose in float32"
+	}
+	return "products with X and its transpose"
+}
+
 // leastShift is the minimum of the diagonal λW⁻¹.
 func (z *sizes) leastShift() float64 {
 	if z.weighted {
@@ -97,19 +134,11 @@ func (z *sizes) fixedError() error {
 	return nil
 }
 
-// An operator is A = K + λW⁻¹ on the device, for products.
-type operator[T backend.Float] interface {
-	run.Releaser
-	// apply queues q ← A p, both n×c; it waits only where it needs the host.
-	// spare, n×c, is overwritten.
-	apply(q, p, spare backend.Matrix[T]) error
-}
-
-// operatorBytes is the peak that newOperator takes on the device: for a stored
+// operatorBytes is the peak that an operator takes on the device: for a stored
 // one in float32 X is there in both precisions while K is formed.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
-	affine := affineElements(z.kernel, n, z.d, z.columns)
+	affine := krylov.AffineElements(z.kernel, n, z.d, z.columns)
 	switch o {
 	case Stored64:
 		return numeric.SymmetricBytes(z.dev.F64(), n)
@@ -123,106 +152,18 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 	return numeric.Bytes(affine)
 }
 
-// newOperator makes A from X, which is on the device in float64 and stays there.
-func newOperator(w *work, o Operator, x backend.Matrix[float64]) (operator[float64], error) {
-	return makeOperator(w, w.B, o, x)
-}
-
-// newOperator32 is newOperator in float32, from an X of its own, which it frees.
-func newOperator32(w *work, o Operator, x backend.Matrix[float32]) (operator[float32], error) {
-	a, err := makeOperator(w, w.B32, o, x)
-	if err != nil || o.stored() {
-		w.Mem.Free(x)
-		return a, err
-	}
-	return &withPoints{a, w.Mem, x}, nil
-}
-
-// withPoints frees the points with the operator that was made of them.
-type withPoints struct {
-	operator[float32]
-	mem *run.Arena
-	x   backend.Matrix[float32]
-}
-
-func (a *withPoints) Free() {
-	a.operator.Free()
-	a.mem.Free(a.x)
-}
-
-func makeOperator[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (operator[T], error) {
-	shift := make([]T, 0, 1)
-	for _, v := range w.s.shift() {
-		shift = append(shift, T(v))
-	}
+// operatorOf makes A from x, which is on the device and stays there; that of a stored one is a
+// stage of the work.
+func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (a krylov.Operator[T], err error) {
+	par := krylov.OperatorParams{Kernel: w.s.Kernel, Shift: w.s.shift(), Columns: w.s.columns(), Stored: o.stored(), Fixed: o == Fixed16}
 	if !o.stored() {
-		if f, ok := affineOf(w.s.Kernel); ok {
-			return newAffine(w, b, f, x)
-		}
-		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
+		return krylov.NewOperator(w.Mem, b, x, par)
 	}
-	maker := numeric.NewSymmetric[T]
-	if o == Fixed16 {
-		maker = numeric.NewFixed[T]
-	}
-	a, err := maker(w.Mem, b, w.s.n)
-	if err != nil {
-		return nil, err
-	}
-	a.Gram(w.s.Kernel, x)
-	a.AddDiag(shift)
-	if err := b.Sync(); err != nil {
-		w.Mem.Free(a)
-		return nil, err
-	}
-	return &storedOperator[T]{a, w.Mem}, nil
-}
-
-type storedOperator[T backend.Float] struct {
-	a   numeric.Symmetric[T]
-	mem *run.Arena
-}
-
-func (s *storedOperator[T]) Free() { s.mem.Free(s.a) }
-
-func (s *storedOperator[T]) apply(q, p, _ backend.Matrix[T]) error {
-	s.a.Mul(q, p)
-	return nil
-}
-
-// Times implements numeric.Product for a stored K in float64.
-func (s *storedOperator[T]) Times(q, p backend.Matrix[T]) []float64 {
-	s.a.Mul(q, p)
-	return []float64{0}
-}
-
-type unstored[T backend.Float] struct {
-	b      backend.Backend[T]
-	kernel kernels.Kernel
-	x      backend.Matrix[T]
-	shift  []float64 // of length 1 or n
-}
-
-func (u *unstored[T]) Free() {}
-
-func (u *unstored[T]) apply(q, p, spare backend.Matrix[T]) error {
-	u.b.GramMul(q, u.kernel, u.x, u.x, p)
-	return addShifted(u.b, q, p, spare, u.shift)
-}
-
-// addShifted queues q ← q + D p for the diagonal D, of length 1 or n; spare is
-// overwritten.
-func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
-	_, c := p.Dims()
-	if len(d) == 1 {
-		b.ColAxpy(numeric.Repeated(T(d[0]), c), p, q)
-		return nil
-	}
-	if err := numeric.ScaleRows(b, spare, p, d); err != nil {
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
+		a, err = krylov.NewOperator(w.Mem, b, x, par)
 		return err
-	}
-	b.ColAxpy(numeric.Repeated[T](1, c), spare, q)
-	return nil
+	})
+	return a, err
 }
 
 // placeX32 puts the samples that take part on the device in float32. Where the

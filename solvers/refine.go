@@ -116,10 +116,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), left: make([]float64, s.t)}
 	var err error
-	columns := s.t
-	if s.bordered() {
-		columns++
-	}
+	columns := s.columns()
 	if f.rhs, err = w.Mem.New(s.n, columns); err != nil {
 		return w.fail(err)
 	}
@@ -345,7 +342,7 @@ func (f *refinement) correct(in inner) error {
 	h := f.r.View(0, 0, s.n, columns)
 	from := h
 	if st := w.checkpointer.restored(); st != nil {
-		from = st.rhs
+		from = st.RHS
 	}
 	if err := w.B.Upload(rhs, from); err != nil {
 		return w.fail(err)

@@ -69,6 +69,14 @@ func isLinear(k kernels.Kernel) bool { _, ok := k.(kernels.Linear); return ok }
 // bordered reports whether b is an unknown of the dual system.
 func (s *samples) bordered() bool { return s.Intercept && s.meanX == nil }
 
+// columns is the number of right-hand sides of the dual system.
+func (s *samples) columns() int {
+	if s.bordered() {
+		return s.t + 1
+	}
+	return s.t
+}
+
 // row returns the number in X of row i of those that take part.
 func (s *samples) row(i int) int {
 	if s.rows == nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
@@ -29,7 +30,7 @@ func iterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m,
 // The residual that decides is computed from the samples in a pass of its own;
 // where it is above that of the recurrence, the iteration begins anew from it
 // (residual replacement, van der Vorst and Ye 2000) until that gains nothing.
-func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol float64, maxIter int) (*solution, error) {
+func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, tol float64, maxIter int) (*solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &z, &p, &q} {
@@ -160,7 +161,7 @@ type keptSums struct {
 // product, c = sumRounding(n+M),
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
-func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*solution, error) {
+func (w *streamed) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*solution, error) {
 	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
 	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
 	g := backend.NewHost[float64](w.m, 1)
@@ -215,7 +216,7 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 // gradients is a run of conjugate gradients in progress, on He = r.
 type gradients struct {
 	*streamed
-	pre              preconditioner[float64]
+	pre              krylov.Preconditioner[float64]
 	beta, r, z, p, q backend.Matrix[float64]
 	size             []float64 // norms of z
 	tol              float64
@@ -227,7 +228,7 @@ type gradients struct {
 // pass is what a checkpoint keeps of gradients beside its matrices.
 type pass struct {
 	Step, Since, Began int
-	Least              number
+	Least              krylov.Number
 	Before             []float64 // rᵀP⁻¹r of the step before
 }
 
@@ -259,7 +260,7 @@ func (g *gradients) descend() error {
 		}
 		since, least := g.Since+1, g.Least
 		if g.Least < 0 || worst < float64(g.Least) {
-			since, least = 0, number(worst)
+			since, least = 0, krylov.Number(worst)
 		}
 		if worst == 0 || g.best.iters >= g.maxIter || since > patience {
 			return nil
@@ -326,7 +327,7 @@ func (g *gradients) save() error {
 	for _, m := range []struct {
 		to   *backend.Host[float64]
 		from backend.Matrix[float64]
-	}{{&st.x, g.beta}, {&st.r, g.r}, {&st.p, g.p}} {
+	}{{&st.X, g.beta}, {&st.R, g.r}, {&st.P, g.p}} {
 		*m.to = backend.NewHost[float64](g.m, g.t)
 		if err := b.Download(*m.to, m.from); err != nil {
 			return err
@@ -342,7 +343,7 @@ func (g *gradients) resume(st *state) error {
 	for _, m := range []struct {
 		to   backend.Matrix[float64]
 		from backend.Host[float64]
-	}{{g.beta, st.x}, {g.r, st.r}, {g.p, st.p}} {
+	}{{g.beta, st.X}, {g.r, st.R}, {g.p, st.P}} {
 		if err := g.b.Upload(m.to, m.from); err != nil {
 			return err
 		}

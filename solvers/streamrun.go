@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -137,7 +138,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 		return nil, err
 	}
 	w.checkpointer = saved
-	var pre preconditioner[float64]
+	var pre krylov.Preconditioner[float64]
 	var sums *keptSums
 	if r.plan.Method == Normal {
 		pre, sums, err = r.normal(w)
@@ -198,7 +199,7 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 // its diagonal for the factor is no more than its rounding, and the refinement
 // takes it out again. Should the factor fail yet, H is summed again with more. H itself
 // is kept above the diagonal.
-func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, error) {
+func (r *streamRun) normal(w *streamed) (krylov.Preconditioner[float64], *keptSums, error) {
 	a, err := r.Mem.New(w.m, w.m)
 	if err != nil {
 		return nil, nil, err
@@ -258,7 +259,7 @@ func notPSD(phi basis) kernels.Kernel {
 }
 
 // falkon sums z in a first pass and makes the preconditioner.
-func (r *streamRun) falkon(w *streamed, c *centered, q sampled) (preconditioner[float64], error) {
+func (r *streamRun) falkon(w *streamed, c *centered, q sampled) (krylov.Preconditioner[float64], error) {
 	err := r.Timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
 	if err != nil {
 		return nil, err

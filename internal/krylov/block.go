@@ -1,4 +1,4 @@
-package solvers
+package krylov
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// block is one solve for up to blockWidth columns.
+// block is one solve for up to BlockWidth columns.
 type block[T backend.Float] struct {
-	*conjugate[T]
+	*Solver[T]
 	n, columns  int
 	from        int                     // number of the first column in all
 	all         backend.Matrix[float64] // the right-hand sides of all blocks
@@ -25,23 +25,22 @@ type block[T backend.Float] struct {
 	kept        float64   // what was left of the X that is kept
 }
 
-// run solves for the block, from the beginning or from where a checkpoint was
-// written.
-func (k *block[T]) run(resumed *state) error {
+// run solves for the block, from the beginning or from a State.
+func (k *block[T]) run(resumed *State) error {
 	start := k.start
 	if resumed != nil {
 		start = func() error { return k.restore(resumed) }
 	}
 	if err := start(); err != nil {
-		return k.w.fail(err)
+		return err
 	}
-	for k.stopped == "" {
+	for k.Stopped == "" {
 		left := k.left()
 		if left <= 1 {
 			break
 		}
 		if math.IsNaN(left) || math.IsInf(left, 0) {
-			return k.weak("the numbers are not finite")
+			return &BreakdownError{message.Errorf("conjugate gradients in %s: the numbers are not finite after %s: {raise $lambda|scale the features down}", numeric.PrecisionOf[T](), count.Of(*k.Products, "iteration"))}
 		}
 		if k.since++; left < 0.99*k.best {
 			k.best, k.since = left, 0
@@ -50,19 +49,19 @@ func (k *block[T]) run(resumed *state) error {
 			numeric.Copy(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
 			k.kept = left
 		}
-		if k.since > k.patience {
-			k.stopped = fmt.Sprintf("no progress in %s", count.Of(k.patience, "iteration"))
+		if k.since > k.Patience {
+			k.Stopped = fmt.Sprintf("no progress in %s", count.Of(k.Patience, "iteration"))
 			break
 		}
-		if k.w.res.Iters >= k.w.par.maxIter() {
-			k.stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.w.par.maxIter(), "iteration"))
+		if *k.Products >= k.MaxProducts {
+			k.Stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.MaxProducts, "iteration"))
 			break
 		}
-		if k.maxIter > 0 && k.iter >= k.maxIter {
-			k.stopped = fmt.Sprintf("no convergence within %s", count.Of(k.maxIter, "iteration"))
+		if k.MaxSteps > 0 && k.iter >= k.MaxSteps {
+			k.Stopped = fmt.Sprintf("no convergence within %s", count.Of(k.MaxSteps, "iteration"))
 			break
 		}
-		if k.checkpointer.due() {
+		if k.Save != nil && k.Due() {
 			if err := k.save(k.b); err != nil {
 				return err
 			}
@@ -70,17 +69,17 @@ func (k *block[T]) run(resumed *state) error {
 		if err := k.step(); err != nil {
 			return err
 		}
-		if k.stopped != "" {
+		if k.Stopped != "" {
 			break
 		}
 		if k.iter%replaceEvery == 0 {
 			claimed := k.left()
 			if err := k.replace(); err != nil {
-				return k.w.fail(err)
+				return err
 			}
 			now := k.left()
 			if now > 2*claimed && now > 0.9*k.truth {
-				k.stopped = "rounding keeps the residual from falling"
+				k.Stopped = "rounding keeps the residual from falling"
 				break
 			}
 			k.truth = now
@@ -104,11 +103,11 @@ func (k *block[T]) start() error {
 	if err := k.measure(); err != nil {
 		return err
 	}
-	if k.limit > 0 {
+	if k.Limit > 0 {
 		// As many solves as are needed, each for the same part of the way.
 		for j, goal := range k.goal {
-			if v := k.norms[j]; goal < v*k.limit && goal > 0 {
-				rounds := math.Ceil(math.Log(goal/v) / math.Log(k.limit))
+			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
+				rounds := math.Ceil(math.Log(goal/v) / math.Log(k.Limit))
 				k.goal[j] = v * math.Pow(goal/v, 1/rounds)
 			}
 		}
@@ -120,7 +119,7 @@ func (k *block[T]) start() error {
 	if err != nil {
 		return err
 	}
-	if k.last != nil && k.limit >= carryLimit {
+	if k.last != nil && k.Limit >= CarryLimit {
 		if err := k.conjugateTo(*k.last, active); err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (k *block[T]) measure() error {
 	return nil
 }
 
-// step is one iteration. Its errors are complete.
+// step is one iteration.
 func (k *block[T]) step() error {
 	p, q := k.part(k.p, k.width), k.part(k.q, k.width)
 	x, r := k.part(k.x, k.columns), k.part(k.r, k.columns)
@@ -172,35 +171,35 @@ func (k *block[T]) step() error {
 	}
 	if err != nil {
 		// X, R and P are as they were: nothing is lost.
-		if k.checkpointer != nil && k.w.Ctx.Err() != nil {
-			k.w.res.Iters--
+		if k.Save != nil && k.frame.Ctx.Err() != nil {
+			*k.Products--
 			if err := k.save(k.raw); err != nil {
 				return err
 			}
 		}
-		return k.w.fail(err)
+		return err
 	}
 	s, err := k.inner(p, q)
 	if err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	if !s.Cholesky() {
-		k.stopped = fmt.Sprintf("K + λI is not positive definite to %s", numeric.PrecisionOf[T]())
+		k.Stopped = fmt.Sprintf("K + λI is not positive definite to %s", numeric.PrecisionOf[T]())
 		return nil
 	}
 	alpha, err := k.inner(p, r)
 	if err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	s.Solve(alpha)
 	if err := k.combine(1, p, alpha, 1, x); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	if err := k.combine(-1, q, alpha, 1, r); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	if err := k.measure(); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	k.iter++
 	if left := k.left(); !(left > 1) { // or NaN, which run refuses
@@ -209,13 +208,13 @@ func (k *block[T]) step() error {
 	}
 	active, err := k.precondition()
 	if err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	if err := k.conjugateTo(s, active); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	if err := k.orthogonalize(active); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	return nil
 }
@@ -223,8 +222,8 @@ func (k *block[T]) step() error {
 // product is q ← A p; z is free then.
 func (k *block[T]) product(q, p backend.Matrix[T]) error {
 	_, c := p.Dims()
-	k.w.res.Iters++
-	return k.a.apply(q, p, k.part(k.z, c))
+	*k.Products++
+	return k.a.Apply(q, p, k.part(k.z, c))
 }
 
 // replace is R ← rhs − A X.
@@ -281,7 +280,7 @@ func (k *block[T]) orthogonalize(active int) error {
 	}
 	basis := s.Basis(independence[T]())
 	if basis.Cols == 0 {
-		k.stopped = fmt.Sprintf("no direction is left in %s", numeric.PrecisionOf[T]())
+		k.Stopped = fmt.Sprintf("no direction is left in %s", numeric.PrecisionOf[T]())
 		return nil
 	}
 	k.width = basis.Cols
@@ -331,43 +330,43 @@ func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T,
 	return nil
 }
 
-// save writes a checkpoint through b.
+// save keeps the state, read through b.
 func (k *block[T]) save(b backend.Backend[T]) error {
 	_, columns := k.all.Dims()
-	st := &state{
-		From: k.from, Iter: k.iter, Since: k.since, Lowest: number(k.best), Truth: number(k.truth), Kept: number(k.kept),
-		Goal: k.goal, rhs: backend.NewHost[float64](k.n, columns),
+	st := State{
+		From: k.from, Iter: k.iter, Since: k.since, Lowest: Number(k.best), Truth: Number(k.truth), Kept: Number(k.kept),
+		Goal: k.goal, RHS: backend.NewHost[float64](k.n, columns),
 	}
-	if err := k.w.Dev.F64().Download(st.rhs, k.all); err != nil {
-		return k.w.fail(err)
+	if err := k.frame.Dev.F64().Download(st.RHS, k.all); err != nil {
+		return err
 	}
 	for _, m := range []struct {
 		to      *backend.Host[float64]
 		from    backend.Matrix[T]
 		columns int
-	}{{&st.x, k.x, k.columns}, {&st.least, k.least, k.columns}, {&st.r, k.r, k.columns}, {&st.p, k.p, k.width}} {
+	}{{&st.X, k.x, k.columns}, {&st.Least, k.least, k.columns}, {&st.R, k.r, k.columns}, {&st.P, k.p, k.width}} {
 		h := backend.NewHost[T](k.n, m.columns)
 		if err := b.Download(h, k.part(m.from, m.columns)); err != nil {
-			return k.w.fail(err)
+			return err
 		}
 		*m.to = backend.NewHost[float64](k.n, m.columns)
 		for i, v := range h.Data {
 			m.to.Data[i] = float64(v)
 		}
 	}
-	return k.checkpointer.write(st)
+	return k.Save(st)
 }
 
-// restore is start from a checkpoint. The right-hand sides are on the device.
-func (k *block[T]) restore(st *state) error {
+// restore is start from a State. The right-hand sides are on the device.
+func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)
 	copy(k.goal, st.Goal)
-	k.width = st.p.Cols
+	k.width = st.P.Cols
 	for _, m := range []struct {
 		from backend.Host[float64]
 		to   backend.Matrix[T]
-	}{{st.x, k.x}, {st.least, k.least}, {st.r, k.r}, {st.p, k.p}} {
+	}{{st.X, k.x}, {st.Least, k.least}, {st.R, k.r}, {st.P, k.p}} {
 		h := backend.NewHost[T](m.from.Rows, m.from.Cols)
 		for i, v := range m.from.Data {
 			h.Data[i] = T(v)
@@ -379,20 +378,21 @@ func (k *block[T]) restore(st *state) error {
 	return k.measure()
 }
 
-// weak is an error that a more precise fallback may not have.
-func (k *block[T]) weak(reason string) error {
-	return &accuracyError{message.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: {raise $lambda|scale the features down}", k.w.plan.Method, numeric.PrecisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
-}
+// BreakdownError says that the numbers of a solve left the range of their precision, which a
+// solve in a higher one may not.
+type BreakdownError struct{ error }
+
+func (e *BreakdownError) Unwrap() error { return e.error }
 
 // finish puts X where the right-hand sides were: the norms of conjugate gradients
 // go up and down, and one that ended above its goal may be far from its least.
 func (k *block[T]) finish() error {
 	x := k.x
-	if k.stopped != "" && k.left() > 2*k.kept {
+	if k.Stopped != "" && k.left() > 2*k.kept {
 		x = k.least
 	}
 	if err := k.store(k.rhs, k.part(x, k.columns)); err != nil {
-		return k.w.fail(err)
+		return err
 	}
 	return nil
 }

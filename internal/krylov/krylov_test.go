@@ -1,0 +1,277 @@
+package krylov_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/krylov"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// diagonal is the operator diag(d).
+type diagonal[T backend.Float] struct {
+	b backend.Backend[T]
+	d []float64
+}
+
+func (a diagonal[T]) Free() {}
+
+func (a diagonal[T]) Apply(q, p, _ backend.Matrix[T]) error {
+	n, c := p.Dims()
+	h := backend.NewHost[T](n, c)
+	if err := a.b.Download(h, p); err != nil {
+		return err
+	}
+	for i := range n {
+		for j := range c {
+			h.Row(i)[j] *= T(a.d[i])
+		}
+	}
+	return a.b.Upload(q, h)
+}
+
+// problem is diag(d) X = B with B of so many columns, and what a solve needs.
+type problem struct {
+	frame run.Frame
+	d     []float64
+	b     backend.Host[float64]
+	goal  []float64
+}
+
+func newProblem(t *testing.T, dev backend.Device, d []float64, columns int) *problem {
+	p := &problem{frame: run.New(t.Context(), dev, nil), d: d, b: backend.NewHost[float64](len(d), columns), goal: make([]float64, columns)}
+	r := rand.New(rand.NewPCG(uint64(columns), 1))
+	for i := range p.b.Data {
+		p.b.Data[i] = r.NormFloat64()
+	}
+	for j := range p.goal {
+		p.goal[j] = 1e-9 * math.Sqrt(float64(len(d)))
+	}
+	return p
+}
+
+// solve returns the solution, and the solver, which is freed.
+func solve[T backend.Float](t *testing.T, p *problem, b backend.Backend[T], par krylov.Params, from *krylov.State) (backend.Host[float64], string, error) {
+	t.Helper()
+	n, c := p.b.Rows, p.b.Cols
+	products := 0
+	par.Order, par.Columns = n, c
+	if par.Products == nil {
+		par.Products = &products
+	}
+	if par.MaxProducts == 0 {
+		par.MaxProducts = 1000
+	}
+	par.Patience = 500
+	defer p.frame.Mem.FreeAll()
+	s, err := krylov.New(&p.frame, b, krylov.Operator[T](diagonal[T]{b, p.d}), nil, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := p.frame.Mem.New(n, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.frame.B.Upload(m, p.b); err != nil {
+		t.Fatal(err)
+	}
+	if from != nil {
+		if err := p.frame.B.Upload(m, from.RHS); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = s.Solve(m, append([]float64(nil), p.goal...), from)
+	x := backend.NewHost[float64](n, c)
+	if e := p.frame.B.Download(x, m); e != nil {
+		t.Fatal(e)
+	}
+	return x, s.Stopped, err
+}
+
+// residual is the largest ‖b − diag(d)x‖ of a column.
+func (p *problem) residual(x backend.Host[float64]) float64 {
+	worst := 0.0
+	for j := range x.Cols {
+		sum := 0.0
+		for i, d := range p.d {
+			r := p.b.Row(i)[j] - d*x.Row(i)[j]
+			sum += r * r
+		}
+		worst = max(worst, math.Sqrt(sum))
+	}
+	return worst
+}
+
+// TestSolverReachesGoal: a matrix with 9 different eigenvalues takes 9 products with one
+// column, and in exact arithmetic as few with several, with more columns than are solved for
+// together and with columns that depend on each other.
+func TestSolverReachesGoal(t *testing.T) {
+	for _, name := range backendtest.Devices(t) {
+		dev := backendtest.Device(t, name)
+		d := make([]float64, 70)
+		for i := range d {
+			d[i] = 1 + float64(i%9)
+		}
+		for _, columns := range []int{1, 3, krylov.BlockWidth + 2} {
+			p, products := newProblem(t, dev, d, columns), 0
+			for i := range d {
+				if columns == 3 {
+					p.b.Row(i)[2] = p.b.Row(i)[0] - p.b.Row(i)[1]
+				}
+			}
+			x, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{Products: &products}, nil)
+			if err != nil || stopped != "" {
+				t.Fatalf("%s, %d columns: %q, %v", name, columns, stopped, err)
+			}
+			if r := p.residual(x); !(r <= 1.01*p.goal[0]) {
+				t.Errorf("%s, %d columns: the residual is %g, the goal %g", name, columns, r, p.goal[0])
+			}
+			if blocks := 1 + columns/krylov.BlockWidth; products > 9*blocks {
+				t.Errorf("%s, %d columns: %d products", name, columns, products)
+			}
+		}
+	}
+}
+
+// TestSolverStops: what ends a solve above its goal is said, also that
+// the right-hand side is not finite.
+func TestSolverStops(t *testing.T) {
+	dev := backendtest.Device(t, "ref")
+	d := make([]float64, 40)
+	for i := range d {
+		d[i] = math.Exp(float64(i) / 3)
+	}
+	for _, c := range []struct {
+		par  krylov.Params
+		last float64 // element of d
+		want string
+	}{
+		{krylov.Params{MaxSteps: 3}, 1, "no convergence within 3 iterations"},
+		{krylov.Params{MaxProducts: 4}, 1, "the limit of 4 iterations is reached"},
+		{krylov.Params{}, -1, "K + λI is not positive definite to float64"},
+	} {
+		d[0] = c.last
+		p := newProblem(t, dev, d, 1)
+		if _, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), c.par, nil); err != nil || stopped != c.want {
+			t.Errorf("got %q and %v, want %q", stopped, err, c.want)
+		}
+	}
+	p := newProblem(t, dev, d, 1)
+	p.b.Data[3] = math.Inf(1)
+	if _, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{}, nil); err == nil && stopped == "" {
+		t.Error("an infinite right-hand side is solved for")
+	}
+}
+
+// TestSolverGoesOn: from the state of any step a solve ends with the bits of one that was not
+// ended, in both precisions.
+func TestSolverGoesOn(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	d := make([]float64, 50)
+	for i := range d {
+		d[i] = 1 + float64(i)*float64(i)
+	}
+	goesOn(t, dev, dev.F64().With(t.Context(), nil), d, 1e-9)
+	goesOn(t, dev, dev.F32().With(t.Context(), nil), d, 1e-3)
+}
+
+func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], d []float64, goal float64) {
+	p := newProblem(t, dev, d, 2)
+	for j := range p.goal {
+		p.goal[j] = goal
+	}
+	var states []krylov.State
+	par := krylov.Params{Due: func() bool { return true }, Save: func(s krylov.State) error { states = append(states, s); return nil }}
+	want, stopped, err := solve(t, p, b, par, nil)
+	if err != nil || stopped != "" || len(states) < 5 {
+		t.Fatalf("%d states, %q, %v", len(states), stopped, err)
+	}
+	for i, s := range states {
+		got, _, err := solve(t, p, b, krylov.Params{}, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range got.Data {
+			if v != want.Data[k] {
+				t.Fatalf("from state %d: element %d is %v, want %v", i, k, v, want.Data[k])
+			}
+		}
+	}
+	failed := errors.New("the disk is full")
+	par.Save = func(krylov.State) error { return failed }
+	if _, _, err := solve(t, p, b, par, nil); !errors.Is(err, failed) {
+		t.Errorf("a state that is not kept: %v", err)
+	}
+}
+
+// TestOperators: stored, not stored, and of an affine kernel, A p is that of the definition.
+func TestOperators(t *testing.T) {
+	for _, name := range backendtest.Devices(t) {
+		dev := backendtest.Device(t, name)
+		const n, dims, columns = 30, 4, 2
+		r := rand.New(rand.NewPCG(3, 3))
+		host := func(rows, cols int) backend.Host[float64] {
+			h := backend.NewHost[float64](rows, cols)
+			for i := range h.Data {
+				h.Data[i] = r.NormFloat64()
+			}
+			return h
+		}
+		x, v, shift := host(n, dims), host(n, columns), make([]float64, n)
+		for i := range shift {
+			shift[i] = 1 / float64(1+i)
+		}
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Linear{}}, kernels.Constant{Value: 3}}} {
+			for _, stored := range []bool{false, true} {
+				b := dev.F64()
+				mem := run.NewArena(dev, b)
+				var m [4]backend.Matrix[float64]
+				for i, h := range []backend.Host[float64]{x, v, v, v} {
+					var err error
+					if m[i], err = mem.New(h.Rows, h.Cols); err != nil {
+						t.Fatal(err)
+					}
+					if err := b.Upload(m[i], h); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o, err := krylov.NewOperator(mem, b, m[0], krylov.OperatorParams{Kernel: k, Shift: shift, Columns: columns, Stored: stored})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := o.Apply(m[2], m[1], m[3]); err != nil {
+					t.Fatal(err)
+				}
+				got := backend.NewHost[float64](n, columns)
+				if err := b.Download(got, m[2]); err != nil {
+					t.Fatal(err)
+				}
+				for i := range n {
+					for j := range columns {
+						want, size := shift[i]*v.Row(i)[j], 0.0
+						for l := range n {
+							term := kernels.Eval(k, x.Row(i), x.Row(l)) * v.Row(l)[j]
+							want, size = want+term, size+math.Abs(term)
+						}
+						// 100 units for a kernel value, and n for the sum.
+						if !(math.Abs(got.Row(i)[j]-want) <= (100+n)*0x1p-52*size) {
+							t.Errorf("%s, %v, stored %v: element (%d, %d) is %v, want %v", name, k, stored, i, j, got.Row(i)[j], want)
+						}
+					}
+				}
+				if (krylov.StoredBy(o) != nil) != stored {
+					t.Errorf("stored: %v", krylov.StoredBy(o))
+				}
+				o.Free()
+				mem.FreeAll()
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package krylov
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// Params are the limits of a Solver.
+type Params struct {
+	Order, Columns int     // of A, and maximum number of right-hand sides
+	Products       *int    // counts the products with A of all solves
+	MaxProducts    int     // at which a solve ends
+	MaxSteps       int     // iterations in one solve; 0: any number
+	Patience       int     // iterations without progress
+	Limit          float64 // relative residual that one solve can reach, and must be repeated for less; 0: any
+	// Save keeps a State, at a step at which Due says so, and when a product fails because the
+	// context is done. nil: no states are kept.
+	Save func(State) error
+	Due  func() bool
+}
+
+// Solver is preconditioned conjugate gradients in the
+// precision T, for blocks of right-hand sides together: every product with A
+// serves all of them, and the space that one searches all the others search too
+// (O'Leary 1980). So that a block whose columns have become dependent does not
+// break down, the search directions are orthogonalized with rank detection, and
+// are fewer than the columns then (Ji and Li 2017, "BF-BCG"):
+//
+//	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
+//	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
+//
+// With one column this is the usual method. Columns that have reached their goal
+// give no more directions. A solve goes on from the directions of the one before: its
+// right-hand side is what that left, computed anew, which replaces R without a loss of
+// what has been learned as long as the two differ little (van der Vorst and Ye 2000).
+// Now and then R is replaced by what it stands for, so
+// that it does not drift from the truth.
+type Solver[T backend.Float] struct {
+	Params
+	Stopped string // why the last solve ended above its goal; "": it did not
+
+	frame *run.Frame
+	b     backend.Backend[T]
+	raw   backend.Backend[T] // the same without a context
+	a     Operator[T]
+	pre   Preconditioner[T] // nil: none
+	own   []run.Releaser
+
+	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil when that is 1
+	least            backend.Matrix[T] // n×width: the X of the smallest residual
+	coeff            backend.Matrix[T] // width × width
+	last             *numeric.Small    // PᵀQ of the last step, factored, of a solve whose P and Q are there yet; nil: none
+}
+
+// A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the
+// device.
+type Preconditioner[T backend.Float] interface {
+	// Apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host.
+	// z is no part of r.
+	Apply(z, r backend.Matrix[T]) error
+}
+
+// BlockWidth is the maximum number of columns that are solved for together. With more, the
+// work between the products grows beside them.
+const BlockWidth = 64
+
+const (
+	// CarryLimit is from which limit on a solve goes on from the directions of the one
+	// before. n = 20,000, d = 50, λ = 0.1, iterations in all with and without: K in 16
+	// bits, limit 0.025: 58 and 62; in float32, limit 1e-3: 58 and 60, 2e-5, which is
+	// as far as float32 goes: 66 and 60 (2026-11-23).
+	CarryLimit = 1e-3
+	// replaceEvery is the number of iterations between replacements of R.
+	replaceEvery = 50
+)
+
+// Bytes is what New takes on the device.
+func Bytes[T backend.Float](n, columns int) int64 {
+	c := min(columns, BlockWidth)
+	matrices := 6
+	if c > 1 {
+		matrices = 7
+	}
+	return numeric.ElementBytes[T](numeric.Total(numeric.Elements(matrices*c, n), numeric.Elements(c, c)))
+}
+
+// New takes the memory of a solver, in the queue b of a frame; pre may be nil.
+func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre Preconditioner[T], par Params) (*Solver[T], error) {
+	c := &Solver[T]{Params: par, frame: f, b: b, a: a, pre: pre}
+	var double bool
+	if c.raw, double = any(f.Dev.F64()).(backend.Backend[T]); !double {
+		c.raw = any(f.Dev.F32()).(backend.Backend[T])
+	}
+	width := min(par.Columns, BlockWidth)
+	list := []*backend.Matrix[T]{&c.x, &c.r, &c.p, &c.q, &c.z, &c.least}
+	if width > 1 {
+		list = append(list, &c.g)
+	}
+	for _, m := range list {
+		var err error
+		if *m, err = run.NewMatrix(f.Mem, b, par.Order, width); err != nil {
+			return nil, err
+		}
+		c.own = append(c.own, *m)
+	}
+	var err error
+	c.coeff, err = run.NewMatrix(f.Mem, b, width, width)
+	c.own = append(c.own, c.coeff)
+	return c, err
+}
+
+// Free gives the memory that New took back.
+func (c *Solver[T]) Free() {
+	for _, m := range c.own {
+		c.frame.Mem.Free(m)
+	}
+}
+
+// load is dst ← src.
+func (c *Solver[T]) load(dst backend.Matrix[T], src backend.Matrix[float64]) error {
+	if same, double := any(dst).(backend.Matrix[float64]); double {
+		numeric.Copy(c.frame.B, same, src)
+		return nil
+	}
+	if err := c.frame.B.Sync(); err != nil {
+		return err
+	}
+	c.frame.Dev.Narrow(any(dst).(backend.Matrix[float32]), src)
+	return c.frame.Dev.Sync()
+}
+
+// store is dst ← src.
+func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) error {
+	if same, double := any(src).(backend.Matrix[float64]); double {
+		numeric.Copy(c.frame.B, dst, same)
+		return nil
+	}
+	if err := c.frame.B32.Sync(); err != nil {
+		return err
+	}
+	c.frame.Dev.Widen(dst, any(src).(backend.Matrix[float32]))
+	return c.frame.Dev.Sync()
+}
+
+// Solve overwrites rhs, n×c on the device, with about A⁻¹ rhs: it ends when the residual of
+// column j has the norm goal[j], or says in Stopped why it did not get there. resumed is nil,
+// or the State from which the solve goes on. Numbers that are not finite are a
+// *BreakdownError.
+func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
+	n, columns := rhs.Dims()
+	c.Stopped = ""
+	if columns > BlockWidth {
+		c.last = nil
+	}
+	first := 0
+	if resumed != nil {
+		first = resumed.From
+	}
+	for from := first; from < columns; from += BlockWidth {
+		to := min(from+BlockWidth, columns)
+		k := &block[T]{
+			Solver: c, n: n, columns: to - from, from: from, all: rhs,
+			rhs: rhs.View(0, from, n, to-from), goal: goal[from:to], best: math.Inf(1), truth: math.Inf(1),
+		}
+		if err := k.run(resumed); err != nil {
+			return err
+		}
+		resumed = nil
+	}
+	return nil
+}
