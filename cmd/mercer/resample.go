@@ -285,11 +285,11 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 
 // outOfBag is the error by the bootstrap.
 func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfBag, error) {
-	if n := r.all.Rows(); n == 1 {
-		return nil, fmt.Errorf("%s: has one row only, which every round of the bootstrap draws", r.all.Source)
-	}
 	within, runner := r.runner(ctx)
 	b, err := runner.OutOfBag(within, r.fit, rounds, r.f.seed)
+	if err != nil && !errors.As(err, new(*validate.FitError)) {
+		return nil, fmt.Errorf("%s: %w", r.all.Source, err)
+	}
 	return b, explained(err, func(i int, err error) error {
 		if i == rounds {
 			return err

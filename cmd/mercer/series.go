@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The series of a panel: each method draws one over those before. "" stands for no entry in
-// the legend. A series that cannot be drawn makes the panel's error, which the writer of the
-// picture returns.
+// The methods below add series to a panel, each over the series that are there. The name "" adds
+// no entry to the legend. Where a series cannot be drawn the panel keeps the error, which the
+// writer of the picture returns.
 
 // keep keeps the first error.
 func (p *panel) keep(err error) {
@@ -32,7 +32,7 @@ func (p *panel) grid() {
 	p.Add(grid)
 }
 
-// named adds a series that was drawn to the legend.
+// named adds an entry to the legend, unless the name is empty.
 func (p *panel) named(name string, mark plot.Thumbnailer) {
 	if name != "" {
 		p.Legend.Add(name, mark)
@@ -205,13 +205,13 @@ func (p *panel) within(xmin, xmax, ymin, ymax float64) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xmin, xmax, ymin, ymax
 }
 
-// logarithmic makes the scale of an axis so.
+// logarithmic gives an axis a logarithmic scale.
 func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks{} }
 
 // namesOnly leaves an axis its names: a line and ticks beside them would cross them.
 func namesOnly(a *plot.Axis) { a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, 0 }
 
-// upright turns the labels of the x axis.
+// upright turns the labels of the x axis by 90°.
 func (p *panel) upright() {
 	l := &p.X.Tick.Label
 	l.Rotation, l.XAlign, l.YAlign = math.Pi/2, draw.XRight, draw.YCenter

@@ -82,7 +82,7 @@ func surfacePicture(res *tuning.Result) picture {
 	return picture{title: "Scores of " + res.Kernel().String(), rows: [][]*panel{{p}}}
 }
 
-// surfaceShade is dark at the best score, and hardly any from the worst on.
+// surfaceShade is the color of a score: dark blue at the best, almost white from surfaceWorst on.
 func surfaceShade(bad float64) color.Color {
 	return shade(max(0.01, 1-math.Sqrt(max(bad, 0)/surfaceWorst)))
 }

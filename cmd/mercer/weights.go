@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/dataset"
@@ -173,14 +172,6 @@ func weightAt(weights []float64, row int) float64 {
 		return 1
 	}
 	return weights[row]
-}
-
-// totalWeight is the sum of the weights of n rows.
-func totalWeight(weights []float64, n int) float64 {
-	if weights == nil {
-		return float64(n)
-	}
-	return floats.Sum(weights)
 }
 
 // weightsAt are those of some rows.

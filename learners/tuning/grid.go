@@ -102,7 +102,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	return settings, par.fit(ctx, r, settings, splits, folds)
 }
 
-// strata are the classes of samples.
+// strata numbers the class of each sample; nil for regression.
 func strata(task learners.Task, y *mat.Dense) (list []int) {
 	if task != learners.Classification {
 		return nil
@@ -117,7 +117,7 @@ func strata(task learners.Task, y *mat.Dense) (list []int) {
 	return list
 }
 
-// settings are the points of the grid.
+// settings returns the points of the grid.
 func (par GridParams) settings(ctx context.Context, d learners.Description, all *validate.Part, classes []string) ([]Setting, error) {
 	first := map[string]string{}
 	if _, has := d.Parameter("seed"); has {
@@ -186,7 +186,8 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 	return settings, nil
 }
 
-// axes are those of the caller and the learner's own.
+// axes returns the axes of the caller and, unless one of them replaces it, the grid of the
+// learner.
 func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
 	// lasso has λ or θ, support vector machines C or λ, l0 λ or a support.
@@ -200,7 +201,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
 }
 
-// scaleOf is what the numbers before × are multiplied by; see Axis.
+// scaleOf returns the factor of the numbers before ×; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
 	y := all.Y
 	if par.Task == learners.Classification {
@@ -233,14 +234,14 @@ func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float6
 	return cmp.Or(scale, 1), nil
 }
 
-// gridFit is the fit of a setting without a fold.
+// gridFit is the fit of a setting to the samples outside one fold.
 type gridFit struct {
 	setting *Setting
 	fold    int
 	err     error
 }
 
-// fit scores the settings.
+// fit runs the fits of all settings and computes their scores.
 func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Setting, splits validate.Splits, folds int) error {
 	devices := r.Devices
 	if len(devices) == 1 {
@@ -287,7 +288,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	return nil
 }
 
-// fitAll makes fits, on all devices at once.
+// fitAll runs the fits, as many at once as there are devices.
 func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gridFit, splits validate.Splits) error {
 	if len(fits) == 0 {
 		return nil
@@ -357,7 +358,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, dev backend.Devi
 	return sum, total, nil
 }
 
-// finish makes the score of those of the folds.
+// finish computes the score from the sums of the folds.
 func (s *Setting) finish(par GridParams) {
 	figure := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {

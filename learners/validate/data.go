@@ -10,15 +10,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Data are what is divided into samples that a model is fitted to and samples that it is
-// scored on. Split may be called by several goroutines at once.
+// Data are samples that a Runner divides. Split returns the samples train to fit a model to and
+// the samples test to score it on; several goroutines may call it at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)
 }
 
-// Part is one division of Data: n×d samples X with n×t targets Y, and those of the samples to
-// score on. Nil weights are all 1; Keys are those of learners.Options.
+// Part is one division of Data: n×d training samples X with n×t targets Y, and the test samples
+// XTest with the targets YTest. Nil weights are all 1. Keys are those of learners.Options.
 type Part struct {
 	X, Y         *mat.Dense
 	Keys         []uint64
@@ -37,8 +37,7 @@ func (p *Part) bytes() (n int64) {
 	return n
 }
 
-// Samples are Data of matrices with as many rows: nothing is learned from the samples but
-// the model. Y, Weights and Keys may be nil.
+// Samples are Data in matrices with a row for each sample. Y, Weights and Keys may be empty.
 type Samples struct {
 	X, Y    backend.Host[float64]
 	Weights []float64

@@ -24,9 +24,8 @@ type OutOfBag struct {
 	Bias2, Variance float64
 }
 
-// OutOfBag fits a model in each of some rounds of the bootstrap, and one of all samples. The
-// error of a fit is a *FitError; that of the model of all samples has the number of rounds
-// as its Fit.
+// OutOfBag fits a model in each round of the bootstrap and one to all samples. The error of a
+// fit is a *FitError, whose Fit is the round, or rounds for the model of all samples.
 func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
 	n := r.Data.Len()
 	drawn := Bootstrap(n, seed)
@@ -36,7 +35,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 		some = len(test) > 0
 	}
 	if !some {
-		return nil, fmt.Errorf("bootstrap: %s, too few to leave some out", count.Of(n, "row"))
+		return nil, fmt.Errorf("validate: bootstrap: %s, too few to leave some out", count.Of(n, "row"))
 	}
 	all, err := r.Scores(ctx, fit, rounds+1, func(i int) (train, test []int) {
 		if i < rounds {
@@ -85,7 +84,8 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 	return b, nil
 }
 
-// moments are those of the predictions of a sample by several models (Welford 1962).
+// moments accumulates the mean and the variance of the predictions of one sample by several
+// models (Welford 1962).
 type moments struct {
 	n                    float64
 	mean, squares, truth []float64 // of each target

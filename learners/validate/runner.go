@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Runner fits models to divisions of Data, several at once where it has several devices. The
-// results do not depend on the number of devices of one kind.
+// Runner fits models to divisions of Data, as many at once as it has devices. The results do
+// not depend on the number of devices if all are of one kind.
 type Runner struct {
 	Data    Data
 	Devices []backend.Device // at least one
@@ -23,7 +23,7 @@ type Runner struct {
 	Options learners.Options
 }
 
-// A FitError is the error of one of the fits of a Runner.
+// FitError is the error of one fit of a Runner.
 type FitError struct {
 	Fit int // from 0
 	Err error
@@ -32,10 +32,10 @@ type FitError struct {
 func (e *FitError) Error() string { return e.Err.Error() }
 func (e *FitError) Unwrap() error { return e.Err }
 
-// Each calls use for each k, with division of[k] of the data and the options of the fit. Fits
-// of the same division share its Part, which is made for the first of them and dropped after
-// the last. A k whose division has no samples to score on is passed over. The error is a
-// *FitError of the first k that failed.
+// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data and the
+// options of the fit. Calls for the same division share its Part, which Each makes for the
+// first of them and drops after the last. Each skips a k whose division has no test samples.
+// The error is the *FitError of the smallest k that failed.
 func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, dev backend.Device, k int, p *Part, o learners.Options) error) error {
 	parts := map[int]func() (*Part, error){}
 	users := map[int]int{}
@@ -89,9 +89,9 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 	})
 }
 
-// Scores fits a model to each of the divisions 0 … n−1 and scores it; a division without
-// samples to score on has nil. fitted, which may be nil, gets each model and the time of
-// its fit, one call at a time. The error is a *FitError.
+// Scores fits a model to each of the divisions 0 … n−1 and scores it. The score of a division
+// without test samples is nil. fitted, which may be nil, is called with each model and the
+// time of its fit, by one goroutine at a time. The error is a *FitError.
 func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
 	scores, of := make([]*Score, n), make([]int, n)
 	for i := range of {

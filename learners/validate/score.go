@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Score is how well a model predicts samples. A figure that is not defined for them, or not
-// of their task, is nil.
+// Score compares the predictions of a model with the targets of samples. A figure is nil if
+// the task lacks it or the samples do not define it.
 type Score struct {
 	N int `json:"n"`
 
@@ -32,15 +32,16 @@ type Score struct {
 	Known   learners.Classes `json:"-"` // those of the model
 }
 
-// Outcome is what a model says of n samples.
+// Outcome holds the predictions of a model for n samples, a row for each sample.
 type Outcome struct {
 	Values   *mat.Dense // of Predict
 	Decision *mat.Dense // of a classifier
 	Proba    *mat.Dense // of a classifier with probabilities
 }
 
-// Apply applies a model, in the wrapping of Judged, to samples; proba asks for probabilities
-// too. progress, which may be nil, gets the part that is done.
+// Apply computes the predictions of a model that Judged returned for the n×d samples x. With
+// proba set it also computes probabilities, if the model has them. progress, which may be nil,
+// is called with the completed part of the work, from 0 to 1.
 func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool, progress func(fraction float64)) (o Outcome, err error) {
 	k, ok := m.(learners.Classifier)
 	if !ok {
@@ -70,7 +71,7 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Den
 	return o, nil
 }
 
-// inBlocks applies f to a part of the rows at a time, so that there is progress to report.
+// inBlocks applies f to blocks of rows and reports the progress after each block.
 func inBlocks(x *mat.Dense, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
 	const parts, least = 50, 4096
 	n, d := x.Dims()
@@ -97,7 +98,7 @@ func inBlocks(x *mat.Dense, progress func(float64), f func(part mat.Matrix) (*ma
 	return all, nil
 }
 
-// Check returns an error for the first value that is not finite.
+// Check returns an error that names the first row with a value that is not finite.
 func (o Outcome) Check() error {
 	for _, part := range []struct {
 		what   string
@@ -110,8 +111,8 @@ func (o Outcome) Check() error {
 	return nil
 }
 
-// CheckFinite returns an error for the first row of what a model says with a value that is
-// not finite; m may be nil.
+// CheckFinite returns an error that names the first row of the predictions m with a value that
+// is not finite. what names the predictions in the error. m may be nil.
 func CheckFinite(what string, m *mat.Dense) error {
 	if m == nil {
 		return nil
@@ -127,8 +128,8 @@ func CheckFinite(what string, m *mat.Dense) error {
 	return nil
 }
 
-// Judged returns m as what samples are predicted by and scored: a model of novelty as a
-// classifier of outliers, whose label is −1, and inliers, 1; any other model as it is.
+// Judged returns the form of a model that Apply and NewScore take. It wraps a model of novelty
+// as a Novelty and returns every other model unchanged.
 func Judged(m learners.Model) learners.Model {
 	if d, err := learners.Find(m.Learner()); err == nil && d.Does(learners.Novelty) {
 		return Novelty{m}
@@ -136,10 +137,11 @@ func Judged(m learners.Model) learners.Model {
 	return m
 }
 
-// Novelty is a model of novelty as a classifier: samples of f(x) ≥ 0 are inliers.
+// Novelty makes a classifier of a model of novelty: a sample with f(x) ≥ 0 is an inlier, whose
+// label is 1, and any other sample an outlier, whose label is −1.
 type Novelty struct{ learners.Model }
 
-// Classes returns outlier and inlier.
+// Classes returns the classes outlier and inlier.
 func (m Novelty) Classes() learners.Classes {
 	return learners.Classes{Labels: []float64{-1, 1}, Names: []string{"outlier", "inlier"}, ZeroIsPositive: true}
 }
@@ -149,8 +151,8 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 	return m.Model.Predict(ctx, dev, x)
 }
 
-// ScoreModel applies a model to n×d samples and compares its outcome with their n×t targets.
-// names and weights are as for NewScore.
+// ScoreModel computes the predictions of a model for the n×d samples x and compares them with
+// the n×t targets y. names and weights are as for NewScore.
 func ScoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, y *mat.Dense, weights []float64) (*Score, error) {
 	m = Judged(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
@@ -160,8 +162,8 @@ func ScoreModel(ctx context.Context, dev backend.Device, m learners.Model, names
 	return NewScore(m, names, y, o, weights)
 }
 
-// NewScore compares the outcome of a model, in the wrapping of Judged, with the n×t targets
-// y. names are those of learners.Options.Classes; weights may be nil: all 1.
+// NewScore compares the predictions o of a model that Judged returned with the n×t targets y.
+// names are those of learners.Options.Classes. Nil weights are all 1.
 func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights []float64) (*Score, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -188,8 +190,8 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 	return score, err
 }
 
-// Loss returns the error of sample i: the mean squared error over the targets, or 1 where the
-// class is wrong.
+// Loss returns the loss of sample i: the mean of the squared errors of its targets, or for
+// classes 1 if the predicted class is wrong and 0 otherwise.
 func (s *Score) Loss(i int) float64 {
 	_, cols := s.Truth.Dims()
 	sum := 0.0
@@ -203,8 +205,8 @@ func (s *Score) Loss(i int) float64 {
 	return sum
 }
 
-// Error returns the figure by which models are compared: the part of the samples whose class
-// is wrong, or the root of the mean squared error.
+// Error returns the root of the mean squared error, or for classes the part of the samples
+// whose predicted class is wrong.
 func (s *Score) Error() float64 {
 	if s.Accuracy != nil {
 		return 1 - *s.Accuracy
@@ -212,7 +214,7 @@ func (s *Score) Error() float64 {
 	return *s.RMSE
 }
 
-// Defined returns nil for NaN, for which JSON has no word.
+// Defined returns nil for NaN, which JSON cannot represent, and otherwise a pointer to v.
 func Defined(v float64) *float64 {
 	if math.IsNaN(v) {
 		return nil
