@@ -109,10 +109,12 @@ func (f *gramCommandFlags) check() error {
 	if f.eigenvalues = f.eigenvalues || len(f.lambdas) > 0; f.out == "" && !f.eigenvalues {
 		return usagef("nothing to do: give --out FILE, --eigenvalues or --lambda")
 	}
-	ending := strings.ToLower(filepath.Ext(f.out))
+	if f.out != "" {
+		if _, err := endingOf("--out", f.out, ".csv", ".npy"); err != nil {
+			return err
+		}
+	}
 	switch {
-	case f.out != "" && ending != ".csv" && ending != ".npy":
-		return usagef("--out: %s must end in .csv or .npy", f.out)
 	case f.features != "" && !slices.Contains(featureMaps, f.features):
 		return usagef("--features: there is no %q%s; there are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
 	case f.out == "" && (f.features != "" || f.distances):

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
@@ -30,7 +31,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 		}
 	}
 	if flag == "--plot" {
-		if err := checkPicture(flag, path); err != nil {
+		if _, err := endingOf(flag, path, pictures...); err != nil {
 			return err
 		}
 	}
@@ -90,4 +91,15 @@ func sameName(a, b string) bool {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
+}
+
+// endingOf is the one of endings that a file to write has, or an error that lists them.
+func endingOf(flag, path string, endings ...string) (string, error) {
+	for _, ending := range endings {
+		if strings.HasSuffix(strings.ToLower(path), ending) {
+			return ending, nil
+		}
+	}
+	last := len(endings) - 1
+	return "", usagef("%s: %s must end in %s or %s", flag, path, strings.Join(endings[:last], ", "), endings[last])
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -30,17 +28,12 @@ func (o *plotOut) check() error {
 	if o.path == "" {
 		return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
 	}
-	return checkPicture("--out", o.path)
+	_, err = endingOf("--out", o.path, pictures...)
+	return err
 }
 
-// checkPicture refuses a name whose end is that of no format of pictures.
-func checkPicture(flag, path string) error {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".png", ".svg", ".html":
-		return nil
-	}
-	return usagef("%s: %s must end in .png, .svg or .html", flag, path)
-}
+// pictures are the endings of files that render draws.
+var pictures = []string{".png", ".svg", ".html"}
 
 func (a *app) plotCommand() *cobra.Command {
 	c := &cobra.Command{

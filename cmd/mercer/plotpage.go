@@ -35,7 +35,7 @@ type picture struct {
 	data  map[string]any // of --json, beside the name of the file
 }
 
-// render draws the picture in the format that the end of a file's name says: see checkPicture.
+// render draws the picture in the format that the ending of a file says.
 func (pic picture) render(path string, size pixels) ([]byte, error) {
 	for _, row := range pic.rows {
 		for _, p := range row {

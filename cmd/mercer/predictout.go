@@ -22,22 +22,14 @@ var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz"}
 
 // predictEnding is the ending of a file to write, or an error that lists them.
 func predictEnding(path string, object bool) (string, error) {
-	name := strings.ToLower(path)
-	for _, ending := range predictEndings {
-		switch {
-		case !strings.HasSuffix(name, ending):
-		case object && ending != ".json":
-			return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
-		default:
-			return ending, nil
-		}
+	ending, err := endingOf("--out", path, predictEndings...)
+	switch lower := strings.ToLower(path); {
+	case err != nil && (strings.HasSuffix(lower, ".parquet") || strings.HasSuffix(lower, ".pq")):
+		err = usagef("%w; Parquet is read but not written", err)
+	case err == nil && object && ending != ".json":
+		err = usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
 	}
-	last := len(predictEndings) - 1
-	why := ""
-	if strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".pq") {
-		why = "; Parquet is read but not written"
-	}
-	return "", usagef("--out: %s must end in %s or %s%s", path, strings.Join(predictEndings[:last], ", "), predictEndings[last], why)
+	return ending, err
 }
 
 // predictedColumn is a column of predictions, or one that is kept of the table.
