@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -126,11 +127,11 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 		p.kernel = nil // has no rule for points
 		return p.predict(ctx, dev, x)
 	}
-	f, err := part(solvers.Cosines, m.cosines, m.intercept)
+	f, err := part(stream.Cosines, m.cosines, m.intercept)
 	if err != nil {
 		return nil, err
 	}
-	sines, err := part(solvers.Sines, m.sines, make([]float64, len(m.intercept)))
+	sines, err := part(stream.Sines, m.sines, make([]float64, len(m.intercept)))
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package solvers
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -91,24 +90,24 @@ func (c CenterChoice) flops(n, d int) float64 {
 
 // choose returns the centers, those given if there are any, and the samples for
 // Falkon's preconditioner, count of them. It reads the samples once if it must.
-func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q sampled, err error) {
+func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
-	pool := newSampler(size, d)
-	some, offer := samplerOf(count, d, p.Choice.Seed)
+	pool := stream.NewSampler(size, d)
+	some, offer := stream.SamplerOfRows(count, d, p.Choice.Seed)
 	given := p.Centers.Rows > 0
 	if given && count == 0 {
 		return p.Centers, q, nil
 	}
-	f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
+	f := stream.NewFeed(sourceOf(p.Data), min(1<<12, max(1, 1<<17/d)))
 	if !given {
-		f.withKeys()
+		f.WithKeys()
 	}
-	f.rule = kernels.PointRule(p.Kernel)
-	err = f.pass(r.Ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
+	f.Rule = kernels.PointRule(p.Kernel)
+	err = f.Each(r.Ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
 		if !given {
 			for i := range x.Rows {
-				pool.offer(rowkey.Priority(f.keys[i], p.Choice.Seed), x.Row(i), w[i])
+				pool.Offer(rowkey.Priority(f.Keys[i], p.Choice.Seed), x.Row(i), w[i])
 			}
 		}
 		offer(from, x, w)
@@ -117,11 +116,11 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if err != nil {
 		return centers, q, err
 	}
-	q = some.sampled(f.n)
+	q = some.Sampled(f.N)
 	if given {
 		return p.Centers, q, nil
 	}
-	from := Different(pool.sampled(f.n).x)
+	from := Different(pool.Sampled(f.N).X)
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
@@ -131,79 +130,6 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	}
 	slices.Sort(rows) // by priority, whatever the order of the choice
 	return selectRows(from, rows), q, nil
-}
-
-// sampled is some of the samples, drawn uniformly, that stand for all.
-type sampled struct {
-	x     backend.Host[float64]
-	roots []float64 // of the weight of each, and of how many it stands for
-}
-
-// A sampler keeps the samples of the smallest priorities, each priority once, of all
-// that it is offered.
-type sampler struct {
-	x       backend.Host[float64]
-	weights []float64
-	drawn   []drawnRow // a heap, the largest priority first
-	known   map[uint64]bool
-}
-
-// A drawnRow is a row of sampler.x.
-type drawnRow struct {
-	priority uint64
-	at       int
-}
-
-func newSampler(size, d int) *sampler {
-	return &sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), known: make(map[uint64]bool, size)}
-}
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (s *sampler) Len() int           { return len(s.drawn) }
-func (s *sampler) Less(i, j int) bool { return s.drawn[i].priority > s.drawn[j].priority }
-func (s *sampler) Swap(i, j int)      { s.drawn[i], s.drawn[j] = s.drawn[j], s.drawn[i] }
-func (s *sampler) Push(r any)         { s.drawn = append(s.drawn, r.(drawnRow)) }
-func (s *sampler) Pop() any           { panic("solvers: no row leaves a sampler") }
-
-func (s *sampler) offer(priority uint64, row []float64, weight float64) {
-	full := len(s.drawn) == s.x.Rows
-	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {
-		return
-	}
-	at := len(s.drawn)
-	if full {
-		at = s.drawn[0].at
-		delete(s.known, s.drawn[0].priority)
-		s.drawn[0].priority = priority
-		heap.Fix(s, 0)
-	} else {
-		heap.Push(s, drawnRow{priority, at})
-	}
-	s.known[priority] = true
-	copy(s.x.Row(at), row)
-	s.weights[at] = weight
-}
-
-// sampled returns what was drawn from n samples, by priority. It ends the sampler.
-func (s *sampler) sampled(n int) sampled {
-	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
-	for i, r := range s.drawn {
-		from := r.at
-		for from < i { // the row has made place for another
-			from = s.drawn[from].at
-		}
-		a, b := s.x.Row(i), s.x.Row(from)
-		for j := range a {
-			a[j], b[j] = b[j], a[j]
-		}
-		s.weights[i], s.weights[from] = s.weights[from], s.weights[i]
-	}
-	filled := len(s.drawn)
-	q := sampled{x: s.x.View(0, 0, filled, s.x.Cols), roots: make([]float64, filled)}
-	for i := range q.roots {
-		q.roots[i] = math.Sqrt(s.weights[i] * float64(n) / float64(filled))
-	}
-	return q
 }
 
 // Different returns the first of equal rows of x, in their order: rows with different
@@ -238,17 +164,6 @@ func selectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
 	return part
 }
 
-// samplerOf returns a sampler of the rows of a pass by their places, in which
-// repeated samples are kept, and what offers it a part of the pass.
-func samplerOf(size, d int, seed uint64) (s *sampler, offer func(from int, x backend.Host[float64], w []float64)) {
-	s = newSampler(size, d)
-	return s, func(from int, x backend.Host[float64], w []float64) {
-		for i := range x.Rows {
-			s.offer(rowkey.Priority(uint64(from+i), seed), x.Row(i), w[i])
-		}
-	}
-}
-
 // pivotCenters are the pivots of randomly pivoted Cholesky on the pool.
 func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m int) ([]int, error) {
 	x, err := r.Mem.New(pool.Rows, pool.Cols)
@@ -274,13 +189,13 @@ func Sample(ctx context.Context, data Rows, count int, seed uint64) (backend.Hos
 		return backend.Host[float64]{}, err
 	}
 	n, d, _ := data.Dims()
-	some := newSampler(min(n, count), d)
-	f := newFeed(data, min(n, 1<<12)).withKeys()
-	err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
+	some := stream.NewSampler(min(n, count), d)
+	f := stream.NewFeed(sourceOf(data), min(n, 1<<12)).WithKeys()
+	err := f.Each(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
-			some.offer(rowkey.Priority(f.keys[i], seed), x.Row(i), w[i])
+			some.Offer(rowkey.Priority(f.Keys[i], seed), x.Row(i), w[i])
 		}
 		return nil
 	})
-	return Different(some.sampled(f.n).x), err
+	return Different(some.Sampled(f.N).X), err
 }

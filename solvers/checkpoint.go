@@ -20,6 +20,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
 )
 
 // Checkpoint says where and how often an iterative Solve saves its state, so
@@ -62,7 +63,7 @@ type state struct {
 
 	krylov.State // of the conjugate gradients
 
-	Passes *pass `json:",omitempty"` // of samples in passes: X is β, best the best one
+	Passes *stream.Pass `json:",omitempty"` // of samples in passes: X is β, best the best one
 }
 
 func (s *state) arrays() []*backend.Host[float64] {

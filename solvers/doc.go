@@ -24,12 +24,11 @@
 // preconditioners and their estimates, internal/numeric the small numerics of all.
 //
 // with fewer functions than samples, in passes over data that need not fit into
-// memory (rows.go):
+// memory (rows.go), which package internal/stream makes:
 //
-//	nystrom.go  M kernel functions, by normal equations or Falkon (falkon.go);
+//	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers
-//	fourier.go  M random Fourier features (spectral.go)
-//	streamed.go what both share: products with the normal equations, piece by piece
+//	fourier.go  M random Fourier features
 //
 // and beside the solution for one λ:
 //
@@ -41,10 +40,8 @@
 //	evidence.go  the log marginal likelihood and its derivatives
 //	variance.go  what a Gaussian process does not know
 //
-// All of them are one package because they share one body: the samples with their
-// weights and centering, the plans, the checkpoints, the factors and what a failed
-// pivot says. The paths alone use some fifty of its unexported names, and the passes
-// over rows some sixty-five.
+// They are one package because they share the samples with their weights and
+// centering, the plans, the checkpoints and what a failed pivot says.
 //
 // The methods are written against backend.Device alone. Every result carries
 // the relative residual of the system it solved, recomputed in float64 from

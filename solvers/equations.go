@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/stream"
 )
 
 // Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
@@ -73,7 +74,7 @@ func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par St
 		return nil, failEquations(err)
 	}
 	tol, _ := par.limits()
-	if err := e.refine(b, mem, h, factored{b, l}, tol, res); err != nil {
+	if err := e.refine(b, mem, h, stream.Factored{B: b, L: l}, tol, res); err != nil {
 		return nil, failEquations(err)
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -171,7 +172,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
 // residual falls by half.
-func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l factored, tol float64, res *EquationsResult) error {
+func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l stream.Factored, tol float64, res *EquationsResult) error {
 	m, t := e.Right.Rows, e.Right.Cols
 	var beta, r, step backend.Matrix[float64]
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {
@@ -240,14 +241,14 @@ func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[fl
 	if err := p.Kernel.Check(d); err != nil {
 		return omega, 0, fmt.Errorf("solvers: %w", err)
 	}
-	if s, err := spectralOf(p.Kernel, d); err != nil {
+	if isotropic, err := stream.Isotropic(p.Kernel, d); err != nil {
 		return omega, 0, err
-	} else if p.Orthogonal && !s.isotropic {
+	} else if p.Orthogonal && !isotropic {
 		return omega, 0, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions", p.Kernel)
 	}
 	f, err := p.basis(ctx, p.Count, d)
 	if err != nil {
 		return omega, 0, fmt.Errorf("solvers: %w", err)
 	}
-	return f.omega, f.scale, nil
+	return f.Frequencies, f.Scale, nil
 }

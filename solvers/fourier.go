@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -57,14 +57,14 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, basis, sampled{}, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, basis, stream.Sampled{}, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	res := &FourierResult{Result: *r.res, Frequencies: basis.omega, Beta: backend.NewHost[float64](basis.size(), t)}
-	for i, v := range s.beta.Data {
-		res.Beta.Data[i] = basis.scale * v
+	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t)}
+	for i, v := range s.Beta.Data {
+		res.Beta.Data[i] = basis.Scale * v
 	}
 	return res, err
 }
@@ -75,11 +75,11 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()
-	s, err := spectralOf(p.Kernel, d)
+	isotropic, err := stream.Isotropic(p.Kernel, d)
 	if err != nil {
 		return Plan{}, err
 	}
-	if p.Orthogonal && !s.isotropic {
+	if p.Orthogonal && !isotropic {
 		return Plan{}, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions: use one of gaussian, exponential, matern32, matern52 and rationalquadratic", p.Kernel)
 	}
 	if p.Count < 0 {
@@ -104,63 +104,7 @@ func (p FourierProblem) size(n int) int {
 	return (m + 1) / 2 * 2
 }
 
-// basis draws the frequencies.
-func (p FourierProblem) basis(ctx context.Context, n, d int) (*trigonometric, error) {
-	m := p.size(n)
-	s, err := spectralOf(p.Kernel, d)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.frequencies(ctx, rand.New(rand.NewPCG(p.Seed, 1)), m/2, d, p.Orthogonal)
-	if err != nil {
-		return nil, err
-	}
-	f := &trigonometric{omega: backend.NewHost[float64](m/2, d), scale: math.Sqrt(s.height / float64(m/2))}
-	for i, omega := range list {
-		copy(f.omega.Row(i), omega)
-	}
-	return f, nil
-}
-
-// trigonometric is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …),
-// whose products have the mean k(x, z). S is I.
-type trigonometric struct {
-	omega backend.Host[float64] // D×d
-	scale float64
-
-	b backend.Backend[float64]
-	w backend.Matrix[float64]
-}
-
-func (f *trigonometric) size() int { return 2 * f.omega.Rows }
-
-func (f *trigonometric) place(w *streamed) (err error) {
-	f.b = w.b
-	if f.w, err = w.mem.New(f.omega.Rows, f.omega.Cols); err != nil {
-		return err
-	}
-	return w.b.Upload(f.w, f.omega)
-}
-
-// Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) of a sample x and
-// a frequency ω, as what a backend evaluates.
-var (
-	Cosines kernels.Kernel = kernels.CosOf{Kernel: kernels.Linear{}}
-	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}
-)
-
-func (f *trigonometric) fill(dst, x backend.Matrix[float64]) {
-	r, m := dst.Dims()
-	f.b.Gram(dst.View(0, 0, r, m/2), kernels.Scaled{Weight: f.scale, Kernel: Cosines}, x, f.w)
-	f.b.Gram(dst.View(0, m/2, r, m/2), kernels.Scaled{Weight: f.scale, Kernel: Sines}, x, f.w)
-}
-
-func (f *trigonometric) penalty(dst backend.Matrix[float64], lambda float64) {
-	numeric.ClearLower(f.b, dst)
-	f.b.AddDiag([]float64{lambda}, dst)
-}
-
-func (f *trigonometric) penalize(out, v backend.Matrix[float64], lambda float64) {
-	_, t := v.Dims()
-	f.b.ColAxpy(numeric.Repeated(lambda, t), v, out)
+// basis draws the frequencies for n samples of d features.
+func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, error) {
+	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d, p.Orthogonal)
 }

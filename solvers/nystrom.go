@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -81,7 +82,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	n, d, t := p.Data.Dims()
 
 	var centers backend.Host[float64]
-	var q sampled
+	var q stream.Sampled
 	err = r.Timed("centers", &r.res.Seconds.Gram, func() error {
 		var err error
 		count := 0
@@ -94,12 +95,12 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, &centered{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, &stream.Centers{Kernel: p.Kernel, Points: centers, Columns: t}, q, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.beta}, err
+	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta}, err
 }
 
 // size is M, or more where samples are repeated.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/rowkey"
-	"github.com/mercer-go/mercer/internal/spread"
+	"github.com/mercer-go/mercer/internal/stream"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Rows are samples that are read in passes, some at a time, so that they need
@@ -82,32 +80,16 @@ func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
 	return use(Block{X: m.x, Y: m.y, Weights: m.weights})
 }
 
-// feed cuts the samples of weight > 0 into pieces of a fixed number of rows,
-// whatever the blocks of the Rows are, so that no result depends on them.
-type feed struct {
-	data   Rows
-	n      int                     // samples of weight > 0; known after the first pass
-	total  float64                 // the sum of their weights
-	shift  bool                    // take the targets of the first sample from all, so that an offset costs no digits
-	offset []float64               // what is taken; nil: nothing is
-	rule   func(x []float64) error // of the kernel, for points; nil: none
-	passed bool                    // a pass has ended
-	keys   []uint64                // of the rows of x; not nil: passes are with keys
-	x, y   backend.Host[float64]
-	w      []float64
-	spread []spread.Spread // of the targets, of the first pass
-}
-
-// newFeed checks what can be checked without reading. Pieces have rows rows.
-func newFeed(data Rows, rows int) *feed {
-	_, d, t := data.Dims()
-	return &feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
-}
-
-// withKeys makes the passes of f give the keys of the rows.
-func (f *feed) withKeys() *feed {
-	f.keys = make([]uint64, f.x.Rows)
-	return f
+// sourceOf are data as the solvers read them.
+func sourceOf(data Rows) stream.Source {
+	n, d, t := data.Dims()
+	return stream.Source{N: n, D: d, T: t, Pass: func(ctx context.Context, keyed bool, use func(b stream.Piece) error) error {
+		each := func(b Block) error { return use(stream.Piece(b)) }
+		if keyed {
+			return PassKeys(ctx, data, each)
+		}
+		return data.Pass(ctx, each)
+	}}
 }
 
 // checkRows holds the rules of Rows that need no pass.
@@ -130,135 +112,4 @@ func checkRows(data Rows) error {
 	return nil
 }
 
-// pass calls use with every piece, the last one shorter. from is the number of
-// its first row among those of weight > 0. The first pass refuses what is not a
-// finite number, and weights below 0.
-func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
-	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
-	seen, kept, filled, total := 0, 0, 0, 0.0
-	flush := func() error {
-		if filled == 0 {
-			return nil
-		}
-		err := use(kept-filled, f.x.View(0, 0, filled, d), f.y.View(0, 0, filled, t), f.w[:filled])
-		filled = 0
-		return err
-	}
-	pass := f.data.Pass
-	if f.keys != nil {
-		pass = func(ctx context.Context, use func(b Block) error) error { return PassKeys(ctx, f.data, use) }
-	}
-	err := pass(ctx, func(b Block) error {
-		if b.X.Cols != d || b.Y.Cols != t || b.Y.Rows != b.X.Rows || b.Weights != nil && len(b.Weights) != b.X.Rows || b.Keys != nil && len(b.Keys) != b.X.Rows {
-			return badSample("row %d: a block has %d×%d features, %d×%d targets, %d weights and %d keys, not %d features and %d outputs",
-				seen+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), len(b.Keys), d, t)
-		}
-		for i := range b.X.Rows {
-			w := 1.0
-			if b.Weights != nil {
-				w = b.Weights[i]
-			}
-			if !f.passed {
-				if err := checkSample(seen+i, b.X.Row(i), b.Y.Row(i), w); err != nil {
-					return err
-				}
-				if f.rule != nil {
-					if err := f.rule(b.X.Row(i)); err != nil {
-						return badSample("x: row %d: %v", seen+i+1, err)
-					}
-				}
-			}
-			if w == 0 {
-				continue
-			}
-			if !f.passed {
-				for j, v := range b.Y.Row(i) {
-					f.spread[j].Add(v)
-				}
-			}
-			if f.shift && f.offset == nil {
-				f.offset = slices.Clone(b.Y.Row(i))
-			}
-			copy(f.x.Row(filled), b.X.Row(i))
-			to := f.y.Row(filled)
-			copy(to, b.Y.Row(i))
-			for j, o := range f.offset {
-				to[j] -= o
-			}
-			f.w[filled] = w
-			if f.keys != nil && b.Keys != nil {
-				f.keys[filled] = b.Keys[i]
-			} else if f.keys != nil {
-				f.keys[filled] = rowkey.Of(b.X.Row(i))
-			}
-			filled++
-			kept++
-			total += w
-			if filled == rows {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-		seen += b.X.Rows
-		return nil
-	})
-	if err == nil {
-		err = flush()
-	}
-	if err != nil {
-		return err
-	}
-	if n, _, _ := f.data.Dims(); seen != n {
-		return badSample("%d rows were read, %d were announced", seen, n)
-	}
-	if f.passed && (kept != f.n || total != f.total) {
-		return badSample("the samples have changed since the pass before: %d of weight > 0, now %d", f.n, kept)
-	}
-	f.passed, f.n, f.total = true, kept, total
-	switch {
-	case kept == 0:
-		return badSample("weights: all are 0: no sample is left")
-	case math.IsInf(total, 1):
-		return badSample("weights: their sum is not a finite number")
-	}
-	return nil
-}
-
-// constant lists the targets, from 0, that are constant up to rounding.
-func (f *feed) constant() (list []int) {
-	for j := range f.spread {
-		if f.spread[j].Constant() {
-			list = append(list, j)
-		}
-	}
-	return list
-}
-
-// checkSample holds the rules of a sample, row i counted from 0.
-func checkSample(i int, x, y []float64, w float64) error {
-	if !(w >= 0) || math.IsInf(w, 1) {
-		return badSample("weights: row %d: must be a finite number ≥ 0, got %v", i+1, w)
-	}
-	for j, v := range x {
-		if v-v != 0 {
-			return badSample("x: row %d, column %d is %v", i+1, j+1, v)
-		}
-	}
-	for j, v := range y {
-		if v-v != 0 {
-			return badSample("y: row %d, column %d is %v", i+1, j+1, v)
-		}
-	}
-	return nil
-}
-
-// sampleError is an error about the samples, whatever the method.
-type sampleError string
-
-func (e sampleError) Error() string { return "solvers: " + string(e) }
-
-func badSample(format string, args ...any) error { return sampleError(fmt.Sprintf(format, args...)) }
+var anyKernel kernels.Kernel = kernels.Linear{}

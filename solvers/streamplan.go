@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/stream"
 )
 
 // streamSizes are what a plan for a problem in passes depends on.
@@ -52,7 +53,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
 	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // of Normal, where rounding allows
 	if m == Falkon {
-		matrix, passes = falkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
+		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
 		factor += backend.SyrkFlops(z.m, sample) + backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
 	}
@@ -60,7 +61,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
 		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
-		bytes:  numeric.Total(extra, streamedBytes(z.n, z.m, z.d, z.t), matrix, iterationBytes(z.m, z.t)),
+		bytes:  numeric.Total(extra, stream.Bytes(z.n, z.m, z.d, z.t), matrix, stream.IterationBytes(z.m, z.t)),
 	}
 }
 

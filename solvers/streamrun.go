@@ -11,8 +11,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/krylov"
-	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -119,7 +119,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 
 // fail names the method in an error that is not about the samples.
 func (r *streamRun) fail(err error) error {
-	var about sampleError
+	var about stream.SampleError
 	if errors.As(err, &about) {
 		return err
 	}
@@ -128,35 +128,44 @@ func (r *streamRun) fail(err error) error {
 
 // solve finds β by the planned method; q is what Falkon's preconditioner is made
 // of.
-func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, intercept bool) (*solution, error) {
+func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda float64, intercept bool) (*stream.Solution, error) {
 	saved, err := r.checkpointer(data, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newStreamed(r.Ctx, r.B, r.Mem, data, phi, lambda, intercept)
+	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, sourceOf(data), phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
-	w.checkpointer = saved
-	var pre krylov.Preconditioner[float64]
-	var sums *keptSums
+	if saved != nil {
+		w.Checkpoints = &stream.Checkpoints{Due: saved.due, Save: func(s stream.State) error {
+			return saved.write(&state{Passes: &s.Pass, Iters: s.Iters, best: s.Best, State: krylov.State{X: s.X, R: s.R, P: s.P}})
+		}}
+		if st := saved.take(); st != nil {
+			w.Checkpoints.Resumed = &stream.State{Pass: *st.Passes, Iters: st.Iters, Best: st.best, X: st.X, R: st.R, P: st.P}
+		}
+	}
+	seconds := map[string]*float64{"gram": &r.res.Seconds.Gram, "factor": &r.res.Seconds.Factor}
+	timed := func(stage string, body func() error) error { return r.Timed(stage, seconds[stage], body) }
+	var pre *stream.Preconditioner
 	if r.plan.Method == Normal {
-		pre, sums, err = r.normal(w)
+		pre, err = w.Normal(timed)
 	} else {
-		pre, err = r.falkon(w, phi.(*centered), q)
+		pre, err = w.Falkon(timed, phi.(*stream.Centers), q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var s *solution
-	r.res.Constant = w.feed.constant()
+	r.res.Jitter, r.res.Notes = pre.Jitter, append(r.res.Notes, pre.Notes...)
+	var s *stream.Solution
+	r.res.Constant = w.Constant()
 	err = r.Timed("solve", &r.res.Seconds.Solve, func() error {
 		tol, maxIter := r.par.limits()
 		var err error
-		s, err = w.iterate(pre, sums, tol, maxIter)
+		s, err = w.Iterate(pre, tol, maxIter)
 		return err
 	})
-	if err == nil && s.reason == "" {
+	if err == nil && s.Reason == "" {
 		err = saved.done()
 	}
 	return s, err
@@ -164,7 +173,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 
 // checkpointer returns what writes the checkpoints; nil when none are asked for, or the
 // method is direct. It reads the samples once, for their hash.
-func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept bool) (*checkpointer, error) {
+func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
 	}
@@ -172,7 +181,8 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 	tol, _ := r.par.limits()
 	n, d, t := data.Dims()
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
-	phi.(*centered).hash(h) // no other basis goes with Falkon
+	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // no other basis goes with Falkon
+	hashHost(h, phi.(*stream.Centers).Points)
 	var buffer []byte
 	err := data.Pass(r.Ctx, func(b Block) error {
 		for i := range b.X.Rows {
@@ -191,102 +201,20 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 	if err != nil {
 		return nil, err
 	}
-	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), phi.size(), t, r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
-}
-
-// normal sums H in the lower triangle of a matrix and factors it. H of functions
-// that are nearly dependent is singular to working precision; what is added to
-// its diagonal for the factor is no more than its rounding, and the refinement
-// takes it out again. Should the factor fail yet, H is summed again with more. H itself
-// is kept above the diagonal.
-func (r *streamRun) normal(w *streamed) (krylov.Preconditioner[float64], *keptSums, error) {
-	a, err := r.Mem.New(w.m, w.m)
-	if err != nil {
-		return nil, nil, err
-	}
-	sums := &keptSums{a: a}
-	const tries = 3
-	jitter := 4 * numeric.Epsilon // of the trace
-	for try := 1; ; try++ {
-		err := r.Timed("gram", &r.res.Seconds.Gram, func() error {
-			w.basis.penalty(a, w.lambda)
-			return w.first(a)
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
-			var err error
-			if sums.diag, err = numeric.Diagonal(w.b, a); err != nil {
-				return err
-			}
-			if err := numeric.Mirror(w.b, a); err != nil {
-				return err
-			}
-			r.res.Jitter = jitter * numeric.Trace(sums.diag)
-			w.b.AddDiag([]float64{r.res.Jitter}, a)
-			if err := w.b.Potrf(backend.Lower, a); err != nil {
-				return err
-			}
-			sums.own, err = numeric.Diagonal(w.b, a)
-			return err
-		})
-		var pivot *backend.PivotError
-		switch {
-		case err == nil:
-			return factored{w.b, a}, sums, nil
-		case !errors.As(err, &pivot):
-			return nil, nil, err
-		case numeric.Overflowed(pivot):
-			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
-			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
-		case try == tries:
-			return nil, nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
-		}
-		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
-		jitter *= 1000
-	}
-}
-
-// notPSD returns the kernel of a basis where that is not positive semidefinite by
-// construction, and nil otherwise.
-func notPSD(phi basis) kernels.Kernel {
-	if c, ok := phi.(*centered); ok && !c.kernel.IsPSD() {
-		return c.kernel
-	}
-	return nil
-}
-
-// falkon sums z in a first pass and makes the preconditioner.
-func (r *streamRun) falkon(w *streamed, c *centered, q sampled) (krylov.Preconditioner[float64], error) {
-	err := r.Timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
-	if err != nil {
-		return nil, err
-	}
-	var f *falkon
-	err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
-		var err error
-		f, r.res.Jitter, err = newFalkon(w, c, q)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), phi.Size(), t, r.res, func(st *state) error { return st.checkPasses(phi.Size(), t) })
 }
 
 // finish fills the Result, and says when Tol was not reached.
-func (r *streamRun) finish(s *solution) error {
-	r.res.Intercept, r.res.Residual, r.res.Iters = s.bias, s.residual, s.iters
+func (r *streamRun) finish(s *stream.Solution) error {
+	r.res.Intercept, r.res.Residual, r.res.Iters = s.Bias, s.Residual, s.Iters
 	r.res.Bytes = r.Mem.PeakBytes()
 	r.res.Seconds.Total = time.Since(r.start).Seconds()
 	if err := context.Cause(r.Ctx); err != nil {
 		return r.fail(err)
 	}
-	if s.reason != "" {
+	if s.Reason != "" {
 		tol, _ := r.par.limits()
-		return &ConvergenceError{Method: r.plan.Method, Residual: s.residual, Tol: tol, Iters: s.iters, Reason: s.reason, Result: r.res}
+		return &ConvergenceError{Method: r.plan.Method, Residual: s.Residual, Tol: tol, Iters: s.Iters, Reason: s.Reason, Result: r.res}
 	}
 	r.Progress.Finish()
 	return nil

@@ -7,7 +7,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/kernels"
 )
 
 // Variance returns what a Gaussian process with covariance K + λW⁻¹ does not
@@ -98,7 +97,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 }
 
 func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {
-	known, variance := make([]float64, rows), diagonalOf(f.s.Kernel, points)
+	known, variance := make([]float64, rows), numeric.KernelDiagonal(f.s.Kernel, points)
 	err := f.cross(points, rows, func(first int, h backend.Host[float64], k backend.Matrix[float64]) error {
 		f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
 		if err := f.B.ColDot(known[:h.Rows], k, k); err != nil {
@@ -140,19 +139,4 @@ func (f *covariance) cross(points backend.Host[float64], rows int, visit func(fi
 		}
 	}
 	return nil
-}
-
-// diagonalOf returns k(x, x) for the rows of x.
-func diagonalOf(k kernels.Kernel, x backend.Host[float64]) []float64 {
-	prog := kernels.Compile(k)
-	stats := make([]float64, len(prog.Stats))
-	diag := make([]float64, x.Rows)
-	for i := range diag {
-		row := x.Row(i)
-		for j, s := range prog.Stats {
-			stats[j] = s.Eval(row, row)
-		}
-		diag[i] = prog.Run(stats)
-	}
-	return diag
 }

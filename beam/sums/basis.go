@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -223,8 +224,8 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 		return nil
 	}
 	half := p.Points.Rows
-	p.b.Gram(dst.View(0, 0, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: solvers.Cosines}, on, p.points)
-	p.b.Gram(dst.View(0, half, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: solvers.Sines}, on, p.points)
+	p.b.Gram(dst.View(0, 0, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Cosines}, on, p.points)
+	p.b.Gram(dst.View(0, half, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Sines}, on, p.points)
 	return nil
 }
 

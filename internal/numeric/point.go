@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -20,4 +21,19 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 		return kernels.Overflow(err)
 	}
 	return err
+}
+
+// KernelDiagonal returns k(x, x) for the rows of x.
+func KernelDiagonal(k kernels.Kernel, x backend.Host[float64]) []float64 {
+	prog := kernels.Compile(k)
+	stats := make([]float64, len(prog.Stats))
+	diag := make([]float64, x.Rows)
+	for i := range diag {
+		row := x.Row(i)
+		for j, s := range prog.Stats {
+			stats[j] = s.Eval(row, row)
+		}
+		diag[i] = prog.Run(stats)
+	}
+	return diag
 }

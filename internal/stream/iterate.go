@@ -1,4 +1,4 @@
-package solvers
+package stream
 
 import (
 	"context"
@@ -10,27 +10,26 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// solution is what iterate has found.
-type solution struct {
-	beta     backend.Host[float64] // M×t
-	bias     []float64             // b
-	residual float64               // the largest over the outputs of ‖z − Hβ‖ / ‖z‖
-	iters    int                   // products with H
-	reason   string                // why the residual is not below the tolerance; "": it is
+// Solution is what iterate has found.
+type Solution struct {
+	Beta     backend.Host[float64] // M×t
+	Bias     []float64             // b
+	Residual float64               // the largest over the outputs of ‖z − Hβ‖ / ‖z‖
+	Iters    int                   // products with H
+	Reason   string                // why the residual is not below the tolerance; "": it is
 }
 
-// iterationBytes is what iterate takes on the device.
-func iterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
+// IterationBytes is what iterate takes on the device.
+func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
-// iterate solves Hβ = z by conjugate gradients, preconditioned, all outputs side
-// by side. sums are not nil where the preconditioner is the inverse of H to rounding:
-// then steps of refinement (Björck 1987) are tried first, by H where its rounding
+// Iterate solves Hβ = z by conjugate gradients, preconditioned, all outputs side
+// by side. Where the preconditioner is the inverse of H to rounding, steps of refinement (Björck 1987) are tried first, by H where its rounding
 // allows and else by passes, and the rest is seldom needed.
 //
 // The residual that decides is computed from the samples in a pass of its own;
 // where it is above that of the recurrence, the iteration begins anew from it
 // (residual replacement, van der Vorst and Ye 2000) until that gains nothing.
-func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, tol float64, maxIter int) (*solution, error) {
+func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &z, &p, &q} {
@@ -43,7 +42,7 @@ func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, t
 	if err != nil {
 		return nil, err
 	}
-	best := &solution{}
+	best := &Solution{}
 	numeric.Copy(w.b, r, w.z)
 	measure := func() (improved bool, err error) {
 		left, err := w.norms(r)
@@ -57,30 +56,30 @@ func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, t
 		if worst-worst != 0 {
 			return false, message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
-		if best.beta.Data != nil && !(worst < best.residual) {
+		if best.Beta.Data != nil && !(worst < best.Residual) {
 			return false, nil
 		}
-		improved = best.beta.Data == nil || worst < 0.5*best.residual
-		best.residual = worst
-		best.beta = backend.NewHost[float64](w.m, w.t)
-		if err := w.b.Download(best.beta, beta); err != nil {
+		improved = best.Beta.Data == nil || worst < 0.5*best.Residual
+		best.Residual = worst
+		best.Beta = backend.NewHost[float64](w.m, w.t)
+		if err := w.b.Download(best.Beta, beta); err != nil {
 			return false, err
 		}
-		best.bias, err = w.bias(beta)
+		best.Bias, err = w.bias(beta)
 		return improved, err
 	}
 	ones := numeric.Repeated(1.0, w.t)
-	resumed := w.checkpointer.take()
-	exact := sums != nil
+	resumed := w.Checkpoints.take()
+	exact := pre.sums != nil
 	if exact {
-		if s, err := w.bySums(sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
+		if s, err := w.bySums(pre.sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
 			return s, err
 		}
 		numeric.Zero(w.b, beta)
 		numeric.Copy(w.b, r, w.z)
 	}
 	for range 2 {
-		if !exact || best.beta.Data != nil && best.residual <= tol {
+		if !exact || best.Beta.Data != nil && best.Residual <= tol {
 			break
 		}
 		if err := pre.Apply(z, r); err != nil {
@@ -90,19 +89,19 @@ func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, t
 		if err := w.residual(r, beta); err != nil {
 			return nil, err
 		}
-		best.iters++
+		best.Iters++
 		if _, err := measure(); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		if resumed == nil && exact && best.residual <= tol {
+		if resumed == nil && exact && best.Residual <= tol {
 			return best, nil
 		}
-		descent := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
+		descent := &gradients{Equations: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
-			if resumed.best.Rows > 0 { // its residual is not in the file
-				if err := w.b.Upload(beta, resumed.best); err != nil {
+			if resumed.Best.Rows > 0 { // its residual is not in the file
+				if err := w.b.Upload(beta, resumed.Best); err != nil {
 					return nil, err
 				}
 				if err := w.residual(r, beta); err != nil {
@@ -117,7 +116,7 @@ func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, t
 			}
 			resumed = nil
 		} else {
-			descent.pass = pass{Began: best.iters, Least: -1, Before: make([]float64, w.t)}
+			descent.Pass = Pass{Began: best.Iters, Least: -1, Before: make([]float64, w.t)}
 		}
 		before := descent.Began
 		if err := descent.descend(); err != nil {
@@ -126,19 +125,19 @@ func (w *streamed) iterate(pre krylov.Preconditioner[float64], sums *keptSums, t
 		if err := w.residual(r, beta); err != nil {
 			return nil, err
 		}
-		best.iters++
+		best.Iters++
 		improved, err := measure()
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case best.residual <= tol:
+		case best.Residual <= tol:
 			return best, nil
-		case best.iters >= maxIter:
-			best.reason = "no more iterations are allowed"
+		case best.Iters >= maxIter:
+			best.Reason = "no more iterations are allowed"
 			return best, nil
-		case !improved || best.iters <= before+1:
-			best.reason = "rounding keeps it there"
+		case !improved || best.Iters <= before+1:
+			best.Reason = "rounding keeps it there"
 			return best, nil
 		}
 		exact = true // best is what it is; look at it first
@@ -161,7 +160,7 @@ type keptSums struct {
 // product, c = sumRounding(n+M),
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
-func (w *streamed) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*solution, error) {
+func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
 	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
 	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
 	g := backend.NewHost[float64](w.m, 1)
@@ -176,10 +175,10 @@ func (w *streamed) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffe
 		roots[i] = math.Sqrt(square)
 		total += square
 	}
-	unit := numeric.SumRounding(w.feed.n+w.m) * math.Sqrt(total)
+	unit := numeric.SumRounding(w.feed.N+w.m) * math.Sqrt(total)
 	ones, minus := numeric.Repeated(1.0, w.t), numeric.Repeated(-1.0, w.t)
-	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
-	for s.iters < 2 {
+	s := &Solution{Beta: backend.NewHost[float64](w.m, w.t)}
+	for s.Iters < 2 {
 		if err := pre.Apply(z, r); err != nil {
 			return nil, err
 		}
@@ -190,43 +189,67 @@ func (w *streamed) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffe
 			return nil, err
 		}
 		w.b.ColAxpy(minus, q, r)
-		s.iters++
+		s.Iters++
 	}
 	left, err := w.norms(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.b.Download(s.beta, beta); err != nil {
+	if err := w.b.Download(s.Beta, beta); err != nil {
 		return nil, err
 	}
 	for j, v := range left {
 		along := math.Sqrt(w.squares[j])
 		for i, root := range roots {
-			along += root * math.Abs(s.beta.Row(i)[j])
+			along += root * math.Abs(s.Beta.Row(i)[j])
 		}
-		s.residual = numeric.Larger(s.residual, numeric.Ratio(v+unit*along, size[j]))
+		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*along, size[j]))
 	}
-	if !(s.residual <= tol) {
+	if !(s.Residual <= tol) {
 		return nil, nil
 	}
-	s.bias, err = w.bias(beta)
+	s.Bias, err = w.bias(beta)
 	return s, err
 }
 
 // gradients is a run of conjugate gradients in progress, on He = r.
 type gradients struct {
-	*streamed
+	*Equations
 	pre              krylov.Preconditioner[float64]
 	beta, r, z, p, q backend.Matrix[float64]
 	size             []float64 // norms of z
 	tol              float64
 	maxIter          int
-	best             *solution
-	pass
+	best             *Solution
+	Pass
 }
 
-// pass is what a checkpoint keeps of gradients beside its matrices.
-type pass struct {
+// Checkpoints keep the state of a solution.
+type Checkpoints struct {
+	Due     func() bool         // whether it is time to
+	Save    func(s State) error // also called once the context is done
+	Resumed *State              // from which the solution goes on; nil: from the beginning
+}
+
+// State is what conjugate gradients in passes need to go on where they were ended.
+type State struct {
+	Pass
+	Iters         int
+	Best, X, R, P backend.Host[float64] // the best solution, β, the residual and the direction
+}
+
+// take returns the state to go on from, once; nil when there is none.
+func (c *Checkpoints) take() *State {
+	if c == nil {
+		return nil
+	}
+	s := c.Resumed
+	c.Resumed = nil
+	return s
+}
+
+// Pass is the part of a State that is not matrices.
+type Pass struct {
 	Step, Since, Began int
 	Least              krylov.Number
 	Before             []float64 // rᵀP⁻¹r of the step before
@@ -237,13 +260,13 @@ type pass struct {
 // them. r is overwritten.
 func (g *gradients) descend() error {
 	const patience = 30
-	w := g.streamed
+	w := g.Equations
 	rho, curve, left := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
 	for ; ; g.Step++ {
 		if err := context.Cause(w.ctx); err != nil {
 			return g.interrupted(err)
 		}
-		if w.checkpointer.due() {
+		if w.Checkpoints != nil && w.Checkpoints.Due() {
 			if err := g.save(); err != nil {
 				return err
 			}
@@ -262,7 +285,7 @@ func (g *gradients) descend() error {
 		if g.Least < 0 || worst < float64(g.Least) {
 			since, least = 0, krylov.Number(worst)
 		}
-		if worst == 0 || g.best.iters >= g.maxIter || since > patience {
+		if worst == 0 || g.best.Iters >= g.maxIter || since > patience {
 			return nil
 		}
 		if err := g.pre.Apply(g.z, g.r); err != nil {
@@ -291,7 +314,7 @@ func (g *gradients) descend() error {
 		g.p, g.z = g.z, g.p
 		copy(g.Before, rho)
 		g.Since, g.Least = since, least
-		g.best.iters++
+		g.best.Iters++
 		along, back := make([]float64, w.t), make([]float64, w.t)
 		for j := range along {
 			if open[j] && curve[j] > 0 {
@@ -311,7 +334,7 @@ func (g *gradients) descend() error {
 // interrupted saves the state once more when err is the end of the context: β, r
 // and p are those of the step's beginning.
 func (g *gradients) interrupted(err error) error {
-	if g.checkpointer == nil || g.ctx.Err() == nil {
+	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err
 	}
 	if failed := g.save(); failed != nil {
@@ -322,7 +345,7 @@ func (g *gradients) interrupted(err error) error {
 
 // save writes a checkpoint.
 func (g *gradients) save() error {
-	st := &state{Passes: &g.pass, Iters: g.best.iters, best: g.best.beta}
+	st := State{Pass: g.Pass, Iters: g.best.Iters, Best: g.best.Beta}
 	b := g.b.With(context.WithoutCancel(g.ctx), nil)
 	for _, m := range []struct {
 		to   *backend.Host[float64]
@@ -333,13 +356,13 @@ func (g *gradients) save() error {
 			return err
 		}
 	}
-	return g.checkpointer.write(st)
+	return g.Checkpoints.Save(st)
 }
 
 // resume continues from a checkpoint, but for the best solution.
-func (g *gradients) resume(st *state) error {
-	g.pass = *st.Passes
-	g.best.iters = st.Iters
+func (g *gradients) resume(st *State) error {
+	g.Pass = st.Pass
+	g.best.Iters = st.Iters
 	for _, m := range []struct {
 		to   backend.Matrix[float64]
 		from backend.Host[float64]
@@ -351,14 +374,14 @@ func (g *gradients) resume(st *state) error {
 	return nil
 }
 
-// factored is P = LLᵀ with L on the device.
-type factored struct {
-	b backend.Backend[float64]
-	l backend.Matrix[float64]
+// Factored is P = LLᵀ with L on the device.
+type Factored struct {
+	B backend.Backend[float64]
+	L backend.Matrix[float64]
 }
 
-func (f factored) Apply(z, r backend.Matrix[float64]) error {
-	numeric.Copy(f.b, z, r)
-	numeric.SolveCholesky(f.b, f.l, z)
+func (f Factored) Apply(z, r backend.Matrix[float64]) error {
+	numeric.Copy(f.B, z, r)
+	numeric.SolveCholesky(f.B, f.L, z)
 	return nil
 }

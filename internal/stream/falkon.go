@@ -1,4 +1,4 @@
-package solvers
+package stream
 
 import (
 	"errors"
@@ -28,12 +28,29 @@ type falkon struct {
 	both backend.Matrix[float64] // what t and a are parts of
 }
 
-// falkonBytes is what newFalkon takes on the device.
-func falkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
+// Falkon sums z in a first pass and makes the preconditioner.
+func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner, error) {
+	if err := timed("gram", func() error { return w.first(nil) }); err != nil {
+		return nil, err
+	}
+	pre := &Preconditioner{}
+	err := timed("factor", func() error {
+		f, jitter, err := newFalkon(w, c, q)
+		pre.Preconditioner, pre.Jitter = f, jitter
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pre, nil
+}
+
+// FalkonBytes is what newFalkon takes on the device.
+func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
 // newFalkon makes the preconditioner from the samples q. It works in the pieces
 // of w. What was added to the diagonal of S to factor it is returned.
-func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, err error) {
+func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
 		return nil, 0, err
@@ -45,13 +62,13 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 	}
 	w.b.AddDiag([]float64{w.lambda}, f.a)
 	rows, _ := w.phi.Dims()
-	for i := 0; i < q.x.Rows; i += rows {
-		h := q.x.View(i, 0, min(rows, q.x.Rows-i), w.d)
+	for i := 0; i < q.X.Rows; i += rows {
+		h := q.X.View(i, 0, min(rows, q.X.Rows-i), w.d)
 		x, phi := w.x.View(0, 0, h.Rows, w.d), w.phi.View(0, 0, h.Rows, w.m)
 		if err := w.b.Upload(x, h); err != nil {
 			return nil, 0, err
 		}
-		w.basis.fill(phi, x)
+		w.basis.Fill(phi, x)
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
@@ -79,13 +96,13 @@ func newFalkon(w *streamed, c *centered, q sampled) (f *falkon, jitter float64, 
 
 // factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
 // diagonal begins at the size of that and is raised until the factor exists.
-func (f *falkon) factorGram(w *streamed, c *centered) (added float64, err error) {
-	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(diagonalOf(c.kernel, c.host)), Times: 100, Tries: 5}
+func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(numeric.KernelDiagonal(c.Kernel, c.Points)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
 		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
-			w.m, pivot.Value, pivot.Index+1, j.Added, c.kernel)
+			w.m, pivot.Value, pivot.Index+1, j.Added, c.Kernel)
 	}
 	if err != nil {
 		return 0, err
@@ -98,7 +115,7 @@ func (f *falkon) factorGram(w *streamed, c *centered) (added float64, err error)
 
 // upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
 // was but for squares along the diagonal.
-func (c *centered) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
+func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const side = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {
@@ -107,7 +124,7 @@ func (c *centered) upper(b backend.Backend[float64], dst backend.Matrix[float64]
 			r-- // of a matrix and itself only the lower triangle would be written
 		}
 		x := c.c.View(i, 0, r, d)
-		b.Gram(dst.View(i, i, r, m-i), c.kernel, x, c.c.View(i, 0, m-i, d))
+		b.Gram(dst.View(i, i, r, m-i), c.Kernel, x, c.c.View(i, 0, m-i, d))
 	}
 }
 

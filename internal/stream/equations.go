@@ -1,4 +1,4 @@
-package solvers
+package stream
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// streamed is one solution in progress of
+// Equations is one solution in progress of
 //
 //	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// for the samples of a Rows, in passes over them. With Φ the n×M matrix of the
+// for the samples of a Source, in passes over them. With Φ the n×M matrix of the
 // φ(x_i), centered by its weighted mean when b is an unknown, the solution is
 // that of the normal equations
 //
@@ -23,16 +23,16 @@ import (
 //
 // Φ is never stored but for a piece of rows. H is not stored either, unless a
 // preconditioner is made of it: conjugate gradients need its products only.
-type streamed struct {
-	ctx          context.Context
-	b            backend.Backend[float64]
-	mem          *run.Arena
-	feed         *feed
-	checkpointer *checkpointer // nil: no checkpoints
-	basis        basis
-	lambda       float64
-	intercept    bool
-	m, d, t      int
+type Equations struct {
+	ctx         context.Context
+	b           backend.Backend[float64]
+	mem         *run.Arena
+	feed        *Feed
+	Checkpoints *Checkpoints // nil: none
+	basis       Basis
+	lambda      float64
+	intercept   bool
+	m, d, t     int
 
 	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
@@ -48,19 +48,19 @@ type streamed struct {
 // with 2048 rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
 func pieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
-// streamedBytes is what newStreamed takes on the device.
-func streamedBytes(n, m, d, t int) int64 {
+// Bytes is what newStreamed takes on the device.
+func Bytes(n, m, d, t int) int64 {
 	r := pieceRows(n, m)
 	return numeric.Bytes(numeric.Total(numeric.Elements(r, d+t+m+1), int64(t), numeric.Elements(m, t+1)))
 }
 
-// newStreamed places the basis and takes the memory for pieces.
-func newStreamed(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
-	n, d, t := data.Dims()
-	m := phi.size()
+// NewEquations places the basis and takes the memory for pieces.
+func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, lambda float64, intercept bool) (*Equations, error) {
+	n, d, t := data.N, data.D, data.T
+	m := phi.Size()
 	r := pieceRows(n, m)
-	w := &streamed{ctx: ctx, b: b, mem: mem, feed: newFeed(data, r), basis: phi, lambda: lambda, intercept: intercept, m: m, d: d, t: t}
-	if err := phi.place(w); err != nil {
+	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, lambda: lambda, intercept: intercept, m: m, d: d, t: t}
+	if err := phi.Place(w); err != nil {
 		return nil, err
 	}
 	var err error
@@ -73,8 +73,8 @@ func newStreamed(ctx context.Context, b backend.Backend[float64], mem *run.Arena
 		}
 	}
 	w.feed.shift = intercept
-	if c, ok := phi.(*centered); ok {
-		w.feed.rule = kernels.PointRule(c.kernel)
+	if c, ok := phi.(*Centers); ok {
+		w.feed.Rule = kernels.PointRule(c.Kernel)
 	}
 	return w, nil
 }
@@ -87,9 +87,9 @@ type piece struct {
 
 // each calls f with the pieces of one pass over the samples. f may overwrite
 // what it is given.
-func (w *streamed) each(f func(p piece) error) error {
+func (w *Equations) each(f func(p piece) error) error {
 	w.passes++
-	return w.feed.pass(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
+	return w.feed.Each(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
 		r := hx.Rows
 		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(0, 0, r, 1)}
 		x := w.x.View(0, 0, r, w.d)
@@ -108,7 +108,7 @@ func (w *streamed) each(f func(p piece) error) error {
 				break
 			}
 		}
-		w.basis.fill(p.phi, x)
+		w.basis.Fill(p.phi, x)
 		if err := f(p); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (w *streamed) each(f func(p piece) error) error {
 
 // first is the first pass: it sets z, and g and ybar when b is an unknown, and
 // adds ΦᵀWΦ, its lower triangle, to a when that is not nil.
-func (w *streamed) first(a backend.Matrix[float64]) error {
+func (w *Equations) first(a backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions = make([]float64, w.t), 0
 	dots, columns := make([]float64, w.t), make([]float64, w.m)
@@ -179,17 +179,17 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 }
 
 // apply is one pass: out ← Hv, M×t.
-func (w *streamed) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
+func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
 // residual is one pass: r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so
 // that it is right to rounding of y − Φβ and not of z.
-func (w *streamed) residual(r, beta backend.Matrix[float64]) error {
+func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
 // multiply is out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. A piece of Φ is made once and
 // used twice.
-func (w *streamed) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
+func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
 	beta := 0.0
 	err := w.each(func(p piece) error {
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, sign, p.phi, v, keep, p.y)
@@ -211,12 +211,12 @@ func (w *streamed) multiply(out backend.Matrix[float64], sign float64, v backend
 	if w.intercept {
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, out)
 	}
-	w.basis.penalize(out, v, sign*w.lambda)
+	w.basis.Penalize(out, v, sign*w.lambda)
 	return nil
 }
 
 // bias returns b = ȳ − gᵀβ/Σw for each output.
-func (w *streamed) bias(beta backend.Matrix[float64]) ([]float64, error) {
+func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	b := make([]float64, w.t)
 	if !w.intercept {
 		return b, nil
@@ -233,16 +233,16 @@ func (w *streamed) bias(beta backend.Matrix[float64]) ([]float64, error) {
 }
 
 // scales are what the residual of each output is divided by to be relative.
-func (w *streamed) scales(tol float64) ([]float64, error) {
+func (w *Equations) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {
-		size[j] = numeric.ScaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), numeric.SumRounding(w.feed.n+w.m), tol)
+		size[j] = numeric.ScaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), numeric.SumRounding(w.feed.N+w.m), tol)
 	}
 	return size, err
 }
 
 // norms returns the 2-norms of the columns of a.
-func (w *streamed) norms(a backend.Matrix[float64]) ([]float64, error) {
+func (w *Equations) norms(a backend.Matrix[float64]) ([]float64, error) {
 	m, t := a.Dims()
 	h := backend.NewHost[float64](m, t)
 	if err := w.b.Download(h, a); err != nil {

@@ -1,0 +1,60 @@
+package stream
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Basis is M functions φ of a sample and the M×M matrix S of
+// the penalty βᵀSβ of f(x) = φ(x)ᵀβ. Once placed it is for one caller.
+type Basis interface {
+	// Size is M.
+	Size() int
+	// Place puts the basis on the device.
+	Place(w *Equations) error
+	// Fill queues dst ← Φ for the r×d samples x.
+	Fill(dst, x backend.Matrix[float64])
+	// Penalty queues dst ← λS, its lower triangle.
+	Penalty(dst backend.Matrix[float64], lambda float64)
+	// Penalize queues out ← out + λSv, both M×t.
+	Penalize(out, v backend.Matrix[float64], lambda float64)
+}
+
+// Centers is the basis k(x, c_j) of centers c: the method of Nyström. S is
+// k(c, c), so that βᵀSβ is the norm of f in the space of k.
+type Centers struct {
+	Kernel  kernels.Kernel
+	Points  backend.Host[float64] // M×d
+	Columns int                   // t
+
+	b   backend.Backend[float64]
+	c   backend.Matrix[float64]
+	tmp backend.Matrix[float64] // M×t
+}
+
+func (c *Centers) Size() int { return c.Points.Rows }
+
+func (c *Centers) Place(w *Equations) (err error) {
+	c.b = w.b
+	if c.c, err = w.mem.New(c.Points.Rows, c.Points.Cols); err != nil {
+		return err
+	}
+	if c.tmp, err = w.mem.New(c.Points.Rows, c.Columns); err != nil {
+		return err
+	}
+	return w.b.Upload(c.c, c.Points)
+}
+
+func (c *Centers) Fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.Kernel, x, c.c) }
+
+func (c *Centers) Penalty(dst backend.Matrix[float64], lambda float64) {
+	c.b.Gram(dst, kernels.Scaled{Weight: lambda, Kernel: c.Kernel}, c.c, c.c)
+}
+
+func (c *Centers) Penalize(out, v backend.Matrix[float64], lambda float64) {
+	_, t := v.Dims()
+	tmp := c.tmp.View(0, 0, c.Points.Rows, t)
+	c.b.GramMul(tmp, c.Kernel, c.c, c.c, v)
+	c.b.ColAxpy(numeric.Repeated(lambda, t), tmp, out)
+}

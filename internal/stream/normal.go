@@ -1,0 +1,91 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/krylov"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A Preconditioner is an approximate inverse of H.
+type Preconditioner struct {
+	krylov.Preconditioner[float64]
+	Jitter float64  // added to the diagonal of its factor
+	Notes  []string // what else a user may want to know
+
+	sums *keptSums // nil unless it is the inverse of H to rounding
+}
+
+// Timed runs a stage of the work, "gram" or "factor".
+type Timed func(stage string, body func() error) error
+
+// Normal sums H in the lower triangle of a matrix and factors it. H of functions
+// that are nearly dependent is singular to working precision; what is added to
+// its diagonal for the factor is no more than its rounding, and the refinement
+// takes it out again. Should the factor fail yet, H is summed again with more. H itself
+// is kept above the diagonal.
+func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
+	a, err := w.mem.New(w.m, w.m)
+	if err != nil {
+		return nil, err
+	}
+	sums := &keptSums{a: a}
+	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, sums: sums}
+	const tries = 3
+	jitter := 4 * numeric.Epsilon // of the trace
+	for try := 1; ; try++ {
+		err := timed("gram", func() error {
+			w.basis.Penalty(a, w.lambda)
+			return w.first(a)
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = timed("factor", func() error {
+			var err error
+			if sums.diag, err = numeric.Diagonal(w.b, a); err != nil {
+				return err
+			}
+			if err := numeric.Mirror(w.b, a); err != nil {
+				return err
+			}
+			pre.Jitter = jitter * numeric.Trace(sums.diag)
+			w.b.AddDiag([]float64{pre.Jitter}, a)
+			if err := w.b.Potrf(backend.Lower, a); err != nil {
+				return err
+			}
+			sums.own, err = numeric.Diagonal(w.b, a)
+			return err
+		})
+		var pivot *backend.PivotError
+		switch {
+		case err == nil:
+			return pre, nil
+		case !errors.As(err, &pivot):
+			return nil, err
+		case numeric.Overflowed(pivot):
+			return nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
+			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
+		case try == tries:
+			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
+		}
+		pre.Notes = append(pre.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, pre.Jitter))
+		jitter *= 1000
+	}
+}
+
+// notPSD returns the kernel of a basis where that is not positive semidefinite by
+// construction, and nil otherwise.
+func notPSD(phi Basis) kernels.Kernel {
+	if c, ok := phi.(*Centers); ok && !c.Kernel.IsPSD() {
+		return c.Kernel
+	}
+	return nil
+}
+
+// Constant lists the targets, from 0, that are constant up to rounding.
+func (w *Equations) Constant() []int { return w.feed.constant() }

@@ -1,0 +1,101 @@
+package stream
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/rowkey"
+)
+
+// Sampled is some of the samples, drawn uniformly, that stand for all.
+type Sampled struct {
+	X     backend.Host[float64]
+	roots []float64 // of the weight of each, and of how many it stands for
+}
+
+// A Sampler keeps the samples of the smallest priorities, each priority once, of all
+// that it is offered.
+type Sampler struct {
+	x       backend.Host[float64]
+	weights []float64
+	drawn   []drawnRow // a heap, the largest priority first
+	known   map[uint64]bool
+}
+
+// A drawnRow is a row of Sampler.x.
+type drawnRow struct {
+	priority uint64
+	at       int
+}
+
+// NewSampler returns a sampler of size samples of d features.
+func NewSampler(size, d int) *Sampler {
+	return &Sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), known: make(map[uint64]bool, size)}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (s *Sampler) Len() int { return len(s.drawn) }
+
+func (s *Sampler) Less(i, j int) bool { return s.drawn[i].priority > s.drawn[j].priority }
+
+func (s *Sampler) Swap(i, j int) { s.drawn[i], s.drawn[j] = s.drawn[j], s.drawn[i] }
+
+func (s *Sampler) Push(r any) { s.drawn = append(s.drawn, r.(drawnRow)) }
+
+func (s *Sampler) Pop() any { panic("solvers: no row leaves a sampler") }
+
+// Offer offers a sample.
+func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
+	full := len(s.drawn) == s.x.Rows
+	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {
+		return
+	}
+	at := len(s.drawn)
+	if full {
+		at = s.drawn[0].at
+		delete(s.known, s.drawn[0].priority)
+		s.drawn[0].priority = priority
+		heap.Fix(s, 0)
+	} else {
+		heap.Push(s, drawnRow{priority, at})
+	}
+	s.known[priority] = true
+	copy(s.x.Row(at), row)
+	s.weights[at] = weight
+}
+
+// Sampled returns what was drawn from n samples, by priority. It ends the sampler.
+func (s *Sampler) Sampled(n int) Sampled {
+	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
+	for i, r := range s.drawn {
+		from := r.at
+		for from < i { // the row has made place for another
+			from = s.drawn[from].at
+		}
+		a, b := s.x.Row(i), s.x.Row(from)
+		for j := range a {
+			a[j], b[j] = b[j], a[j]
+		}
+		s.weights[i], s.weights[from] = s.weights[from], s.weights[i]
+	}
+	filled := len(s.drawn)
+	q := Sampled{X: s.x.View(0, 0, filled, s.x.Cols), roots: make([]float64, filled)}
+	for i := range q.roots {
+		q.roots[i] = math.Sqrt(s.weights[i] * float64(n) / float64(filled))
+	}
+	return q
+}
+
+// SamplerOfRows returns a sampler of the rows of a pass by their places, in which
+// repeated samples are kept, and what offers it a part of the pass.
+func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
+	s = NewSampler(size, d)
+	return s, func(from int, x backend.Host[float64], w []float64) {
+		for i := range x.Rows {
+			s.Offer(rowkey.Priority(uint64(from+i), seed), x.Row(i), w[i])
+		}
+	}
+}

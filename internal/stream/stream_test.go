@@ -1,0 +1,108 @@
+package stream
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// sourceOf are the rows of matrices, in pieces of so many.
+func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
+	return Source{N: x.Rows, D: x.Cols, T: y.Cols, Pass: func(_ context.Context, _ bool, use func(Piece) error) error {
+		for i := 0; i < x.Rows; i += rows {
+			r := min(rows, x.Rows-i)
+			if err := use(Piece{X: x.View(i, 0, r, x.Cols), Y: y.View(i, 0, r, y.Cols), Weights: weights[i : i+r]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// TestEquationsAreDense: by either preconditioner the solution is that of the normal equations
+// in the memory of the host, with weights, some of them 0, whatever the pieces are. The
+// residual is at most 1e-10, so that β is right to that times the condition of H.
+func TestEquationsAreDense(t *testing.T) {
+	const n, d, m, columns, lambda = 90, 3, 7, 2, 0.3
+	x, y, centers := normal(1, n, d), normal(2, n, columns), normal(3, m, d)
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = float64(i % 3)
+	}
+	k := kernels.Gaussian{Sigma: 2}
+	h, z := mat.NewDense(m, m, nil), mat.NewDense(m, columns, nil)
+	for a := range m {
+		for b := range m {
+			h.Set(a, b, lambda*kernels.Eval(k, centers.Row(a), centers.Row(b)))
+		}
+		for i, w := range weights {
+			phi := kernels.Eval(k, x.Row(i), centers.Row(a))
+			for b := range m {
+				h.Set(a, b, h.At(a, b)+w*phi*kernels.Eval(k, x.Row(i), centers.Row(b)))
+			}
+			for j, v := range y.Row(i) {
+				z.Set(a, j, z.At(a, j)+w*phi*v)
+			}
+		}
+	}
+	var want mat.Dense
+	if err := want.Solve(h, z); err != nil {
+		t.Fatal(err)
+	}
+	tol := 1e-10 * mat.Cond(h, 2) * mat.Norm(&want, 2)
+	timed := func(_ string, body func() error) error { return body() }
+	for _, name := range backendtest.Devices(t) {
+		dev := backendtest.Device(t, name)
+		for _, normalEquations := range []bool{true, false} {
+			for _, rows := range []int{n, 13} {
+				b := dev.F64()
+				mem := run.NewArena(dev, b)
+				c := &Centers{Kernel: k, Points: centers, Columns: columns}
+				w, err := NewEquations(t.Context(), b, mem, sourceOf(x, y, weights, rows), c, lambda, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var pre *Preconditioner
+				if normalEquations {
+					pre, err = w.Normal(timed)
+				} else {
+					some, offer := SamplerOfRows(30, d, 1)
+					if err := NewFeed(sourceOf(x, y, weights, rows), 20).Each(t.Context(), func(from int, x, _ backend.Host[float64], w []float64) error {
+						offer(from, x, w)
+						return nil
+					}); err != nil {
+						t.Fatal(err)
+					}
+					pre, err = w.Falkon(timed, c, some.Sampled(n-n/3))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := w.Iterate(pre, 1e-10, 100)
+				if err != nil || s.Reason != "" || !(s.Residual <= 1e-10) {
+					t.Fatalf("%s: residual %g, %q, %v", name, s.Residual, s.Reason, err)
+				}
+				if normalEquations != (s.Iters <= 4) {
+					t.Errorf("%s, normal equations %v: %d passes", name, normalEquations, s.Iters)
+				}
+				for i := range m {
+					for j, v := range s.Beta.Row(i) {
+						if !(math.Abs(v-want.At(i, j)) <= tol) {
+							t.Errorf("%s, normal equations %v: element (%d, %d) is %v, want %v", name, normalEquations, i, j, v, want.At(i, j))
+						}
+					}
+				}
+				mem.FreeAll()
+			}
+		}
+	}
+}
