@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
@@ -84,11 +85,10 @@ func (m *ClassifyModel) Solved() *solvers.Result {
 }
 
 // Facts implements Describer.
-func (m *ClassifyModel) Facts() []Fact {
-	if s, ok := m.regression.(Describer); ok {
-		return s.Facts()
-	}
-	return nil
+func (m *ClassifyModel) Facts() []Fact { return m.factsNamed(message.Plain) }
+
+func (m *ClassifyModel) factsNamed(name func(parameter string) string) []Fact {
+	return factsOf(m.regression, name)
 }
 
 // State implements Model: the state of the regression, with "classes" and

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -20,9 +21,30 @@ type model struct {
 func (m *model) Learner() string { return m.learner }
 
 // Facts implements Describer.
-func (m *model) Facts() []Fact { return slices.Clone(m.facts) }
+func (m *model) Facts() []Fact { return m.factsNamed(message.Plain) }
 
-// remark adds the fact "warning"; "" is none.
+// factsNamed are the facts with names for the parameters in the advice of warnings.
+func (m *model) factsNamed(name func(parameter string) string) []Fact {
+	facts := slices.Clone(m.facts)
+	for i, f := range facts {
+		if text, is := f.Value.(string); is && f.Name == "warning" {
+			facts[i].Value = message.Expand(text, name)
+		}
+	}
+	return facts
+}
+
+// factsOf are the facts of a model; nil where it has none.
+func factsOf(m Model, name func(parameter string) string) []Fact {
+	if k, is := m.(interface {
+		factsNamed(name func(parameter string) string) []Fact
+	}); is {
+		return k.factsNamed(name)
+	}
+	return nil
+}
+
+// remark adds the fact "warning", whose advice has the marks of package message; "" is none.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }

@@ -22,8 +22,9 @@ type Report struct {
 // Key returns the name of the fact in a Report: with underscores between its words.
 func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
 
-// NewReport returns the report of a model.
-func NewReport(m Model) Report {
+// NewReport returns the report of a model. name returns the name that a front end has for a
+// parameter in the advice of a warning, or "" where advice to change it is left out.
+func NewReport(m Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()
 	if k, ok := m.(Classifier); ok {
@@ -37,9 +38,9 @@ func NewReport(m Model) Report {
 			r.Residual = &s.Residual
 		}
 	}
-	if k, ok := m.(Describer); ok {
+	if _, ok := m.(Describer); ok {
 		r.Facts = map[string]any{}
-		for _, f := range k.Facts() {
+		for _, f := range factsOf(m, name) {
 			if v, ok := f.Value.(float64); !ok || finite(v) {
 				r.Facts[f.Key()] = f.Value
 			}

@@ -5,42 +5,96 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not _Thread_local: a library with Go in it has its thread-local storage in the
- * block that is reserved at the start of the process, of which a library that is
- * loaded later, such as by Python, gets next to nothing. */
+/* What each thread has. Not _Thread_local: a library with Go in it has its thread-local
+ * storage in the block that is reserved at the start of the process, of which a library
+ * that is loaded later, such as by Python, gets next to nothing. */
+struct state {
+	char error[MERCER_ERROR_SIZE];
+	char *names; /* each with a line end */
+};
+
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int failed;
 
-static void make_key(void) { failed = pthread_key_create(&key, free); }
+static void discard(void *state)
+{
+	free(((struct state *)state)->names);
+	free(state);
+}
+
+static void make_key(void) { failed = pthread_key_create(&key, discard); }
+
+/* The state of this thread; NULL where it has none and none can be made. */
+static struct state *state(int make)
+{
+	pthread_once(&once, make_key);
+	struct state *s = failed ? NULL : pthread_getspecific(key);
+	if (s == NULL && make && !failed) {
+		s = calloc(1, sizeof *s);
+		if (s && pthread_setspecific(key, s)) {
+			free(s);
+			s = NULL;
+		}
+	}
+	return s;
+}
 
 const char *mercer_last_error(void)
 {
-	pthread_once(&once, make_key);
-	const char *text = failed ? NULL : pthread_getspecific(key);
-	return text ? text : "";
+	struct state *s = state(0);
+	return s ? s->error : "";
 }
 
 int mercer_abi(void) { return MERCER_ABI; }
 
 void mercer_set_error(const char *utf8, size_t size)
 {
-	pthread_once(&once, make_key);
-	if (failed)
+	struct state *s = state(1);
+	if (s == NULL)
 		return;
-	char *text = pthread_getspecific(key);
-	if (text == NULL) {
-		text = malloc(MERCER_ERROR_SIZE);
-		if (text == NULL || pthread_setspecific(key, text)) {
-			free(text);
-			return;
-		}
-	}
 	if (size >= MERCER_ERROR_SIZE) {
 		size = MERCER_ERROR_SIZE - 1;
 		while (size > 0 && ((unsigned char)utf8[size] & 0xC0) == 0x80)
 			size--; /* not within a character */
 	}
-	memcpy(text, utf8, size);
-	text[size] = 0;
+	memcpy(s->error, utf8, size);
+	s->error[size] = 0;
+}
+
+int mercer_set_names(const char *const *names)
+{
+	static const char full[] = "libmercer: names: there is no memory for them";
+	struct state *s = state(1);
+	char *joined = NULL;
+	if (names) {
+		size_t size = 1;
+		for (const char *const *p = names; *p; p++)
+			size += strlen(*p) + 1;
+		joined = malloc(size);
+		if (s == NULL || joined == NULL) {
+			free(joined);
+			mercer_set_error(full, sizeof full - 1);
+			return MERCER_MEMORY;
+		}
+		char *to = joined;
+		for (const char *const *p = names; *p; p++) {
+			size_t n = strlen(*p);
+			memcpy(to, *p, n);
+			to[n] = '\n';
+			to += n + 1;
+		}
+		*to = 0;
+	}
+	if (s) {
+		free(s->names);
+		s->names = joined;
+	}
+	return MERCER_OK;
+}
+
+const char *mercer_names(void)
+{
+	struct state *s = state(0);
+	return s ? s->names : NULL;
 }

@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/cgo"
+	"strings"
 	"unsafe"
 
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
@@ -43,9 +44,18 @@ func guard(f func() error) (status C.int) {
 		}
 	}()
 	if err := f(); err != nil {
-		return fail(handles.StatusOf(err), message.Flat(err))
+		return fail(handles.StatusOf(err), threadNames().Text(err))
 	}
 	return C.int(handles.OK)
+}
+
+// threadNames are those that the caller's thread gave to mercer_set_names.
+func threadNames() handles.Names {
+	names := C.mercer_names()
+	if names == nil {
+		return nil
+	}
+	return handles.ParseNames(strings.Split(strings.TrimSuffix(C.GoString(names), "\n"), "\n"))
 }
 
 func fail(status handles.Status, text string) C.int {
@@ -68,7 +78,7 @@ func object(h C.mercer_handle) (v any, err error) {
 
 // describer is everything that a handle may stand for.
 type describer interface {
-	Describe() (string, error)
+	Describe(handles.Names) (string, error)
 	Free() error
 }
 
@@ -98,15 +108,15 @@ func mercer_describe(h C.mercer_handle, json **C.char) C.int {
 		a.place("json", json != nil)
 		describe := handles.About
 		if h != 0 {
-			describe = func() (string, error) {
+			describe = func(names handles.Names) (string, error) {
 				v := handleOf[describer](&a, h, "device, model or factor")
 				if a.err != nil {
 					return "", a.err
 				}
-				return v.Describe()
+				return v.Describe(names)
 			}
 		}
-		text := use(&a, describe)
+		text := use(&a, func() (string, error) { return describe(threadNames()) })
 		if a.err == nil {
 			*json = C.CString(text)
 		}

@@ -47,7 +47,7 @@ extern "C" {
 /* The number of this interface: it changes when a program that was compiled
  * with an older header would no longer work. mercer_abi returns the library's, which
  * must be equal to MERCER_ABI of the header. */
-#define MERCER_ABI 1
+#define MERCER_ABI 2
 int mercer_abi(void);
 
 enum mercer_status {
@@ -64,6 +64,13 @@ enum mercer_status {
 /* The text of the last call of this thread that failed, one line of UTF-8; ""
  * when none has. It is valid until the next call of this thread fails. */
 const char *mercer_last_error(void);
+
+/* Gives the library's parameters the names of the caller in the texts of errors and of
+ * mercer_describe and mercer_path, for this thread from now on: "parameter=name" each, such
+ * as "iterations=max_iter", up to NULL, of which the library keeps a copy. Advice to change
+ * a parameter that is not in the list is left out of these texts. Where names is NULL the
+ * names are the library's own again, and nothing is left out. */
+int mercer_set_names(const char *const *names);
 
 /* A device, a model or a factor in the library's memory. 0 is none. */
 typedef uintptr_t mercer_handle;

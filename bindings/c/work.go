@@ -107,7 +107,7 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 		a.place("scores", to != nil)
 		d, mx, my := a.device(dev), a.matrix("x", x), a.matrix("y", y)
 		p := handles.PathProblem{
-			Kernel: textOf(kernel), Intercept: intercept != 0, Memory: int64(memory), Lambdas: a.numbers("lambdas", lambdas, int64(count)),
+			Kernel: textOf(kernel), Intercept: intercept != 0, Memory: int64(memory), Names: threadNames(), Lambdas: a.numbers("lambdas", lambdas, int64(count)),
 		}
 		if a.err != nil {
 			return a.err

@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -461,7 +462,7 @@ func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, er
 }
 
 func newFitReport(m learners.Model, dev backend.Device) fitReport {
-	r := fitReport{Program: "fit", Report: learners.NewReport(m), Device: dev.Info().Device}
+	r := fitReport{Program: "fit", Report: learners.NewReport(m, message.Plain), Device: dev.Info().Device}
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved().Seconds
 		r.Seconds = fitSeconds{Gram: s.Gram, Factor: s.Factor, Solve: s.Solve}

@@ -98,7 +98,7 @@ func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult,
 		Residual: f.residual(), Loss: f.value, Square: f.square(f.f, f.alpha, f.b),
 	}
 	if short != nil {
-		r.Warning = short.Error()
+		r.Warning = short.text()
 	}
 	return r, t.Step("fit", 1)
 }

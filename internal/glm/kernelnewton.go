@@ -24,11 +24,16 @@ type shortError struct {
 func (e *shortError) Error() string { return e.Message(message.Plain) }
 
 func (e *shortError) Message(name func(parameter string) string) string {
+	return message.Expand(e.text(), name)
+}
+
+// text is the error with the marks of its advice.
+func (e *shortError) text() string {
 	how := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
 		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
 	}
-	return fmt.Sprintf(message.Expand("%s: the relative residual is %.2g, %.2g was asked for: {raise $lambda|raise $tol|raise $iterations}", name), how, e.residual, e.tol)
+	return fmt.Sprintf("%s: the relative residual is %.2g, %.2g was asked for: {raise $lambda|raise $tol|raise $iterations}", how, e.residual, e.tol)
 }
 
 // innerSteps limits the conjugate gradients of one Newton step.

@@ -2,6 +2,7 @@ package glm
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
@@ -215,7 +216,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	if err == nil {
 		if done, _ := f.separated(); done {
 			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
-			r.Warning = message.Errorf("%s ended after %s, where the loss may still fall by about %.2g of itself: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain).Error()
+			r.Warning = fmt.Sprintf("%s ended after %s, where the loss may still fall by about %.2g of itself: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain)
 		}
 		f.t.Traced(run.Epoch{Number: r.Iters, Loss: p.value})
 	}
@@ -237,7 +238,7 @@ func (r *Result) warn(how ending, tol float64) {
 	case how == stalled:
 		what = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
 	}
-	r.Warning = message.Errorf("%s %s: the loss may still fall by about %.2g of itself, not %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol).Error()
+	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, not %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
 // stage is a solver and how many evaluations of the loss it may do before the next

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/mat"
@@ -272,7 +271,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 			break
 		}
 		if f.steps == maxIter {
-			f.warning = message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total)).Error()
+			f.warning = fmt.Sprintf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
 			break
 		}
 		if f.steps%64 == 0 {

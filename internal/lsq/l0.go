@@ -87,7 +87,7 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 			return err
 		}
 		if fall > 0 {
-			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: after %s the last one lowered the objective by %.2g of ‖y‖², and another may lower it more: raise iterations or lambda",
+			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: after %s the last one lowered the objective by %.2g of ‖y‖², and another may lower it more: {raise $iterations|raise $lambda}",
 				j+1, count.Of(more, "step"), fall/a.moments.s[j]))
 		}
 		if c.d > subsetColumns || h.objective()+a.moments.s[j] < best[j] {

@@ -215,6 +215,6 @@ func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsil
 
 // unsettled says that MaxIter steps were not enough: w is kept as it is.
 func (s *lassoState) unsettled(l Lasso, what string) {
-	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: raise lambda, tol or iterations, or standardize x",
+	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
 		s.steps, what, 2*s.gap/s.total, l.Tol)
 }

@@ -509,7 +509,7 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 
 // unfinished is the warning when the steps were not enough.
 func (e *evidence) unfinished(limit int, gain, tol float64) {
-	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximizes the evidence by Tipping's steps from the model of all

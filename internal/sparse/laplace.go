@@ -396,7 +396,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			continue
 		}
 		if p.steps >= limit {
-			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 			return nil
 		}
 		if err := p.t.Step("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {

@@ -102,7 +102,7 @@ func Short(results ...*Result) string {
 	if len(results) > 1 {
 		which = fmt.Sprintf("%d of %d machines are ", short, len(results))
 	}
-	return message.Errorf("%snot optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol).Error()
+	return fmt.Sprintf("%snot optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol)
 }
 
 // smo solves a Problem by sequential minimal optimization in two levels.

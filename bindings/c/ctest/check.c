@@ -346,6 +346,11 @@ static void misuse(void)
 	const char *parameters[] = {"lambda=-1", NULL};
 	learner.parameters = parameters;
 	FAILS(MERCER_INVALID, "lambda", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	const char *const names[] = {"lambda=alpha", "tol=tol", NULL};
+	OK(mercer_set_names(names));
+	FAILS(MERCER_INVALID, "alpha: must be", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	OK(mercer_set_names(NULL));
+	FAILS(MERCER_INVALID, "lambda: must be", mercer_fit(0, &learner, &x, &y, NULL, &model));
 	parameters[0] = "lambda";
 	FAILS(MERCER_INVALID, "name=value", mercer_fit(0, &learner, &x, &y, NULL, &model));
 	learner.parameters = NULL;

@@ -11,7 +11,7 @@ import (
 )
 
 // About returns, in JSON, what the library has: version, devices, learners and kernels.
-func About() (string, error) {
+func About(Names) (string, error) {
 	type device struct {
 		Device    string `json:"device"`
 		Processor string `json:"processor"`
@@ -43,7 +43,7 @@ func About() (string, error) {
 }
 
 // Describe returns, in JSON, what the device is.
-func (d *Device) Describe() (string, error) {
+func (d *Device) Describe(Names) (string, error) {
 	if err := d.acquire(); err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (d *Device) Describe() (string, error) {
 }
 
 // Describe returns, in JSON, what the factor is of.
-func (f *Factor) Describe() (string, error) {
+func (f *Factor) Describe(Names) (string, error) {
 	if err := f.acquire(); err != nil {
 		return "", err
 	}
@@ -90,14 +90,14 @@ type description struct {
 }
 
 // Describe returns, in JSON, what the model is and how it was fitted.
-func (m *Model) Describe() (string, error) {
+func (m *Model) Describe(names Names) (string, error) {
 	if err := m.acquire(); err != nil {
 		return "", err
 	}
 	defer m.release()
 	model, state := m.bundle.Model, m.bundle.Model.State()
 	f := description{
-		Report: learners.NewReport(model), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
+		Report: learners.NewReport(model, names.of), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
 	if f.Fallback != "" {

@@ -367,7 +367,7 @@ func TestTableModel(t *testing.T) {
 			t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
 		}
 		var told description
-		text, err := m.Describe()
+		text, err := m.Describe(nil)
 		if err != nil || json.Unmarshal([]byte(text), &told) != nil || !told.Raw || !told.Missing || !slices.Equal(told.Names, []string{"a", "b"}) {
 			t.Errorf("told %s, %v", text, err)
 		}
@@ -488,7 +488,7 @@ func TestTogether(t *testing.T) {
 				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solved) {
 					t.Errorf("solve: %v", err)
 				}
-				if _, err := m.Describe(); err != nil && !errors.Is(err, ErrFreed) {
+				if _, err := m.Describe(nil); err != nil && !errors.Is(err, ErrFreed) {
 					t.Errorf("tell: %v", err)
 				}
 			}

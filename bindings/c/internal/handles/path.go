@@ -23,6 +23,7 @@ type PathProblem struct {
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
 	Memory    int64     // bytes that may be taken on the device; 0: all that it has free
+	Names     Names     // in the reasons for which a λ has no score
 }
 
 // PathScores is where Path stores what solvers.PathPoint has for each λ; what is
@@ -67,7 +68,7 @@ func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathSco
 			for i, at := range points {
 				if at.Err != nil {
 					last = at.Err
-					failed = append(failed, failure{at.Lambda, at.Err.Error()})
+					failed = append(failed, failure{at.Lambda, p.Names.Text(at.Err)})
 				}
 				to.store(first+i, problem.Y, at)
 			}

@@ -2,7 +2,9 @@
 plain ValueError, as everywhere in scikit-learn."""
 
 import re
+import threading
 from contextlib import contextmanager
+from ctypes import c_char_p
 
 import numpy as np
 
@@ -70,52 +72,35 @@ def _places(text):
     return re.sub(r"\b(row|column|sample) (\d+)\b", lambda m: f"{m[1]} {before(m[2])}", text)
 
 
-# The arguments of the estimators by the library's names of parameters.
-ARGUMENTS = {
-    "lambda": "alpha",
-    "lambdas": "alpha",
-    "intercept": "fit_intercept",
-    "iterations": "max_iter",
-    "seed": "random_state",
-    "cache": "cache_size",
-    "centers": "n_components",
-    "features": "n_components",
-    "optimize": "optimize",
-    "restarts": "n_restarts_optimizer",
-    "scale": "fit_scale",
-}
+_local = threading.local()  # names: those in effect on this thread
 
 
-def in_python(text, arguments=ARGUMENTS):
-    """A text of the library, such as a reason in its JSON, with the places and the
-    arguments of Python."""
-    return _names(_places(text), arguments)
+def names():
+    """The names in effect, as the library takes them, or None."""
+    return getattr(_local, "names", None)
 
 
-def _names(text, arguments):
-    """A text with the arguments of Python for the library's parameters.
-
-    A parameter stands in front, "cache must be …", or in advice, "raise lambda, tol or
-    iterations"; lambda and λ stand anywhere.
-    """
+def in_python(text):
+    """A text of the library about alpha, which it calls lambda and λ."""
     if "is no parameter of" in text:  # about params, which have the library's names
         return text
-
-    def argument(name):
-        return arguments.get(name, name)
-
-    text = re.sub(r"^([\w-]+)(?=\[\d+\]| must |: )", lambda m: argument(m[1]), text)
-    text = re.sub(r"\braise [^:;]*", lambda m: re.sub(r"\biterations\b", argument("iterations"), m[0]), text)
-    if argument("lambda") == "lambda":
-        return text
-    text = re.sub(r"λ(?=[A-Z])", "alpha ", text)
-    return re.sub(r"\blambda(s?)\b|λ", r"alpha\1", text)
+    for own, argument in (("λI", "alpha I"), ("λW", "alpha W"), ("λ", "alpha"), ("lambda", "alpha")):
+        text = text.replace(own, argument)
+    return text
 
 
 @contextmanager
-def python_names(arguments=ARGUMENTS):
-    """Errors of the library within it speak of the arguments of Python."""
+def python_names(arguments):
+    """Texts of the library within it name its parameters by the arguments given, a dict,
+    and advise to change no others."""
+    before = names()
+    list_ = [f"{name}={argument}".encode() for name, argument in arguments.items()]
+    _local.names = (c_char_p * (len(list_) + 1))(*list_, None)
     try:
         yield
     except (ValueError, MercerError) as err:
-        raise type(err)(_names(str(err), arguments)) from None
+        if arguments.get("lambda") != "alpha":
+            raise
+        raise type(err)(in_python(str(err))) from None
+    finally:
+        _local.names = before

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._errors import in_python, python_names
+from ._errors import python_names
 from ._kernels import kernel_text
 from ._library import SMALL, dense
 from ._model import Model, descriptions, with_effect
@@ -134,6 +134,11 @@ class Estimator(BaseEstimator):
         own = set(self.get_params(deep=False)) - {"method"}
         return {p["name"]: p["python"] for p in descriptions(self._name()) if p["python"] in own}
 
+    def _names(self):
+        """What texts call the learner's parameters: the arguments, or the keys of params."""
+        more = {p["name"]: p["name"] for p in descriptions(self._name())} if hasattr(self, "params") else {}
+        return {**more, **self._arguments(), "standardize": "standardize X"}
+
     def _parameters(self, X):
         """The learner's parameters; None for the library's defaults."""
         given = {name: getattr(self, argument) for name, argument in self._arguments().items()}
@@ -210,7 +215,7 @@ class Estimator(BaseEstimator):
         learner, task = self._name(), self._learner[1]
         names = getattr(self, "feature_names_in_", None)
         try:
-            with python_names(self._arguments()):
+            with python_names(self._names()):
                 self._select(X, y, sample_weight)
                 self.model_ = Model.fit(
                     learner, X, y, task=task, parameters=self._given(learner, X), sample_weight=sample_weight, classes=classes,
@@ -223,12 +228,12 @@ class Estimator(BaseEstimator):
         info = self.model_.info
         facts = {**info.get("facts", {}), **info}
         if "warning" in facts:
-            warnings.warn(in_python(facts["warning"], self._arguments()), ConvergenceWarning, stacklevel=3)
+            warnings.warn(facts["warning"], ConvergenceWarning, stacklevel=3)
         self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
         if self.verbose:
             said = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
             text = ", ".join(said + info.get("notes", []))
-            print(f"[{type(self).__name__}] fit: {in_python(text, self._arguments())}", file=sys.stderr, flush=True)
+            print(f"[{type(self).__name__}] fit: {text}", file=sys.stderr, flush=True)
         return self
 
     def _predict_model(self, X, wanted="values", level=None):
@@ -250,7 +255,7 @@ class Estimator(BaseEstimator):
         targets = kwargs.pop("targets")
         X, y = validate_data(self, X, y, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                              **{_FINITE: "allow-nan" if self._allows_missing() else True}, **kwargs)
-        with python_names(self._arguments()):
+        with python_names(self._names()):
             self.model_ = self.model_.calibrate(self._rows(dense(X)), targets(y), device=self.device, threads=self.threads, say=self._say("calibrate"))
         return self
 
@@ -268,7 +273,7 @@ class Estimator(BaseEstimator):
         if wanted == "sets":
             return self.model_.sets(X, level, **on)
         if wanted == "intervals":
-            with python_names(self._arguments()):
+            with python_names(self._names()):
                 return np.hstack(self.model_.intervals(X, level, **on))
         return self.model_.predict(X, wanted, **on)
 

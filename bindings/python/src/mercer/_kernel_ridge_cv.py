@@ -99,8 +99,8 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
     1.0
     """
 
-    def _arguments(self):
-        return {**super()._arguments(), "lambda": "alpha", "lambdas": "alpha"}
+    def _names(self):
+        return {**super()._names(), "lambda": "alpha", "lambdas": "alpha"}
 
     def _parameters(self, X):
         return {**penalties(self.alpha_, self._targets), "kernel": self._best, "intercept": self.fit_intercept}

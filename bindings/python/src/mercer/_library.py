@@ -10,9 +10,9 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, 
 import numpy as np
 from scipy.sparse import issparse
 
-from ._errors import MercerError, OutOfMemory, exception
+from ._errors import MercerError, OutOfMemory, exception, names
 
-ABI = 1
+ABI = 2
 Handle = c_size_t  # uintptr_t
 
 
@@ -43,6 +43,7 @@ class Scores(ctypes.Structure):
 
 _P = POINTER
 _PROTOTYPES = {
+    "mercer_set_names": [_P(c_char_p)],
     "mercer_free": [Handle],
     "mercer_describe": [Handle, _P(c_void_p)],
     "mercer_open": [c_char_p, c_int, c_int64, _P(Handle)],
@@ -117,7 +118,12 @@ def usable():
 def call(name, *arguments):
     """Calls a function that returns a status, on this thread."""
     lib = library()
+    own = names()
+    if own is not None:
+        lib.mercer_set_names(own)
     status = getattr(lib, name)(*arguments)
+    if own is not None:
+        lib.mercer_set_names(None)
     if status:
         # The text is that of this thread's last failure.
         raise exception(status, lib.mercer_last_error().decode("utf-8", "replace"))

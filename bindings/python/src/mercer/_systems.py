@@ -12,6 +12,9 @@ from ._kernels import number
 from ._watched import watched
 
 
+_NAMES = {"lambda": "alpha", "kernel": "kernel"}
+
+
 def _right(y, rows):
     """y as a matrix, and whether it was a vector."""
     y = np.asarray(y)
@@ -76,7 +79,7 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     text = _text(kernel)
     dev = _library.device(device, threads)
     alpha = number("alpha", alpha)
-    with python_names():
+    with python_names(_NAMES):
         watched("mercer_solve", lambda w: (dev, text, alpha, byref(mx), byref(my), a.ctypes.data, a.size, None, w))
     return a.ravel() if flat else a
 
@@ -126,7 +129,7 @@ class Factor:
         dev = _library.device(device, threads)
         handle = _library.Handle()
         alpha = number("alpha", alpha)
-        with python_names():
+        with python_names(_NAMES):
             watched("mercer_factor", lambda w: (dev, text, alpha, byref(mx), w, byref(handle)))
         self._handle = handle.value
         weakref.finalize(self, _library.free, self._handle)
@@ -153,7 +156,7 @@ class Factor:
             Where the larger matrix is not; the factor stays what it was.
         """
         values = np.ascontiguousarray(values, dtype=np.float64).ravel()
-        with python_names():
+        with python_names(_NAMES):
             _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
 
     def remove(self, i):

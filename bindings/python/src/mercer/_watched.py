@@ -5,7 +5,7 @@ import time
 from ctypes import byref
 
 from . import _library
-from ._errors import exception
+from ._errors import exception, names
 
 
 def watched(name, arguments, say=None):
@@ -22,10 +22,11 @@ def watched(name, arguments, say=None):
     function = getattr(_library.library(), name)
     watch = _library.Watch()
     passed = arguments(byref(watch))
-    outcome = []
+    outcome, own = [], names()
 
     def work():
         try:
+            _library.library().mercer_set_names(own)  # of this thread, which ends with the call
             status = function(*passed)
             text = _library.library().mercer_last_error() if status else b""
             outcome.append(exception(status, text.decode("utf-8", "replace")) if status else None)
