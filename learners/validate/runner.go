@@ -109,7 +109,7 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 			fitted(m, time.Since(start))
 			mu.Unlock()
 		}
-		scores[k], err = ScoreModel(ctx, dev, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
+		scores[k], err = scoreModel(ctx, dev, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
 		return err
 	})
 	return scores, err

@@ -151,9 +151,9 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 	return m.Model.Predict(ctx, dev, x)
 }
 
-// ScoreModel computes the predictions of a model for the n×d samples x and compares them with
+// scoreModel computes the predictions of a model for the n×d samples x and compares them with
 // the n×t targets y. names and weights are as for NewScore.
-func ScoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, y *mat.Dense, weights []float64) (*Score, error) {
+func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, y *mat.Dense, weights []float64) (*Score, error) {
 	m = Judged(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
 	if err != nil {
