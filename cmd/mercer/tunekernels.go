@@ -108,13 +108,16 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 // checkVary refuses names of parameters that the kernel, by default a Gaussian, does not
 // have, or that cannot vary by a factor.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
+	text := "gaussian"
 	if k == nil {
 		k = kernels.Gaussian{Sigma: 1}
+	} else {
+		text = k.String()
 	}
 	names := varying(k)
 	for _, name := range f.vary {
 		if !slices.Contains(names, name) {
-			return usagef("--vary: %v has no parameter %q that can vary%s; there are: %s", k, name, didYouMean("", name, names), strings.Join(names, ", "))
+			return usagef("--vary: %s has no parameter %q that can vary%s; there are: %s", text, name, didYouMean("", name, names), strings.Join(names, ", "))
 		}
 	}
 	return nil

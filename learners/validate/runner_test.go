@@ -6,11 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/planned"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
 )
@@ -176,5 +178,40 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: backend.NewHost[float64](1, 1)}, Devices: []backend.Device{dev}}
 	if _, err := none.OutOfBag(t.Context(), nil, 3, 1); err == nil {
 		t.Error("a bootstrap of one row is not refused")
+	}
+}
+
+// TestFitsAtOnceShareTheMemory: of the memory for all devices each fit gets its share without
+// its part, and what a fit plans counts once for each fit at the same time.
+func TestFitsAtOnceShareTheMemory(t *testing.T) {
+	const n, memory, plan = 6, 9000, 100
+	x := backend.NewHost[float64](n, 3)
+	part := int64(8 * n * (3 + 1)) // training and test samples with their targets
+	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - part, plan + part}, 3: {memory/3 - part, 3 * (plan + part)}} {
+		r := validate.Runner{Data: validate.Samples{X: x, Y: backend.NewHost[float64](n, 1)}, Devices: make([]backend.Device, devices)}
+		r.Options.Memory = memory
+		splits, folds := validate.Held([]int{0, 0, 1, 1, 2, 2})
+		var mu sync.Mutex
+		planning := planned.With(t.Context(), func(bytes int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			if bytes != want.plan {
+				t.Errorf("%d devices: %d bytes are planned, want %d", devices, bytes, want.plan)
+			}
+		})
+		of := make([]int, folds)
+		for k := range of {
+			of[k] = k
+		}
+		err := r.Each(planning, splits, of, func(ctx context.Context, _ backend.Device, _ int, _ *validate.Part, o learners.Options) error {
+			if o.Memory != want.memory {
+				t.Errorf("%d devices: a fit may take %d bytes, want %d", devices, o.Memory, want.memory)
+			}
+			planned.Report(ctx, plan)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

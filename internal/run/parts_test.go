@@ -1,0 +1,42 @@
+package run
+
+import (
+	"math"
+	"sync"
+	"testing"
+)
+
+// TestPartsReportTheMean: the progress of the whole is the mean of the largest progress of each
+// part, whatever the order, and it never falls.
+func TestPartsReportTheMean(t *testing.T) {
+	var seen []float64
+	report := Parts(4, func(fraction float64) { seen = append(seen, fraction) })
+	report(1)(0.5)
+	report(1)(0.25) // a part that begins again
+	report(3)(1)
+	for i, want := range []float64{0.125, 0.125, 0.375} {
+		if seen[i] != want {
+			t.Errorf("report %d: %v, want %v", i+1, seen[i], want)
+		}
+	}
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			for k := range 101 {
+				report(i)(float64(k) / 100)
+			}
+		})
+	}
+	group.Wait()
+	last := 0.0
+	for _, v := range seen {
+		if v < last || v > 1 {
+			t.Fatalf("%v after %v", v, last)
+		}
+		last = v
+	}
+	// 400 sums of numbers below 4.
+	if math.Abs(last-1) > 400*4*0x1p-53 {
+		t.Errorf("the progress ends at %v", last)
+	}
+}
