@@ -11,11 +11,11 @@ import (
 type Cells struct {
 	Numbers, Texts, Missing int64
 	NotFinite               int64 // infinities, and numbers outside the range of float64
-	Spelled                 int64 // numbers in a spelling that is not read, such as 12%
+	Spelled                 int64 // numbers in a spelling that is not supported, such as 12%
 
-	// Counts is how often each different cell occurs that is not missing. Where there are
-	// more than MaxCategories of them, Many is set: then Counts has no numbers, and of the
-	// texts at least the first MaxCategories in sorted order.
+	// Counts maps each distinct cell that is not missing to the number of times it occurs. If there
+	// are more than MaxCategories distinct cells, Many is set. Counts then holds no numbers, and at
+	// least the first MaxCategories texts in sorted order.
 	Counts map[string]int64
 	Many   bool
 }
@@ -35,7 +35,7 @@ func (c *Cells) Add(t *Table, name string) error {
 		}
 		return nil
 	}
-	exact := map[float64]int64{} // below 2⁵³, where no other cell is rounded to the number
+	exact := map[float64]int64{} // below 2⁵³, where no other cell rounds to the same number
 	for i := range t.rows {
 		v, k := column.number(i)
 		switch {
@@ -92,7 +92,7 @@ func (c *Cells) count(cell string, k kind, n int64) {
 	c.limit()
 }
 
-// Merge adds the cells of other rows.
+// Merge adds the counts of other rows to c.
 func (c *Cells) Merge(o *Cells) {
 	c.Numbers, c.Texts, c.Missing = c.Numbers+o.Numbers, c.Texts+o.Texts, c.Missing+o.Missing
 	c.NotFinite, c.Spelled = c.NotFinite+o.NotFinite, c.Spelled+o.Spelled
@@ -108,8 +108,8 @@ func (c *Cells) Merge(o *Cells) {
 	c.limit()
 }
 
-// limit keeps the size of Counts within a bound. It is sorted once for MaxCategories new
-// texts, not for each.
+// limit keeps the size of Counts bounded. It sorts Counts once per MaxCategories new texts, not at
+// every new text.
 func (c *Cells) limit() {
 	if !c.Many && len(c.Counts) > MaxCategories {
 		c.Many = true
@@ -129,8 +129,8 @@ func (c *Cells) leaveNumbersOut() {
 	})
 }
 
-// entries are the different cells as a coded column has them. Where there are too many,
-// all numbers stand as one entry, and the texts that are not in Counts as the last text.
+// entries returns the distinct cells as the entries of a coded column. If there are too many, one
+// entry represents all numbers, and the last text represents the texts that Counts lacks.
 func (c *Cells) entries() (entries []entry, counts []int) {
 	left := c.Texts + c.Spelled
 	for _, cell := range slices.Sorted(maps.Keys(c.Counts)) {
@@ -138,7 +138,7 @@ func (c *Cells) entries() (entries []entry, counts []int) {
 		if c.Many && len(entries) == MaxCategories {
 			break
 		}
-		if k == text { // spelled ones are, without the reading of their file
+		if k == text { // a number in an unsupported spelling, when parsed without the settings of its file
 			left -= c.Counts[cell]
 		}
 		entries, counts = append(entries, entry{cell, v, k}), append(counts, int(c.Counts[cell]))
@@ -152,16 +152,17 @@ func (c *Cells) entries() (entries []entry, counts []int) {
 	return entries, counts
 }
 
-// A Fault is what is wrong with a column whose cells were counted.
+// A Fault is an error found in the counts of a column's cells.
 type Fault struct {
-	rule string // of the column; "": of a cell
+	rule string // the rule that the column breaks; "" if one cell breaks a rule
 	find func(t *Table, c *column) error
 }
 
-// Rule is what is wrong with the column as a whole, "" where In finds a cell.
+// Rule returns the rule that the column as a whole breaks, or "" if In finds the faulty cell.
 func (f *Fault) Rule() string { return f.rule }
 
-// In is the fault of the first cell in a part of the table, or nil where it has none.
+// In returns the error for the first faulty cell in a part of the table, or nil if the part has
+// none.
 func (f *Fault) In(t *Table, name string) error {
 	c, err := t.column(name)
 	if err != nil {
@@ -170,7 +171,7 @@ func (f *Fault) In(t *Table, name string) error {
 	return f.find(t, c)
 }
 
-// ofFirst is a fault of the first cell for which broken returns an error.
+// ofFirst returns the Fault whose In reports the first cell for which broken returns an error.
 func ofFirst(broken func(t *Table, c *column, row int) error) *Fault {
 	return &Fault{find: func(t *Table, c *column) error {
 		for i := range t.rows {
@@ -182,11 +183,11 @@ func ofFirst(broken func(t *Table, c *column, row int) error) *Fault {
 	}}
 }
 
-// FirstText finds the first cell of text, which breaks a rule.
+// FirstText reports the first cell that is a text, for a column where texts break the given rule.
 func FirstText(rule string) *Fault { return firstOf(text, rule) }
 
-// firstOf finds the first cell of that kind, whose own rule, if it has one, comes before
-// the rule.
+// firstOf reports the first cell of the given kind. If the cell breaks a rule of its own, the error
+// states that rule instead of the given one.
 func firstOf(kind kind, rule string) *Fault {
 	return ofFirst(func(t *Table, c *column, row int) error {
 		_, k := c.number(row)
@@ -200,7 +201,7 @@ func firstOf(kind kind, rule string) *Fault {
 	})
 }
 
-// FirstMissing finds the first missing cell, where missing cells are refused.
+// FirstMissing reports the first missing cell, for columns where missing cells are refused.
 func FirstMissing() *Fault {
 	return ofFirst(func(t *Table, c *column, row int) error {
 		if _, k := c.number(row); k < number {
@@ -210,7 +211,7 @@ func FirstMissing() *Fault {
 	})
 }
 
-// FirstNotNumber finds the first cell that is not a finite number, in a column of numbers.
+// FirstNotNumber reports the first cell of a column of numbers that is not a finite number.
 func FirstNotNumber() *Fault {
 	return ofFirst(func(t *Table, c *column, row int) error {
 		if _, k := c.number(row); k > number {
@@ -220,13 +221,14 @@ func FirstNotNumber() *Fault {
 	})
 }
 
-// FirstNoTarget finds the first cell that is missing or not a number in a target of numbers.
+// FirstNoTarget reports the first cell of a numeric target that is missing or not a number.
 func FirstNoTarget() *Fault {
 	return ofFirst(func(t *Table, c *column, row int) error { _, err := t.targetCell(c, row); return err })
 }
 
-// Categories is what Learn makes of a column of texts in a table of that many rows: nil
-// where the column holds numbers. example returns the first text, for the message.
+// Categories returns the categories that Learn derives from a column of texts in a table of the
+// given number of rows, or nil if the column holds numbers. example returns the first text, for the
+// message.
 func (c *Cells) Categories(rows int64, example func() string) (*Text, *Fault) {
 	if c.Texts+c.Spelled == 0 {
 		return nil, nil
@@ -255,7 +257,8 @@ func (c *Cells) Categories(rows int64, example func() string) (*Text, *Fault) {
 	return x, nil
 }
 
-// Classes are those of a target in a table of that many rows, as Encoder.Classes has them.
+// Classes returns the classes of a target in a table of the given number of rows, as
+// Encoder.Classes would.
 func (c *Cells) Classes(rows int64, anyLabels bool) ([]string, *Fault) {
 	texts := c.Texts+c.Spelled > 0
 	if !c.Many && (c.Missing > 0 || c.NotFinite > 0 && !texts || c.Spelled > 0 && !anyLabels) {

@@ -8,11 +8,10 @@ import (
 	"unsafe"
 )
 
-// MaxCategories is the largest number of different texts that a column can
-// have and still become one-hot features.
+// MaxCategories is the maximum number of distinct texts in a column that becomes one-hot features.
 const MaxCategories = 1000
 
-// kind says what a cell is when it is read as a number.
+// kind classifies a cell that is parsed as a number.
 type kind uint8
 
 const (
@@ -21,11 +20,11 @@ const (
 	number          // a finite number
 	notFinite       // ±Inf in words
 	outOfRange      // a number that float64 cannot hold
-	spelled         // a number but for its spelling, which the reading does not have
+	spelled         // a number in a spelling that the column's settings do not support
 	text            // anything else
 )
 
-// rule is what is wrong with a cell of kind k where a number is needed.
+// rule states what is wrong with a cell of kind k where a number is needed.
 func (k kind) rule() string {
 	switch k {
 	case notFinite:
@@ -39,19 +38,19 @@ func (k kind) rule() string {
 // parseCell reads a trimmed cell as a number. The value is NaN unless the kind
 // is number.
 func parseCell(s string) (float64, kind) {
-	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // which keeps no part of it
+	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // decimal keeps no part of it
 		return v, number
 	}
 	return parseOther(s)
 }
 
-// parseOther is parseCell for what decimal does not read, which it reads too.
+// parseOther is parseCell for cells that decimal rejects.
 func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":
 		return math.NaN(), missing
 	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':
-		return math.NaN(), text // digits in groups, and hexadecimal
+		return math.NaN(), text // digits grouped by underscores, and hexadecimal
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	switch {
@@ -65,49 +64,48 @@ func parseOther(s string) (float64, kind) {
 	return math.NaN(), text
 }
 
-// An entry is one of the different cells of a coded column.
+// An entry is one of the distinct cells of a coded column.
 type entry struct {
 	text  string
 	value float64
 	kind  kind // never missing
 }
 
-// A column is stored in one of three forms. It starts coded: each different
-// cell once, and for each row which one it is, so that it can still be read as
-// numbers or as texts. When more than MaxCategories different cells have come
-// and none is a text, it becomes plain: it can only be a column of numbers,
-// and 8 bytes a cell are enough. Where the file holds numbers and not texts it
-// is plain from the start, a view of the cells of its table.
+// A column is stored in one of three forms. It starts coded: every distinct cell is stored once,
+// with the index of that entry for each row, so that the column can still be read as numbers or as
+// texts. When it has more than MaxCategories distinct cells and none is a text, it becomes plain:
+// it can only be a column of numbers, and 8 bytes a cell are enough. If the file stores numbers
+// rather than texts, the column is plain from the start: a view of the cells of its table.
 type column struct {
 	name    string
-	reading *reading // of its cells of text
+	reading *reading // how its text cells are parsed
 
 	quoted []bool // row → the cell was a text in JSON; nil: not known
 
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
-	index   index // of the entries by their text, while cells are being added
-	texts   bool  // some entry is a text, or a number but for its spelling
+	index   index // finds an entry by its text while cells are being added
+	texts   bool  // some entry is a text or a number in an unsupported spelling
 
 	textBytes int64 // of the entries
 
 	plain   bool
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
-	rounded bool           // plain: the numbers were read from texts that are gone
-	broken  string         // what keeps the column from being read, or ""; then it has no cells
+	rounded bool           // plain: the numbers were parsed from texts that were not kept
+	broken  string         // why the column cannot be read, or ""; if set, it has no cells
 	exact   bool           // the column stays coded, its cells as they are written: see File.Keep
 
 	cells cells   // plain, instead of numbers: the cells of the whole table
-	at    int     // place of the column in cells
-	rows  []int32 // row → row of cells; nil when they are the same
+	at    int     // index of the column in cells
+	rows  []int32 // row → row of cells; nil if they are the same
 }
 
-// cells are those of a table that came without cells of text. NaN is a missing
-// cell; an infinite number is a fault.
+// cells holds the cells of a table whose format stores numbers, not texts. NaN is a missing cell;
+// an infinite number is an error.
 type cells interface {
 	number(row, column int) float64
-	text(row, column int) string // the same without rounding, "" where it is missing
+	text(row, column int) string // the cell as text, without rounding; "" if it is missing
 }
 
 // add appends a cell. It keeps no reference to s.
@@ -143,8 +141,8 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes appends a cell if that is a number of a plain column, or known to a coded one,
-// and reports whether it did. It keeps no part of b.
+// addBytes appends a cell if the column is plain and the cell a number, or the column is coded and
+// already has such an entry. It reports whether it did. It keeps no part of b.
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
@@ -164,8 +162,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of a column as add would have, with room for that many in all
-// where what there is does not suffice. More is coded where c has texts.
+// join appends the cells of more, as add would. If it must allocate, it allocates room for the
+// given total number of cells. more must be coded if c has texts.
 func (c *column) join(more *column, room int) {
 	if more.plain && !c.plain {
 		c.makePlain()
@@ -203,8 +201,8 @@ func (c *column) join(more *column, room int) {
 	c.numbers = append(c.numbers, more.numbers...)
 }
 
-// withRoom is list with room for more elements, and where it must be moved for that, for
-// room in all.
+// withRoom returns list with capacity for more elements. If it must reallocate, the new capacity is
+// room.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) || room <= len(list)+more {
 		return list
@@ -212,7 +210,7 @@ func withRoom[T any](list []T, more, room int) []T {
 	return append(make([]T, 0, room), list...)
 }
 
-// entryOf returns the entry with the text of e, which is added where there is none.
+// entryOf returns the index of the entry with e's text, adding e if there is none.
 func (c *column) entryOf(e entry) int32 {
 	code, ok := c.index.find(c.entries, e.text)
 	if !ok {
@@ -279,8 +277,9 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns rows first to last − 1 as numbers, those that are stored or written to
-// the beginning of to. A cell that is not a finite number is an infinite one or NaN.
+// values returns rows first to last − 1 as numbers: either a slice of the stored numbers or to,
+// which it fills from the start. A cell that is not a finite number is infinite or NaN in the
+// result.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -304,7 +303,7 @@ func (c *column) values(to []float64, first, last int) []float64 {
 	return to
 }
 
-// cellsRow is the row of c.cells that is row i.
+// cellsRow returns the row of c.cells that holds row i.
 func (c *column) cellsRow(i int) int {
 	if c.rows != nil {
 		return int(c.rows[i])
@@ -312,7 +311,7 @@ func (c *column) cellsRow(i int) int {
 	return i
 }
 
-// cell is the text of row i, for messages.
+// cell returns the text of the cell in row i, for messages.
 func (c *column) cell(i int) string {
 	if c.cells != nil {
 		return c.cells.text(c.cellsRow(i), c.at)
@@ -329,8 +328,8 @@ func (c *column) cell(i int) string {
 	return c.odd[i]
 }
 
-// selectRows returns the column of those rows, in that order. inCells are the
-// same rows in c.cells.
+// selectRows returns a column of the given rows, in the given order. inCells lists the same rows as
+// indices into c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
 	if s.broken = c.broken; c.broken != "" {
@@ -360,8 +359,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts counts how often each entry of a coded column occurs. Entries that
-// occur in no row, which selectRows leaves behind, are nothing that was seen.
+// valueCounts counts how often each entry of a coded column occurs. The count is 0 for an entry of
+// which selectRows has dropped every row.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {
@@ -372,13 +371,13 @@ func (c *column) valueCounts() []int {
 	return counts
 }
 
-// finish gives back what only add needs.
+// finish frees the memory that only add needs.
 func (c *column) finish() {
 	c.index = nil
 	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)
 }
 
-// trimmed is a copy of list in memory of its own size, but where it has that.
+// trimmed returns list if its capacity equals its length, otherwise a copy whose capacity does.
 func trimmed[T any](list []T) []T {
 	if cap(list) == len(list) {
 		return list
@@ -386,10 +385,10 @@ func trimmed[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
-// An index finds the entry with a text: place + 1 of entries, 0 where there is none,
-// at the hash of the text or behind it. A table of a thousand rows has an entry for
-// nearly every cell, and a map with a copy of its text would take more memory than
-// all the rest of the column.
+// An index is a hash table with open addressing from a text to its entry. A slot holds the entry's
+// position in entries plus 1, or 0 if it is free. A table of a thousand rows has an entry for
+// nearly every cell, and a map with a copy of each text would take more memory than the rest of the
+// column.
 type index []int32
 
 var indexSeed = maphash.MakeSeed()
@@ -402,7 +401,7 @@ func (x index) find(entries []entry, text string) (int32, bool) {
 	return x[at] - 1, x[at] > 0
 }
 
-// place is where text is, or where it belongs.
+// place returns the slot of text, or the free slot where it belongs.
 func (x index) place(entries []entry, text string) uint64 {
 	mask := uint64(len(x) - 1)
 	at := maphash.String(indexSeed, text) & mask
@@ -412,7 +411,7 @@ func (x index) place(entries []entry, text string) uint64 {
 	return at
 }
 
-// add adds the last of the entries. The index stays at most 3/4 full.
+// add adds the last entry. It keeps the index at most 3/4 full.
 func (x *index) add(entries []entry) {
 	first := len(entries) - 1
 	if 4*len(entries) > 3*len(*x) {
@@ -423,7 +422,7 @@ func (x *index) add(entries []entry) {
 	}
 }
 
-// numbers is Numbers for a column of t; they may be those that are stored.
+// numbers is like Numbers for a column of t, but the result may share memory with the column.
 func (t *Table) numbers(c *column) ([]float64, error) {
 	if m, ok := c.cells.(*csr); ok {
 		return m.column(c.at, c.rows), nil

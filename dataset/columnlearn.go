@@ -5,39 +5,40 @@ import (
 	"slices"
 )
 
-// A columnLearner learns about a column from parts of a file. Like a column it
-// is coded as long as it has few different cells, and then plain.
+// A columnLearner accumulates what Learn needs of a column, one part of a file at a time. Like a
+// column it is coded until it has more than MaxCategories distinct cells, and plain afterwards.
 type columnLearner struct {
 	name  string
 	plain bool
 	seen  int // rows
 	place int // in the sample
 
-	// Coded: the different cells, and how often each occurs.
+	// Coded: the distinct cells, and how often each occurs.
 	index    map[string]int
 	entries  []entry
 	counts   []int
-	weights  []float64 // how often each occurs, by the weights of the rows
+	weights  []float64 // for each distinct cell, the sum of the weights of its rows
 	texts    bool
-	declared bool                      // to be categorical
+	declared bool                      // the user named it as categorical
 	first    [text + 1]firstOccurrence // the first row with a cell of each kind
 
-	moments Moments // plain: of the numbers
+	moments Moments // plain: the moments of the numbers
 
 	labelSet map[string]bool // labels in plain columns
 
-	unordered bool    // the rows are not integers in increasing order
+	unordered bool    // the cells are not integers in increasing order
 	last      float64 // of them
 }
 
-// A firstOccurrence is where a cell was seen: the fault that it would be.
+// A firstOccurrence records where a cell first occurred, with the error to report if the cell turns
+// out to be faulty.
 type firstOccurrence struct {
 	row   int
 	fault *Error
 }
 
-// record notes the first cells of each kind in a coded column. before is how many
-// rows come before t.
+// record stores the first cell of each kind in a coded column. before is the number of rows that
+// precede t.
 func (f *columnLearner) record(t *Table, c *column, before int) {
 	open := [text + 1]bool{}
 	left := 0
@@ -59,14 +60,14 @@ func (f *columnLearner) record(t *Table, c *column, before int) {
 	}
 }
 
-// asError is the fault of a cell seen before, with a rule.
+// asError returns the error for a recorded cell that breaks the given rule.
 func (s firstOccurrence) asError(rule string) *Error {
 	e := *s.fault
 	e.Rule = rule
 	return &e
 }
 
-// missingFault is Table.missingFault for a cell seen before.
+// missingFault is Table.missingFault for a recorded cell.
 func (s firstOccurrence) missingFault(rule string) *Error {
 	if s.fault.Value != "" {
 		return s.asError("stands for a missing cell; " + rule)
@@ -74,7 +75,7 @@ func (s firstOccurrence) missingFault(rule string) *Error {
 	return s.asError("the cell is empty; " + rule)
 }
 
-// earlier returns the one that came first; one of them may be none.
+// earlier returns the occurrence that comes first in the file. Either argument may be absent.
 func earlier(a, b firstOccurrence) firstOccurrence {
 	if a.fault == nil || b.fault != nil && b.row < a.row {
 		return b
@@ -82,7 +83,7 @@ func earlier(a, b firstOccurrence) firstOccurrence {
 	return a
 }
 
-// add adds the cells of a part. m is their moments where c is plain.
+// add adds the cells of a part. m holds their moments if c is plain.
 func (f *columnLearner) add(s *summary, c *column, m Moments, before int) error {
 	t := s.t
 	if c.plain && !f.plain {
@@ -141,7 +142,7 @@ func (f *columnLearner) addEntries(t *Table, c *column, weights []float64, befor
 	f.record(t, c, before)
 }
 
-// makePlain forgets the different cells, which are all numbers or missing.
+// makePlain drops the distinct cells, which are all numbers or missing.
 func (f *columnLearner) makePlain() {
 	f.plain = true
 	for i, e := range f.entries {
@@ -152,7 +153,7 @@ func (f *columnLearner) makePlain() {
 	f.index, f.entries, f.counts, f.weights = nil, nil, nil, nil
 }
 
-// tooMany is the error for a column of texts with too many different ones.
+// tooMany returns the error for a column with too many distinct texts.
 func (f *columnLearner) tooMany(t *Table, rows int) error {
 	present := 0
 	for _, n := range f.counts {
@@ -161,7 +162,7 @@ func (f *columnLearner) tooMany(t *Table, rows int) error {
 	return f.textFault(t, max(len(f.entries), MaxCategories+1), present, rows)
 }
 
-// textFault returns what textRule finds, or nil.
+// textFault returns the error for the rule that textRule finds broken, or nil.
 func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 	example := f.first[text]
 	value := ""
@@ -179,14 +180,14 @@ func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 	return nil
 }
 
-// spelledFault is the error for the first cell that is a number but for its spelling.
+// spelledFault returns the error for the first cell that is a number in an unsupported spelling.
 func (f *columnLearner) spelledFault(t *Table, declare string) error {
 	odd := f.first[spelled]
 	return odd.asError(spellingRule(t.reading, odd.fault.Value, spelled) + declare)
 }
 
-// oddFault is the error for the first cell of a column of numbers that is none,
-// or nil.
+// oddFault returns the error for the first cell of a column of numbers that is not a number, or
+// nil.
 func (f *columnLearner) oddFault() error {
 	for _, k := range []kind{notFinite, outOfRange} {
 		if odd := f.first[k]; odd.fault != nil && odd == earlier(f.first[notFinite], f.first[outOfRange]) {
@@ -196,8 +197,8 @@ func (f *columnLearner) oddFault() error {
 	return nil
 }
 
-// input is what was learned from the whole file; j is the column's place in the
-// sample.
+// input returns the encoding of the column, learned from the whole file. j is the column's position
+// in the sample.
 func (f *columnLearner) input(l *learner, j int) (*Input, error) {
 	if f.declared && f.plain {
 		return nil, l.p.t.fault(f.name, notCategorical)
@@ -228,8 +229,8 @@ func (f *columnLearner) input(l *learner, j int) (*Input, error) {
 	return &Input{Name: f.name, Number: n}, nil
 }
 
-// number learns about a column of numbers: from the sample when that is the
-// whole file, otherwise from the counts of its cells or from its moments.
+// number learns the encoding of a column of numbers: from the sample if the sample is the whole
+// file, otherwise from the counts of the cells or from the moments.
 func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	if l.rows <= l.keep {
 		return numberOf(l.values(j), l.weights, l.rules.Standardize)
@@ -243,13 +244,13 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 		fill, ok = f.countedMedian()
 		f.makePlain()
 	}
-	if !ok && f.moments.N > 0 { // none of few values is in the sample
+	if !ok && f.moments.N > 0 { // the sample missed every row that has a value
 		fill = f.moments.Mean
 	}
 	return f.moments.Number(fill, l.weight-f.moments.N, l.rules.Standardize)
 }
 
-// countedMedian is the median of cells that were counted.
+// countedMedian returns the median computed from the counts of the cells.
 func (f *columnLearner) countedMedian() (m float64, ok bool) {
 	var values, weights []float64
 	for i, e := range f.entries {
@@ -260,7 +261,7 @@ func (f *columnLearner) countedMedian() (m float64, ok bool) {
 	return weightedMedian(values, weights)
 }
 
-// addLabels adds the cells of a part of a target that names classes.
+// addLabels adds the cells of a part of the file, for a target that names classes.
 func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 	if !c.plain {
 		f.addEntries(t, c, nil, before)
@@ -286,7 +287,7 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 	return nil
 }
 
-// labelList lists the labels that were seen.
+// labelList returns the labels that occur.
 func (f *columnLearner) labelList() []string {
 	for _, e := range f.entries {
 		if f.labelSet == nil {
@@ -297,7 +298,7 @@ func (f *columnLearner) labelList() []string {
 	return slices.Collect(maps.Keys(f.labelSet))
 }
 
-// labels is what was learned about the classes.
+// labels returns the classes, learned from the labels of the whole file.
 func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, error) {
 	const rule = "a target needs a class: give it one or drop the row"
 	empty := earlier(f.first[missing], f.first[marker])

@@ -5,20 +5,20 @@ import (
 	"io"
 )
 
-// A cleaner reads a CSV file without what encoding/csv does not know. Lines keep their
-// numbers.
+// A cleaner reads a CSV file and removes what encoding/csv does not support. Line numbers stay the
+// same.
 type cleaner struct {
 	r       *bufio.Reader
-	mark    byte // begins a comment; 0: none does
-	returns bool // CR ends a line, as LF and CR LF do
-	blanks  bool // runs of spaces and tabs are one tab, none at the ends of a line
+	mark    byte // the character that begins a comment; 0 for none
+	returns bool // CR ends a line, like LF and CR LF
+	blanks  bool // a run of spaces and tabs becomes one tab; runs at the ends of a line are removed
 
 	quoted, comment, inLine bool
-	blank                   bool // comes before the next character of the line
+	blank                   bool // a blank precedes the next character of the line
 	returned                bool // the last byte was CR
 }
 
-// Read leaves out comments, but not the ends of their lines.
+// Read removes comments but keeps the line ends after them.
 func (c *cleaner) Read(p []byte) (n int, err error) {
 	for n < len(p) && (n == 0 || c.r.Buffered() > 0) {
 		b, err := c.r.ReadByte()
@@ -64,7 +64,8 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ended is the error of a Read that has read n bytes before it: the next one returns it.
+// ended returns the error of a Read. If n > 0 bytes were read before the error, the next Read
+// returns it instead.
 func ended(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil

@@ -20,23 +20,22 @@ import (
 
 // ReadCSV reads a table from a CSV file: UTF-8, or UTF-16 with its byte-order mark,
 // quotation by RFC 4180, lines that end in LF, CR LF or CR, one header line with the names
-// of the columns. The delimiter is the comma, semicolon, tab or vertical bar, whichever
-// occurs most often in the header, or the one that a first line sep=; names. Where the
-// header has none, and some column of the first rows has nothing but numbers, runs of
-// spaces and tabs separate the cells. A first column without a name, the index that pandas
-// writes, is left out, and so are the row names of R, for which the header has no name.
-// Lines without anything but white space are skipped, as are empty cells past the last name
-// where the header ends with delimiters. Spaces around quoted cells do not count. A file
-// that begins as gzip does is decompressed; one whose name ends in .gz must begin so. The
-// path "-" reads stdin.
+// of the columns. The delimiter is the comma, semicolon, tab or vertical bar that occurs most often
+// in the header, unless a first line such as "sep=;" names it. If the header has no delimiter, and
+// some column of the first rows holds only numbers, runs of spaces and tabs separate the cells. A
+// first column without a name (the index that pandas writes) is skipped, and so are the row names
+// of R, for which the header has no name. Blank lines are skipped, and so are empty cells past the
+// last name if the header ends with delimiters. Spaces around quoted cells are ignored. A file that
+// begins with the gzip signature is decompressed; a file named .gz must begin with it. The path "-"
+// reads stdin.
 //
-// A file with a header and no rows gives a table without rows. Everything that
-// cannot be read is an *Error, with the line where there is one.
+// A file with a header and no rows gives a table without rows. Every failure is an *Error, which
+// names the line if the fault is on one line.
 func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.ReadCSV()
 }
 
-// ReadCSV is Read for a CSV file, whatever its name and its first line.
+// ReadCSV reads f as a CSV file, whatever its name and its first line.
 func (f File) ReadCSV() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -46,11 +45,11 @@ func (f File) ReadCSV() (*Table, error) {
 	return readCSV(in)
 }
 
-// byteOrderMark is that of UTF-8.
+// byteOrderMark is the byte-order mark of UTF-8.
 var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
-// readCSV reads a whole file, by pieces on all processors, whose columns are joined in
-// their order: what has no quotation marks is cut at its commas without encoding/csv.
+// readCSV reads a whole file in pieces, on all processors, and joins their columns in order. Pieces
+// without quotation marks are split at the commas without encoding/csv.
 func readCSV(in *input) (*Table, error) {
 	t := in.t
 	p := &pass{t: t}
@@ -69,7 +68,7 @@ func readCSV(in *input) (*Table, error) {
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
 		for j, c := range t.columns {
-			if c.texts && d.t.columns[j].plain { // whose cells it must keep then
+			if c.texts && d.t.columns[j].plain { // the plain column must keep the text of odd cells
 				var err error
 				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
 					return err
@@ -83,7 +82,7 @@ func readCSV(in *input) (*Table, error) {
 		}
 		text += len(next.text)
 		room := t.rows
-		if in.size > 0 { // for as many rows in all as there will be if they go on as they are
+		if in.size > 0 { // estimates the total number of rows from the mean length of the rows so far
 			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
 		}
 		t.lines = append(withRoom(t.lines, len(d.t.lines), room), d.t.lines...)
@@ -102,8 +101,8 @@ func readCSV(in *input) (*Table, error) {
 	return t, nil
 }
 
-// readHeader reads the header. It returns what comes after it, and what cuts the
-// rest of the file into pieces of that many lines at most.
+// readHeader reads the header. It returns the bytes read past it, and the splitter of the rest of
+// the file into pieces of at most the given number of lines.
 func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
 	if h, err = in.readHead(); err != nil {
 		return h, rest, nil, err
@@ -140,8 +139,8 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	return r
 }
 
-// readNames reads the header. It returns an error, not an *Error, for nil to be
-// nil.
+// readNames reads the header. Its result has the type error, not *Error, so that nil compares equal
+// to nil.
 func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
@@ -164,8 +163,8 @@ func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	return nil
 }
 
-// readRows reads the rows of a text to the end; before is how many lines of the file come
-// before it.
+// readRows reads the rows of a text to its end; before is the number of lines of the file that
+// precede it.
 func (t *Table) readRows(text []byte, before int) error {
 	text = tightQuotes(text, t.comma)
 	r := newCSVReader(bytes.NewReader(text), t.comma)
@@ -207,8 +206,8 @@ func (t *Table) readRows(text []byte, before int) error {
 	}
 }
 
-// blank reports whether a line, or lines, are no row: they hold nothing but spaces and,
-// where those are not delimiters, tabs.
+// blank reports whether the text holds only spaces, and tabs if the tab is not the delimiter, so
+// that its lines are not rows.
 func (t *Table) blank(lines []byte) bool {
 	white := " \t\r\n"
 	if t.comma == '\t' {
@@ -219,7 +218,7 @@ func (t *Table) blank(lines []byte) bool {
 
 const notUTF8 = "is not valid UTF-8; save the file as UTF-8"
 
-// addLine notes the line of the next row.
+// addLine records the line number of the next row.
 func (t *Table) addLine(line int) error {
 	if t.rows == math.MaxInt32 || line > math.MaxInt32 {
 		return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
@@ -228,7 +227,7 @@ func (t *Table) addLine(line int) error {
 	return nil
 }
 
-// leading is how many cells of a row come before those of the columns.
+// leading returns the number of cells of a row that precede the cells of the columns.
 func (t *Table) leading() int {
 	if t.index {
 		return 1
@@ -236,8 +235,8 @@ func (t *Table) leading() int {
 	return 0
 }
 
-// checkCells returns an error for a row of n cells, where the header has another number.
-// A row may lack cells without a name.
+// checkCells returns an error for a row of n cells whose header has another number of cells. A row
+// may omit the trailing cells without a name.
 func (t *Table) checkCells(line, n int, last string) error {
 	want := t.leading() + len(t.columns)
 	if want <= n && n <= want+t.nameless {
@@ -252,18 +251,18 @@ func (t *Table) checkCells(line, n int, last string) error {
 	return e
 }
 
-// namelessFault is the error for a cell of a column without a name.
+// namelessFault returns the error for a cell of a column without a name.
 func (t *Table) namelessFault(line int, cell string) *Error {
 	e := t.fault("", "is in a column without a name; give it one in the header")
 	e.Line, e.Value = line, strings.TrimSpace(cell)
 	return e
 }
 
-// IndexName is what File.Keep calls a first column of a CSV file that has no name.
+// IndexName is the name by which File.Keep refers to a first column of a CSV file without a name.
 const IndexName = "index"
 
-// setHeader names the columns. Columns without a name at the end of the header, which ends
-// with delimiters then, are none.
+// setHeader names the columns. Empty names at the end of the header, which then ends with
+// delimiters, make no columns.
 func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	for n := len(names); n > 1 && strings.TrimSpace(names[n-1]) == ""; n-- {
 		names = names[:n-1]
@@ -279,8 +278,8 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	return t.setNames(names)
 }
 
-// recordFault is readFault for what reads records; before is how many lines of
-// the file come before those that it reads.
+// recordFault is readFault for a csv.Reader; before is the number of lines of the file that precede
+// the reader's input.
 func (t *Table) recordFault(before, next int, err error) *Error {
 	var syntax *csv.ParseError
 	if !errors.As(err, &syntax) {
@@ -338,7 +337,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	return nil
 }
 
-// A csvPart is a part of a CSV file below its header. It is read on any goroutine.
+// A csvPart is a part of a CSV file below its header. Any goroutine may decode it.
 type csvPart struct {
 	piece
 	source   string
@@ -348,7 +347,7 @@ type csvPart struct {
 	index    bool
 	keep     []string
 	nameless int
-	plain    []atomic.Bool // columns that are known to be of numbers only
+	plain    []atomic.Bool // columns known to hold only numbers
 }
 
 // table returns the rows of the part. A column may be plain from the start.
@@ -356,9 +355,9 @@ func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }
 
-// read returns the rows of the part in columns that begin as given.
+// read returns the rows of the part; each of its columns starts plain or coded, as given.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
-	rows := mostRows(p.text, len(p.names))
+	rows := maxRows(p.text, len(p.names))
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
 	for j, name := range p.names {
 		c := begin(j)
@@ -376,9 +375,9 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	return t, t.addLines(p.text, p.line)
 }
 
-// mostRows is how many rows a text may have: each has a byte for every cell but the last,
-// and for the end of the line.
-func mostRows(text []byte, columns int) int {
+// maxRows bounds the number of rows in a text: a row has at least one delimiter for every cell but
+// the last, and a line end.
+func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
 
@@ -410,7 +409,7 @@ func (t *Table) addLines(text []byte, line int) error {
 		}
 		for _, c := range t.columns {
 			if c.plain && numbers {
-				// What no number goes on with ends it, the end of the line too.
+				// Any byte that cannot continue a number ends it, including the line end.
 				if v, stop, ok := scanDecimal(text, at); ok && (stop == end || text[stop] == t.comma) {
 					c.numbers = append(c.numbers, v)
 					at = min(stop+1, end)

@@ -106,7 +106,7 @@ func TestReadFaults(t *testing.T) {
 		{"twice.csv", "a,b,c,b\n1,2,3,4\n", `:1: column "b": the name is used twice, for columns 2 and 4`},
 		{"nameless.csv", "a,,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
 		{"spaces.csv", "a, ,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
-		{"control.csv", "a\tb\x07\n1\t2", `:1: the name "b\a" of column 2 has a control character in it`},
+		{"control.csv", "a\tb\x07\n1\t2", `:1: the name "b\a" of column 2 contains a control character`},
 		{"short.csv", "a,b\n1,2\n3\n", ":3: has 1 cell where the header has 2"},
 		{"long.csv", "a,b\n\n\n1,2,3\n", ":4: has 3 cells where the header has 2"},
 		{"bare.csv", "a,b\n1,6\" pipe\n", `:2: broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`},
@@ -151,9 +151,9 @@ func TestReadNoFile(t *testing.T) {
 	_, err := dataset.ReadCSV(missing, nil)
 	wantFault(t, err, missing+": no such file")
 	_, err = dataset.ReadCSV(dir, nil)
-	wantFault(t, err, dir+": is a directory; the name of a file is needed")
+	wantFault(t, err, dir+": is a directory; give the name of a file")
 	_, err = dataset.ReadCSV("-", nil)
-	wantFault(t, err, "standard input: cannot be read: there is none")
+	wantFault(t, err, "standard input: cannot be read: no standard input was given")
 	_, err = dataset.ReadCSV("-", io.MultiReader(strings.NewReader("a,b\n1,2\n"), iotest.ErrReader(errors.New("the line went dead"))))
 	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
 }
@@ -269,7 +269,7 @@ func TestNewTable(t *testing.T) {
 		{nil, "made: has no columns"},
 		{[]dataset.Column{dataset.Numbers("a", one), dataset.Numbers("a", one)}, `made: column "a": the name is used twice, for columns 1 and 2`},
 		{[]dataset.Column{dataset.Numbers("", one)}, `made: the name "" of column 1 is empty`},
-		{[]dataset.Column{dataset.Numbers("a", one), dataset.Texts("b", nil)}, `made: column "b": has 0 cells, column "a" has 1`},
+		{[]dataset.Column{dataset.Numbers("a", one), dataset.Texts("b", nil)}, `made: column "b": has 0 cells, but column "a" has 1`},
 		{[]dataset.Column{dataset.Numbers("a", []float64{0, math.Inf(-1)})}, `made: row 2: column "a": "-Inf" is not a finite number`},
 		{[]dataset.Column{dataset.Texts("a", []string{"\xff"})}, `made: row 1: column "a": "\xff" is not valid UTF-8`},
 	} {
@@ -352,7 +352,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 	wantFault(t, err, "standard input:3: has 2 cells where the header has 3")
 	for _, d := range []byte("1a.-\"\n") {
 		_, err = dataset.File{Path: "-", Stdin: strings.NewReader("a,b\n1,2\n"), Delimiter: d}.Read()
-		wantFault(t, err, fmt.Sprintf("standard input: the delimiter %q cannot be one: use , ; | a tab or a space", d))
+		wantFault(t, err, fmt.Sprintf("standard input: the character %q cannot be a delimiter: use , ; | a tab or a space", d))
 	}
 	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Delimiter: ':'}.Read()
 	if err != nil || !slices.Equal(table.Names(), []string{"a;b,c", "d"}) {

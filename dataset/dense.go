@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// dtype is how a number is stored in a binary file.
+// dtype is the storage type of a number in a binary file.
 type dtype uint8
 
 const (
@@ -28,19 +28,19 @@ const (
 	f64
 )
 
-// size is that of one number in bytes.
+// size returns the size of one number in bytes.
 func (d dtype) size() int {
 	return [...]int{u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f16: 2, f32: 4, f64: 8}[d]
 }
 
-// packed is a matrix of numbers as they stand in a file; it takes no more
-// memory than they do. As a number an integer beyond 2⁵³ is rounded to a float64; as
-// the label of a class it is exact.
+// packed is a matrix of numbers in the encoding of its file, so that it takes no more memory than
+// the file. Read as a number, an integer beyond 2⁵³ is rounded to a float64; read as the label of a
+// class, it is exact.
 type packed struct {
 	data           []byte
 	kind           dtype
 	big            bool // big endian
-	byRow, byIndex int  // bytes from a row, and from a column, to the next
+	byRow, byIndex int  // distance in bytes between rows, and between columns
 }
 
 func (m *packed) number(row, column int) float64 {
@@ -88,7 +88,7 @@ func (m *packed) number(row, column int) float64 {
 	return math.Float64frombits(v)
 }
 
-// read is number for as many rows as to has.
+// read is number for len(to) rows.
 func (m *packed) read(to []float64, row, column int) {
 	if m.big || m.kind != f64 && m.kind != f32 {
 		for i := range to {
@@ -107,7 +107,7 @@ func (m *packed) read(to []float64, row, column int) {
 	}
 }
 
-// text is number without the rounding of integers.
+// text returns the number as text, without rounding integers.
 func (m *packed) text(row, column int) string {
 	p := m.data[row*m.byRow+column*m.byIndex:]
 	if m.kind != u64 && m.kind != i64 {
@@ -123,7 +123,7 @@ func (m *packed) text(row, column int) string {
 	return strconv.FormatInt(int64(v), 10)
 }
 
-// half is the value of a float16 (IEEE 754 binary16).
+// half returns the value of a float16 (IEEE 754 binary16).
 func half(v uint16) float64 {
 	exponent, fraction := int(v>>10&31), float64(v&1023)
 	var x float64
@@ -153,11 +153,11 @@ func (t *Table) addFeatures(m cells, d int) {
 	}
 }
 
-// featureName names column j of a file without names.
+// featureName returns the name of column j of a file without names.
 func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 
-// addTargets appends the d columns of m to t: name, or name1 … named where
-// there are several.
+// addTargets appends the d columns of m to t. They are called name if d = 1, otherwise name1, …,
+// named.
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
 		c := &column{name: name, plain: true, cells: m, at: j}
@@ -168,8 +168,8 @@ func (t *Table) addTargets(name string, m cells, d int) {
 	}
 }
 
-// checkShape returns what is wrong with a matrix of that size, or "". It is
-// called before memory is taken.
+// checkShape returns the rule that a matrix of the given size breaks, or "". It is called before
+// memory is allocated.
 func checkShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:
@@ -182,11 +182,11 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes, or says that the file is cut short; what tells for what.
-// Memory is taken as the bytes come, unless the file is known to have them.
+// take reads n bytes, or returns an error if the file is truncated; what names their purpose in
+// that error. It allocates memory as the bytes arrive, unless the file is known to be long enough.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
-		e := in.t.fault("", fmt.Sprintf("is cut short: %d bytes are needed for %s, %d are left", n, what, have))
+		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))
 		e.Offset = in.offset
 		return e
 	}
@@ -222,20 +222,20 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// truncated reports whether the source ends in an error rather than in its end:
-// io.ReadFull reports both alike.
+// truncated reports whether the source ended in an error rather than at its end; io.ReadFull
+// reports both in the same way.
 func (in *input) truncated() bool {
 	_, err := in.r.Peek(1)
 	return err != io.EOF
 }
 
-// end returns an error unless all has been read.
+// end returns an error unless the whole file has been read.
 func (in *input) end() error {
 	_, err := in.r.Peek(1)
 	if err == io.EOF {
 		return nil
 	}
-	e := in.t.fault("", "goes on after what its header describes")
+	e := in.t.fault("", "has more bytes than its header describes")
 	if err != nil {
 		e = in.readFault(err)
 	}
@@ -243,7 +243,7 @@ func (in *input) end() error {
 	return e
 }
 
-// readFault is an error of the source.
+// readFault returns the error for a failed read of the source.
 func (in *input) readFault(err error) *Error {
 	if in.zip {
 		return in.t.fault("", "the zip data is damaged: "+plain(err))

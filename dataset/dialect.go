@@ -2,18 +2,18 @@ package dataset
 
 import "fmt"
 
-// A Dialect is what the flags of a command say about CSV files. The zero value is that
-// of ReadCSV.
+// A Dialect holds the flags of a command about CSV files. The zero value reads files as ReadCSV
+// does.
 type Dialect struct {
 	Delimiter   string   // one character between cells, or "tab"; "": see File.Delimiter
 	Decimal     string   // "." or ","; "": see File.Decimal
 	Thousands   string   // one character between groups of digits; "": see File.Thousands
-	Comment     string   // one character that begins a comment; "": none does
-	NAValues    []string // cells that are missing, besides DefaultNAValues
-	NoDefaultNA bool     // not besides them, but instead
+	Comment     string   // one character that begins a comment; "" for none
+	NAValues    []string // cells that are missing, in addition to DefaultNAValues
+	NoDefaultNA bool     // NAValues replaces DefaultNAValues
 }
 
-// Check returns what is wrong with a flag, by its name.
+// Check returns an error that names the first invalid flag.
 func (d Dialect) Check() error {
 	if d.Delimiter != "" && d.Delimiter != "tab" && len(d.Delimiter) > 1 {
 		return fmt.Errorf("--delimiter: want one character, such as ; or |, or tab, got %q", d.Delimiter)
@@ -30,8 +30,7 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// Apply returns a file with what the flags say. NAValues of f stay where no flag is about
-// them.
+// Apply returns f with the settings of the flags. It keeps f.NAValues if no flag sets them.
 func (d Dialect) Apply(f File) File {
 	switch {
 	case d.Delimiter == "tab":
@@ -54,10 +53,11 @@ func (d Dialect) Apply(f File) File {
 	return f
 }
 
-// Markers are the cells that stand for a missing value, as an Encoder keeps them.
+// Markers returns the cells that represent a missing value, in the form in which an Encoder stores
+// them.
 func (d Dialect) Markers() []string { return newReading(d.Apply(File{}).NAValues, points).list }
 
-// firstByte is the first byte of s, 0 of none.
+// firstByte returns the first byte of s, or 0 if s is empty.
 func firstByte(s string) byte {
 	if s == "" {
 		return 0

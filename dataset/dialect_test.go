@@ -168,7 +168,7 @@ func TestDialectFaults(t *testing.T) {
 		{"measurements", "x,y\n4,1,2\n7,3,4\n", ":2: has 3 cells where the header has 2"},
 		{"row names that repeat", "x,y\na,1,2\na,3,4\n", ":2: has 3 cells where the header has 2"},
 		{"row names that end", "x,y\na,1,2\nb,3,4\n3,4\n", ":2: has 3 cells where the header has 2"},
-		{"UTF-16 without a mark", strings.TrimPrefix(utf16Of(binary.LittleEndian, "x,y\n1,2\n"), "\xff\xfe"), ": has bytes of 0 in it: it is no text, or UTF-16 without a byte-order mark; save it as UTF-8"},
+		{"UTF-16 without a mark", strings.TrimPrefix(utf16Of(binary.LittleEndian, "x,y\n1,2\n"), "\xff\xfe"), ": contains zero bytes: it is not a text file, or it is UTF-16 without a byte-order mark; save it as UTF-8"},
 		{"UTF-32", "\xff\xfe\x00\x00x\x00\x00\x00", ": is UTF-32; save it as UTF-8"},
 		{"half a character", utf16Of(binary.BigEndian, "x,y\n1,a\n") + "\x00", `:3: has 1 cell where the header has 2`},
 		{"half a pair", utf16Of(binary.LittleEndian, "x,y\n1,") + "\x3d\xd8\n\x00", `:2: column "y": "\xff" is not valid UTF-8; save the file as UTF-8`},

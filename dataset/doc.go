@@ -1,4 +1,5 @@
-// Package dataset turns tables of raw cells into matrices, and remembers how.
+// Package dataset encodes tables of raw cells as matrices, and stores the encoding so that later
+// tables are encoded in the same way.
 //
 //	t, err := dataset.Read("train.csv", nil) // or LIBSVM, NPY, NPZ, IDX, Parquet
 //	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"price"}, Standardize: true})
@@ -8,34 +9,27 @@
 // A Table holds the columns of a file, or of Go slices, as they were given. An
 // Encoder is learned from a training table: which columns are numbers, which
 // are texts and with what categories, what replaces a missing cell, the mean
-// and the spread of each number. It is stored with the model as JSON, so that
-// later tables are encoded in the same way, whatever the order of their
-// columns.
+// and the spread of each number. It is stored as JSON with the model, so that later tables are
+// encoded in the same way, whatever the order of their columns.
 //
 // A target may name classes instead (Rules.Labels): Targets then holds their
 // indices and Classes their labels. A column of texts or of trees may be the
 // whole input (Rules.Text, Rules.Tree): Texts then takes the place of Features.
 //
-// A table that is larger than the memory stays in its file: a Stream learns an
-// Encoder in one pass, and gives features and targets block by block in others.
+// A table that is larger than memory stays in its file: a Stream learns an Encoder in one pass, and
+// yields features and targets block by block in later passes.
 //
-// What a cell means, where the file is of texts:
+// In a text file, a cell is interpreted as follows:
 //
-//   - Spaces around a cell do not count.
-//   - An empty cell is missing, and so are those of File.NAValues, in columns of
-//     numbers and of texts.
+//   - Spaces around a cell are ignored.
+//   - An empty cell is missing, and so is a cell listed in File.NAValues, in columns of numbers and of texts.
 //   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
-//     outside the range of float64 are refused. Some other spellings have one
-//     meaning and are read; decimal commas and groups of thousands need
-//     File.Decimal and File.Thousands. Any other cell that is a number but for its
-//     spelling, such as 12%, is a fault, and neither a category nor a class.
+//     outside the range of float64 are refused. Some other spellings are unambiguous and are read too; decimal commas and thousands separators need File.Decimal and File.Thousands. Any other cell that spells a number in an unsupported way, such as 12%, is an error, and neither a category nor a class.
 //   - A column with any other text is a column of texts; true and false are
-//     texts. Texts that are few among numbers are a fault: see Rules.Categorical. A text past the first MaxCategories different cells of a column
-//     which were all numbers does not change the column: it is a fault, and
-//     is reported where the column is used.
+//     texts. A small number of texts among numbers is an error: see Rules.Categorical. If the first MaxCategories distinct cells of a column are all numbers, the column holds numbers: a text further down is an error, reported when the column is used.
 //
-// Where the file is of numbers, NaN is a missing cell and an infinity a fault.
+// In a file of binary numbers, NaN is a missing cell and an infinity is an error.
 //
-// No input makes this package panic. Faults of the data are reported as
-// *Error, which names the file, the line, the column, the cell and the rule.
+// No input makes this package panic. Errors in the data are reported as *Error, which names the
+// file, the line, the column, the cell and the rule.
 package dataset

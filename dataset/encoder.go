@@ -16,45 +16,44 @@ import (
 // MaxFeatures is the largest number of features that an Encoder makes.
 const MaxFeatures = 1 << 20
 
-// Rules says how a table is to be encoded. The zero value makes every column a
-// feature, replaces missing cells and does not standardize.
+// Rules specifies how to encode a table. The zero value makes every column a feature, replaces
+// missing cells and does not standardize.
 type Rules struct {
 	Targets       []string // columns to predict: numbers, no cell missing
-	Drop          []string // columns that are left out
-	Weight        string   // the column of the weights of the rows, which makes no feature: see Weighted
+	Drop          []string // columns to ignore
+	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
 	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: any numbers, up to MaxCategories of them, in however few rows
-	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
+	AnyLabels     bool     // with Labels: accept up to MaxCategories classes of any numbers, whatever the number of rows
+	Text, Tree    string   // the column that is the whole input, not encoded: see Encoder.Texts
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
-	Categorical   []string // columns of CSV whose cells are categories, numbers or not
-	RefuseUnknown bool     // a category that the training table does not have is an error
+	Categorical   []string // CSV columns whose cells are categories even if they are numbers
+	RefuseUnknown bool     // a category that the training table lacks is an error
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 }
 
-// An Encoder is what Learn learned from a training table. It marshals to JSON
-// and back without loss; Check validates one that came out of a file.
+// An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
+// back without loss; Check validates an Encoder read from a file.
 type Encoder struct {
 	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
-	Outputs       []string `json:"outputs"` // the target columns, as Rules named them
+	Outputs       []string `json:"outputs"` // the target columns, in the order of Rules.Targets
 	Dropped       []string `json:"dropped,omitempty"`
 	Weight        string   `json:"weight,omitempty"` // the column of the weights: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
-	Gram          bool     `json:"gram,omitempty"`      // input j is the kernel value with training row j, as it is
-	NAValues      []string `json:"na_values"`           // see File.NAValues; nil in encoders of before it: see MissingValues
-	Decimal       string   `json:"decimal,omitempty"`   // see File.Decimal; "": as a file has it
+	Gram          bool     `json:"gram,omitempty"`      // input j is the kernel value with training row j, not encoded
+	NAValues      []string `json:"na_values"`           // see File.NAValues; nil in encoders written before the list existed: see MissingValues
+	Decimal       string   `json:"decimal,omitempty"`   // see File.Decimal; "": detected in each file
 	Thousands     string   `json:"thousands,omitempty"` // see File.Thousands
 }
 
-// Input says how one column becomes features. Exactly one of Number, Text and
-// Raw is set.
+// Input specifies how one column becomes features. Exactly one of Number, Text and Raw is set.
 type Input struct {
 	Name   string  `json:"name"`
 	Number *Number `json:"number,omitempty"`
 	Text   *Text   `json:"text,omitempty"`
-	Raw    Raw     `json:"raw,omitempty"` // the column as it is, the only input
+	Raw    Raw     `json:"raw,omitempty"` // the column is the only input and is not encoded
 }
 
 // Number makes one feature, (x − Mean) / Scale, of a number x, or 0 where x is within
@@ -64,49 +63,38 @@ type Number struct {
 	Fill     float64 `json:"fill"`
 	Mean     float64 `json:"mean"`
 	Scale    float64 `json:"scale"`
-	Rounding float64 `json:"rounding,omitempty"` // of a column that is constant up to rounding; 0 of others
-	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table and
-	High     float64 `json:"high,omitempty"`     // the largest; both 0 in encoders of before they were stored
+	Rounding float64 `json:"rounding,omitempty"` // positive if the column is constant up to rounding, otherwise 0
+	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table
+	High     float64 `json:"high,omitempty"`     // the largest; both are 0 in encoders written before they were stored
 }
 
 // Text makes one feature for each category: 1 where the cell is that category
-// and 0 elsewhere. A missing cell is Fill. A category that is none of these is 0 in
-// all of them, and reported by Encoder.Unknown, or an error (RefuseUnknown).
+// and 0 elsewhere. A missing cell is Fill. A text that is not among Categories makes all these
+// features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
 type Text struct {
 	Fill       string   `json:"fill"`
 	Categories []string `json:"categories"` // sorted
 }
 
-// Learn learns from a training table how to encode it and later ones. Columns
-// that are not targets become features:
+// Learn derives from a training table how to encode it and later tables. Columns that are not
+// targets become features:
 //
-//   - A column of numbers becomes one feature. A missing cell is replaced by
-//     the median of the others. With r.Standardize the feature is
-//     (x − mean) / sd, where mean and sd, with the divisor n, are those of the
-//     column after the replacement; a constant column is divided by 1, and one that
-//     is constant up to rounding (see Moments.Rounding) becomes 0. A row counts by its
-//     weight in the median, the mean and the sd.
+//   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
+//     (x − mean) / sd, where mean and sd, with the divisor n, are taken after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Moments.Rounding) becomes 0. The median, the mean and sd weight each row by its weight.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
-//     sorted order. A missing cell is replaced by the most frequent text, the
-//     first in sorted order among equals. r.Categorical names such columns whose
-//     texts are numbers, all or many of them. In others these texts are an *Error:
-//     at most a tenth of the cells, the rest being numbers; texts without a letter
-//     or a digit, no more than the numbers; one without a digit beside two numbers;
-//     numbers in a spelling that is not read, such as 12% (see File.Decimal).
+//     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see File.Decimal).
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column
-// j for row j, and Features gives it unchanged: as many columns as rows, numbers all of
-// them, none missing. r.Standardize and r.Categorical are errors.
+// j for row j, and Features returns it unchanged. It must have as many columns as rows, and all its
+// cells must be numbers, none missing. Setting r.Standardize or r.Categorical is an error.
 //
-// With r.Text or r.Tree that column is the whole input, and Texts takes the
-// place of Features; other columns are ignored. With r.Labels the classes of
-// the target are learned: see Classes. Numbers that are not integers, and more than
-// 20 classes with fewer than ten rows for each, if they are numbers, or two, if they
-// are texts, are taken for a mistake, unless r.AnyLabels.
+// With r.Text or r.Tree the named column is the whole input, and Texts replaces Features; other
+// columns are ignored. With r.Labels the classes of the target are learned: see Classes. Unless
+// r.AnyLabels is set, numbers that are not integers are rejected as classes, and so are more than
+// 20 classes with fewer rows per class than ten (numbers) or two (texts).
 //
-// A column without any value, and a column of texts that has too many of them
-// to be categories, is an *Error, as is everything that Features, Texts or
-// Targets would refuse.
+// A column without any value, a column with too many distinct texts to be categories, and
+// everything that Features, Texts or Targets would refuse are each an *Error.
 func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -145,7 +133,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	err = parallel(len(features), 1, func(first, last int) error {
 		for j, c := range features[first:last] {
 			if row := c.firstText(); r.Gram && row >= 0 {
-				return t.cellFault(c, row, c.cell(row), "is not a number: every column besides the target is one of the Gram matrix")
+				return t.cellFault(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
 			}
 			in, err := t.learnInput(c, weights, r)
 			if err != nil {
@@ -159,7 +147,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	if len(e.Inputs) == 0 {
-		return nil, t.fault("", "has no column besides the target; at least one feature is needed")
+		return nil, t.fault("", "has no column except the target; at least one feature is needed")
 	}
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -167,7 +155,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// learnInput decides what c is, and learns it.
+// learnInput decides whether c holds numbers or texts, and learns its encoding.
 func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
@@ -186,7 +174,7 @@ func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error
 	return t.learnText(c, counts, weights, declared, r)
 }
 
-// newEncoder is an encoder without inputs.
+// newEncoder returns an encoder without inputs.
 func (t *Table) newEncoder(r Rules) *Encoder {
 	cells := t.reading
 	if cells == nil {
@@ -199,14 +187,15 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 	return e
 }
 
-// notCategorical is the rule that a column named as categorical breaks.
-const notCategorical = "cannot be categorical: it holds numbers and not texts, or more than 1000 different ones"
+// notCategorical is the error text for a column that Rules.Categorical names but that cannot be
+// categorical.
+const notCategorical = "cannot be categorical: its format stores numbers, not texts, or it has more than 1000 distinct numbers"
 
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
-// FeatureNames names the columns of the matrix that Features makes: a column
-// of numbers by its name, a category as column=value. A column of texts or
-// trees that is the whole input stands as one feature.
+// FeatureNames returns the names of the columns of the matrix that Features returns: the column's
+// name for numbers, column=value for a category. A column of texts or trees that is the whole input
+// counts as one feature.
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
@@ -221,10 +210,10 @@ func (e *Encoder) FeatureNames() []string {
 	return names
 }
 
-// TargetNames names the columns of the matrix that Targets makes.
+// TargetNames returns the names of the columns of the matrix that Targets returns.
 func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
 
-// width is the number of features that in makes, 1 for a raw column.
+// width returns the number of features that in produces, 1 for a raw column.
 func (in *Input) width() int {
 	if in.Text == nil {
 		return 1
@@ -232,8 +221,8 @@ func (in *Input) width() int {
 	return len(in.Text.Categories)
 }
 
-// Check returns nil when e is one that Learn could have made, so that it can
-// be used without harm, or an error that names the first fault.
+// Check returns nil if Learn could have returned e, so that e is safe to use. Otherwise it returns
+// an error that names the first fault.
 func (e *Encoder) Check() error {
 	if len(e.Inputs) == 0 {
 		return errors.New("dataset: encoder: has no inputs")
@@ -334,31 +323,30 @@ func (x *Text) check() error {
 
 // A writer writes the features of one column.
 type writer interface {
-	// write fills its part of x, rows of that width which are zeros, from the rows first
-	// to last − 1 of the table. It ends with the first fault, and returns its row.
+	// write encodes rows first to last − 1 of the table into its columns of x, whose rows have the
+	// given width and are 0 before. It stops at the first error, and returns the error's row.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
-// blockNumbers is how much of the features is written at once, column by column.
+// blockNumbers is the number of feature values that are written at once, column by column.
 const blockNumbers = 1 << 15
 
-// A place is where a writer reads and writes.
+// A place specifies where a writer reads and writes.
 type place struct {
 	table  *Table
 	column *column
-	refuse bool // missing cells
-	marked bool // markers are missing cells in columns of texts
-	at     int  // the first feature's place in a row
+	refuse bool // missing cells are errors
+	marked bool // in columns of texts, markers are missing cells
+	at     int  // index of the first feature in a row
 }
 
-// Features encodes the columns of t that e was learned from, whatever their
-// order in t, as a matrix of t.Rows() rows with the columns that FeatureNames
-// names. Other columns of t are ignored, the target among them.
+// Features encodes the columns of t that e was learned from, whatever their order in t. It returns
+// a matrix of t.Rows() rows with the columns that FeatureNames lists. Other columns of t, including
+// the target, are ignored.
 //
-// A column that t does not have, a table without rows, and a cell that breaks
-// a rule (not a number where numbers were learned, an unknown category or a missing
-// cell where that is refused) are each an *Error; the first by line, then by column,
-// is reported.
+// A column that t lacks, a table without rows, and a cell that breaks a rule (it is not a number
+// where numbers were learned, or it is an unknown category or missing where the rules refuse that)
+// are each an *Error. The first error by line, then by column, is reported.
 func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -369,10 +357,10 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features is Features without the checks of e and of where indices begin.
+// features is Features without checking e and the base of the indices.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
-		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, which are no numbers", kind))
+		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
 	}
 	writers, width, err := e.writers(t)
 	if err != nil {
@@ -382,7 +370,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 		return nil, t.noRows()
 	}
 	if t.rows > math.MaxInt/8/width || t.tooSparse(width) {
-		return nil, t.fault("", fmt.Sprintf("%s of %d features are too many to be written out, with the zeros", count.Of(t.rows, "row"), width))
+		return nil, t.fault("", fmt.Sprintf("%s of %d features, zeros included, are too many for a dense matrix", count.Of(t.rows, "row"), width))
 	}
 	data := make([]float64, t.rows*width)
 	writers = joinSparse(t, writers, width)
@@ -392,7 +380,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 			end := min(begin+block, last)
 			for _, w := range writers {
 				row, err := w.write(data[begin*width:end*width], width, begin, end)
-				if err != nil { // of those behind it only one in a row before comes first
+				if err != nil { // later columns can only take precedence with an error in an earlier row
 					fault, end, last = err, row, row
 				}
 			}
@@ -405,7 +393,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	return mat.NewDense(t.rows, width, data), nil
 }
 
-// writers finds the column of each input.
+// writers returns a writer for the column of each input.
 func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	columns := make(map[string]*column, len(t.columns))
 	for _, c := range t.columns {
@@ -436,20 +424,19 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	return writers, width, nil
 }
 
-// unused names the columns of t that e has no use for: a misspelt column is
-// among them.
+// unused returns the names of the columns of t that e does not use. They include any misspelled
+// name.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
 		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name }) || slices.Contains(e.Dropped, name) || name == e.Weight
 	})
 }
 
-// Targets returns the target columns of t, one row for each of t's rows and
-// one column for each target, as they are: targets are neither replaced nor
-// standardized. A target that names classes is given by their places in
-// Classes, from 0. An encoder without targets, a table without rows or without
-// a target column, a cell that is missing or not a number, and a class that was
-// not there when the encoder was learned are each an error.
+// Targets returns the target columns of t, with one row for each row of t and one column for each
+// target. Missing targets are not replaced, and targets are not standardized. A target that names
+// classes is given as indices into Classes. An encoder without targets, a table without rows or
+// without a target column, a cell that is missing or not a number, and a class that the training
+// table lacks are each an error.
 func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -460,7 +447,7 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	return e.targets(t)
 }
 
-// targets is Targets without the checks of e.
+// targets is Targets without checking e.
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -485,7 +472,7 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	return y, nil
 }
 
-// targetCell is the number in a cell of a target.
+// targetCell returns the number in a cell of a target.
 func (t *Table) targetCell(c *column, row int) (float64, error) {
 	v, k := c.number(row)
 	switch {

@@ -9,22 +9,22 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// Error is a fault of the data. Its text is one line, such as
+// Error is an error in the data. Its text is one line, such as
 //
 //	train.csv:17: column "age": "abc" is not a number
 type Error struct {
-	Source string // the file, as it was named; may be empty for a table made in Go
-	Line   int    // line of the file, from 1; 0 when the fault is not on one line
-	Row    int    // row, from 1, of a table made in Go or of a file without lines; 0 otherwise
-	Offset int64  // byte of the file, before any compression, from 1; 0 when there is none to name
-	Column string // name of the column; empty when the fault is not in one column
-	Value  string // the cell; empty when there is none to show
+	Source string // the name of the file, as the caller gave it; may be empty for a table made in Go
+	Line   int    // line of the file, from 1; 0 if the error is not on one line
+	Row    int    // row, from 1, of a table made in Go or of a file without lines; otherwise 0
+	Offset int64  // byte offset in the uncompressed file, from 1; 0 if unknown
+	Column string // name of the column; empty if the error is not in one column
+	Value  string // the cell; empty if the error is not in one cell
 	Rule   string // what is wrong, and what to do about it, for message.Expand
 }
 
 func (e *Error) Error() string { return e.Message(message.Plain) }
 
-// Message is the text with a front end's names of parameters.
+// Message returns the text with the parameter names of a front end.
 func (e *Error) Message(name func(parameter string) string) string {
 	var b strings.Builder
 	b.WriteString(e.Source)
@@ -51,7 +51,7 @@ func (e *Error) Message(name func(parameter string) string) string {
 	return b.String()
 }
 
-// rule is what is wrong, with a front end's names of parameters.
+// rule returns the broken rule, with the parameter names of a front end.
 func (e *Error) rule(name func(parameter string) string) string {
 	return message.Expand(e.Rule, func(parameter string) string {
 		if parameter == "drop" {
@@ -61,7 +61,7 @@ func (e *Error) rule(name func(parameter string) string) string {
 	})
 }
 
-// quote is s on one line in quotation marks, shortened when it is long.
+// quote returns s on one line in quotation marks, shortened if it is long.
 func quote(s string) string {
 	const limit = 60
 	if r := []rune(s[:min(len(s), 4*limit)]); len(r) > limit {
@@ -70,7 +70,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list names at most eight of names.
+// list returns the first eight of names, joined by commas.
 func list(names []string) string {
 	const limit = 8
 	texts := make([]string, 0, limit+1)
@@ -84,7 +84,7 @@ func list(names []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// nearest is "; did you mean ...?" when a name is near.
+// nearest returns "; did you mean …?" if some name is similar, otherwise "".
 func nearest(name string, names []string) string {
 	if best := suggest.Nearest(name, names); best != "" {
 		return "; did you mean " + quote(best) + "?"

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// An exactNumber is a finite decimal number without rounding: ±0.d₁d₂… · 10^point,
-// where neither the first digit nor the last one is 0. Zero has no digits.
+// An exactNumber is an unrounded finite decimal number ±0.d₁d₂… · 10^point, whose first and last
+// digits are not 0. Zero has no digits.
 type exactNumber struct {
 	negative bool
 	digits   string
 	point    int
 }
 
-// exactOf reads a text that parseCell reads as a number.
+// exactOf parses a text that parseCell accepts as a number.
 func exactOf(s string) (x exactNumber) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		x.negative = s[0] == '-'
@@ -34,10 +34,10 @@ func exactOf(s string) (x exactNumber) {
 	return x
 }
 
-// exponentOf reads an exponent. One that no float64 has is bounded: its number is 0,
-// or was refused before.
+// exponentOf parses an exponent. An exponent outside the range of float64 is clamped: its number is
+// 0, or was refused before.
 func exponentOf(s string) int {
-	const bound = 1 << 27 // ten times it is an int of 32 bits
+	const bound = 1 << 27 // 10·bound fits an int of 32 bits
 	negative := strings.HasPrefix(s, "-")
 	e := 0
 	for _, c := range strings.TrimLeft(s, "+-") {

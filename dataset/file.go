@@ -22,62 +22,59 @@ import (
 //	LIBSVM   text, a line "label index:value …" for each row
 //	NPY, NPZ arrays of numpy, formats 1.0 to 3.0
 //	IDX      the format of MNIST: images, and labels in a second file
-//	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs
-//	         are the texts that a CSV file has; a column of another type is an error where
-//	         it is used, and none where Rules.Drop names it
+//	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
 //
 // Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
-// index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have
-// a compression of their own, may be compressed by gzip or zstd.
+// index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All formats except NPZ and
+// Parquet, which have their own compression, may be compressed by gzip or zstd.
 type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
 
-	// Opened is the file where it is open already; Path then only names it. It is
-	// read from its beginning, wherever its own offset is, and not closed.
+	// Opened is the file if it is already open; Path is then only its name in messages. It is read
+	// from its beginning, whatever its current offset, and not closed.
 	Opened *os.File
 
-	// Arrays names the array of the features and, if there is one, that of the
-	// targets of an NPZ file. Without names they are X and y, in either case,
-	// or the only array.
+	// Arrays names the feature array and, optionally, the target array of an NPZ file. By default
+	// they are X and y, in upper or lower case, or the only array.
 	Arrays []string
 
-	// Labels is the file of the labels of an IDX file. Without a name it is
-	// looked for in the same folder: labels-idx1 for images-idx3 in the name,
-	// compressed or not; a table for which there is none has no label column.
+	// Labels is the file of the labels of an IDX file. By default it is the file in the same folder
+	// whose name has labels-idx1 in place of images-idx3, compressed or not. If there is no such
+	// file, the table has no label column.
 	Labels string
 
 	// Delimiter separates the cells of a CSV file; 0: see ReadCSV. A space stands for
 	// any number of spaces and tabs.
 	Delimiter byte
 
-	// Comment begins what is no part of a line of a CSV file, outside quotation marks;
-	// 0: no character does. Lines of nothing else are skipped, before the header too.
+	// Comment is the character that begins a comment in a CSV file, outside quotation marks; 0 for
+	// none. Lines that hold only a comment are skipped, also before the header.
 	Comment byte
 
-	// Decimal is the mark before the decimals of the numbers of a CSV file: '.' or ','. 0:
-	// the comma where Thousands is '.', or where the cells are separated by semicolons,
-	// some of the first numbers have a decimal comma and none a point; otherwise the point.
+	// Decimal is the decimal mark of a CSV file: '.' or ','. 0 selects the comma if Thousands is
+	// '.', or if semicolons separate the cells and some of the first numbers have a decimal comma
+	// and none a decimal point; otherwise it selects the point.
 	Decimal byte
 
 	// Thousands separates groups of three digits in the numbers of a CSV file: one of
-	// , . ' _ and the space. 0: none but the apostrophe and the no-break space, which
-	// need no name.
+	// , . ' _ and the space. 0 accepts only the apostrophe and the no-break space, which are always
+	// accepted.
 	Thousands byte
 
-	// NAValues are the cells of a CSV file that stand for a missing value, in columns
-	// of numbers and of texts, besides the empty cell; nil: DefaultNAValues. A number
-	// among them stands for all its spellings.
+	// NAValues lists the cells of a CSV file that represent a missing value, in addition to the
+	// empty cell, in columns of numbers and of texts; nil selects DefaultNAValues. A number in the
+	// list matches every spelling of it.
 	NAValues []string
 
-	// Keep names columns of CSV and of texts whose cells stay as they are written, for
-	// Table.Cells: 007 is not 7. The first column of a CSV file that has no name, the index
-	// of pandas and R, is read as a column with the name IndexName if that is among them.
+	// Keep names columns of CSV files and of texts whose cells Table.Cells returns exactly as they
+	// are written: 007 is not 7. If Keep includes IndexName, a first column of a CSV file without a
+	// name (the index of pandas and R) is read as a column with that name.
 	Keep []string
 
-	// Memory is the number of bytes that the table may take, 0 for any number. A
-	// file that takes more is refused before it is read, where it says so itself,
-	// and otherwise as soon as it does: what it claims is not believed.
+	// Memory is the maximum size of the table in bytes; 0 for no limit. A larger file is refused:
+	// before it is read if its header gives the size, otherwise as soon as the limit is exceeded.
+	// The header is never trusted to allocate memory.
 	Memory int64
 }
 
@@ -87,13 +84,12 @@ func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
 
-// Read reads the whole file. The format is told by the first bytes; texts that
-// are not called .csv or .libsvm (.svm, .svmlight) are told apart by their first
-// line. A file that is not what its name says is refused.
+// Read reads the whole file. The first bytes determine the format. Text files not named .csv or
+// .libsvm (.svm, .svmlight) are distinguished by their first line. A file whose contents contradict
+// its name is refused.
 //
-// Everything that cannot be read is an *Error, with the line, the row or the
-// offset of the byte where there is one. The memory taken is in proportion to
-// what was read, whatever sizes the file claims to have.
+// Every failure is an *Error, which names the line, the row or the byte offset if there is one. The
+// memory allocated is proportional to the bytes read, whatever sizes the file claims to have.
 func (f File) Read() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -131,13 +127,14 @@ const (
 	formParquet form = "Parquet"
 )
 
-// extensions are the names that promise a format.
+// extensions maps the extension of a file name to the format that it implies.
 var extensions = map[string]form{
 	".csv": formCSV, ".tsv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
 	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet,
 }
 
-// format is the format of a file, for which all that f says must have a meaning.
+// format returns the format of a file. It returns an error if a field of f that is set does not
+// apply to that format.
 func (f File) format(in *input) (form, error) {
 	found, err := f.detect(in)
 	if err != nil {
@@ -159,8 +156,7 @@ func (f File) format(in *input) (form, error) {
 	return found, nil
 }
 
-// detect tells the format of a file by its first bytes, and by its name where
-// it is text.
+// detect determines the format of a file from its first bytes and, for text, from its name.
 func (f File) detect(in *input) (form, error) {
 	name := strings.ToLower(f.Path)
 	named := extensions[filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))]
@@ -183,20 +179,20 @@ func (f File) detect(in *input) (form, error) {
 	case found == "" && (named == formCSV || named == formLIBSVM):
 		return named, nil
 	case found == "" && named != "":
-		return "", in.t.fault("", "is named like "+article(named)+" file but does not begin as one does")
+		return "", in.t.fault("", "has the name of "+article(named)+" file but not the signature")
 	case found == "" && looksLIBSVM(in.r):
 		return formLIBSVM, nil
 	case found == "":
 		return formCSV, nil
 	case named != "" && named != found:
-		return "", in.t.fault("", "is named like "+article(named)+" file but begins as "+article(found)+" file does; give it its proper name")
+		return "", in.t.fault("", "has the name of "+article(named)+" file but the first bytes of "+article(found)+" file; rename it")
 	case in.gzip && (found == formNPZ || found == formParquet):
-		return "", in.t.fault("", string(found)+" has a compression of its own; unpack the file first")
+		return "", in.t.fault("", string(found)+" files have their own compression; unpack the file first")
 	}
 	return found, nil
 }
 
-// article is the name of a format with a or an before it.
+// article returns the name of a format with its article, a or an.
 func article(f form) string {
 	if slices.Contains([]form{formNPY, formNPZ, formIDX}, f) {
 		return "an " + string(f)
@@ -204,23 +200,23 @@ func article(f form) string {
 	return "a " + string(f)
 }
 
-// An input is an open file, or standard input, without its compression.
+// An input is an open file, or standard input, decompressed.
 type input struct {
-	t         *Table // names the source in faults
+	t         *Table // names the source in errors
 	r         *bufio.Reader
-	offset    int64    // of what take takes next
-	size      int64    // bytes in all, −1 when that is not known beforehand
-	file      *os.File // nil unless the file can be read at any place
+	offset    int64    // where take reads next
+	size      int64    // total size in bytes, −1 if unknown
+	file      *os.File // nil unless the file supports ReadAt
 	gzip      bool     // or zstd
 	zip       bool     // a member of a zip file
 	converted bool     // from UTF-16
-	part      bool     // CSV: some lines behind their header, which say nothing about the dialect
+	part      bool     // CSV: the lines follow a header read before, and do not determine the dialect
 	opened    io.Closer
 
 	unpacker *zstd.Decoder // nil unless compressed by zstd
 
 	allowance *allowance
-	delimiter byte // 0: to be found
+	delimiter byte // 0: to be detected
 	comment   byte // 0: none
 }
 
@@ -231,7 +227,7 @@ func (f File) open() (*input, error) {
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {
-			return nil, in.t.fault("", "cannot be read: there is none")
+			return nil, in.t.fault("", "cannot be read: no standard input was given")
 		}
 		return in, in.start(f.Stdin, false)
 	}
@@ -243,7 +239,7 @@ func (f File) open() (*input, error) {
 			return nil, in.t.openFault(err)
 		}
 		if info.IsDir() {
-			return nil, in.t.fault("", "is a directory; the name of a file is needed")
+			return nil, in.t.fault("", "is a directory; give the name of a file")
 		}
 		if opened, err = os.Open(f.Path); err != nil {
 			return nil, in.t.openFault(err)
@@ -258,7 +254,7 @@ func (f File) open() (*input, error) {
 	if info.Mode().IsRegular() {
 		in.file, in.size = opened, info.Size()
 		if f.Opened != nil {
-			r = io.NewSectionReader(opened, 0, info.Size()) // has an offset of its own
+			r = io.NewSectionReader(opened, 0, info.Size()) // a reader with its own offset
 		}
 	}
 	if err := in.start(r, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
@@ -277,10 +273,10 @@ func (in *input) close() {
 	}
 }
 
-// bufferSize is that of the buffers between a file and its reader.
+// bufferSize is the size of the buffers between a file and its reader.
 const bufferSize = 1 << 16
 
-// start begins to read, past gzip if there is any, and past UTF-16.
+// start starts reading, and undoes gzip, zstd and UTF-16 if the file uses them.
 func (in *input) start(r io.Reader, mustBeGzip bool) error {
 	if err := in.unpack(r, mustBeGzip); err != nil {
 		return err
@@ -288,10 +284,10 @@ func (in *input) start(r io.Reader, mustBeGzip bool) error {
 	return in.decode()
 }
 
-// unpack begins to read, past gzip if there is any.
+// unpack starts reading, and decompresses gzip or zstd if the file uses them.
 func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	in.r = bufio.NewReaderSize(r, bufferSize)
-	magic, _ := in.r.Peek(2) // an error comes back from the next read
+	magic, _ := in.r.Peek(2) // the next read returns any error again
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in.r)
 		if err != nil {
@@ -313,9 +309,9 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 		in.unpacker = z
 		return nil
 	case bytes.HasPrefix(head, []byte("BZh")) && len(head) > 3 && head[3] >= '1' && head[3] <= '9':
-		return in.t.fault("", "is compressed by bzip2, which is not read: unpack it, or use gzip or zstd")
+		return in.t.fault("", "is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd")
 	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
-		return in.t.fault("", "is compressed by xz, which is not read: unpack it, or use gzip or zstd")
+		return in.t.fault("", "is compressed by xz, which is not supported: unpack it, or use gzip or zstd")
 	}
 	if mustBeGzip && len(magic) > 0 {
 		return in.t.fault("", "is named .gz but does not hold gzip data")
@@ -336,7 +332,7 @@ func (r zstdReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openFault says why a file cannot be opened, without naming it again.
+// openFault returns the reason why a file cannot be opened, without the file's name.
 func (t *Table) openFault(err error) *Error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

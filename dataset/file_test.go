@@ -217,10 +217,10 @@ func TestNamedParts(t *testing.T) {
 		arrays []string
 		want   string
 	}{
-		{nil, `: holds the arrays "x_train", "y_train", "x_test"; name the array of the features and that of the targets`},
+		{nil, `: holds the arrays "x_train", "y_train", "x_test"; name the feature array and the target array`},
 		{[]string{"x_trian"}, `: has no array "x_trian"; it has "x_train", "y_train", "x_test"; did you mean "x_train"?`},
 		{[]string{"x_train", "x_test"}, `: array "x_train" has 2 rows, array "x_test" has 3`},
-		{[]string{"x_train", "y_train", "x_test"}, ": 3 arrays are named; one of features and one of targets can be read"},
+		{[]string{"x_train", "y_train", "x_test"}, ": 3 arrays are named; name at most two: the feature array and the target array"},
 	} {
 		_, err := dataset.File{Path: path, Arrays: c.arrays}.Read()
 		wantFault(t, err, path+c.want)
@@ -234,7 +234,7 @@ func TestNamedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dataset.Learn(table, dataset.Rules{Targets: []string{"label"}})
-	wantFault(t, err, path+`: has no target column "label"; it has "x1", "x2"; no file of labels was found beside it`)
+	wantFault(t, err, path+`: has no target column "label"; it has "x1", "x2"; no file of labels was found in its folder`)
 	want := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "label": {7, 8}}
 	beside := filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")
 	if err := os.WriteFile(beside, gzipped(t, string(labels)), 0o600); err != nil {
@@ -279,14 +279,14 @@ func TestSparse(t *testing.T) {
 	large := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
 	huge := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
 	_, err := large.Features(huge)
-	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" leaves the range of float64 when standardized with mean 1.5 and scale 0.5`)
+	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
 	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
 	_, err = named.Features(table)
 	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", … (10 in all); did you mean "x2"?`)
 	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
 	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
 	_, err = e.Features(wide)
-	wantFault(t, err, wide.Source+": 10000 rows of 20000 features are too many to be written out, with the zeros")
+	wantFault(t, err, wide.Source+": 10000 rows of 20000 features, zeros included, are too many for a dense matrix")
 }
 
 func mustRead(t testing.TB, name, text string) *dataset.Table {
@@ -328,41 +328,41 @@ func TestFormatFaults(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"text.npy", []byte("a,b\n1,2\n"), ": is named like an NPY file but does not begin as one does"},
-		{"text.idx", []byte("a,b\n1,2\n"), ": is named like an IDX file but does not begin as one does"},
-		{"array.csv", good, ": is named like a CSV file but begins as an NPY file does; give it its proper name"},
-		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ has a compression of its own; unpack the file first"},
-		{"empty.npz", nil, ": is named like an NPZ file but does not begin as one does"},
+		{"text.npy", []byte("a,b\n1,2\n"), ": has the name of an NPY file but not the signature"},
+		{"text.idx", []byte("a,b\n1,2\n"), ": has the name of an IDX file but not the signature"},
+		{"array.csv", good, ": has the name of a CSV file but the first bytes of an NPY file; rename it"},
+		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ files have their own compression; unpack the file first"},
+		{"empty.npz", nil, ": has the name of an NPZ file but not the signature"},
 
-		{"start.npy", good[:7], ": is cut short: 8 bytes are needed for the header, 7 are left"},
-		{"header.npy", good[:30], ": byte 10: is cut short: 60 bytes are needed for the header, 20 are left"},
-		{"data.npy", good[:len(good)-1], ": byte 70: is cut short: 48 bytes are needed for 2 rows, 47 are left"},
-		{"data.npy.gz", gzipped(t, string(good[:len(good)-1])), ": byte 70: is cut short: 48 bytes are needed for 2 rows, 47 are left"},
+		{"start.npy", good[:7], ": is truncated: 8 more bytes are needed for the header, the file has 7"},
+		{"header.npy", good[:30], ": byte 10: is truncated: 60 more bytes are needed for the header, the file has 20"},
+		{"data.npy", good[:len(good)-1], ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
+		{"data.npy.gz", gzipped(t, string(good[:len(good)-1])), ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
 		{"gzip.npy.gz", gzipped(t, string(good))[:12], ": the gzip data is cut short"},
-		{"more.npy", append(slices.Clone(good), 0), ": byte 118: goes on after what its header describes"},
-		{"version.npy", []byte("\x93NUMPY\x04\x00\x00\x00"), ": is of the NPY version 4.0; versions 1.0 to 3.0 can be read"},
+		{"more.npy", append(slices.Clone(good), 0), ": byte 118: has more bytes than its header describes"},
+		{"version.npy", []byte("\x93NUMPY\x04\x00\x00\x00"), ": has NPY version 4.0; versions 1.0 to 3.0 are supported"},
 		{"long.npy", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), ": has a header of 4294967295 bytes; at most 65536 can be read"},
-		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is cut short: 16000000000000000 bytes are needed for 2000000000 rows, 0 are left"},
-		{"lies.npy.gz", gzipped(t, string(npyOf[byte]("<f8", "False", "2000000000, 1000000"))), ": byte 85: is cut short: 16000000000000000 bytes are needed for 2000000000 rows, 0 are left"},
+		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is truncated: 16000000000000000 more bytes are needed for 2000000000 rows, the file has 0"},
+		{"lies.npy.gz", gzipped(t, string(npyOf[byte]("<f8", "False", "2000000000, 1000000"))), ": byte 85: is truncated: 16000000000000000 more bytes are needed for 2000000000 rows, the file has 0"},
 		{"rows.npy", npyOf[byte]("<f8", "False", "2147483648,"), ": has 2147483648 rows; at most 2147483647 can be read"},
 		{"wide.npy", npyOf[byte]("<f8", "False", "1, 9000000000000000000"), ": has 9000000000000000000 numbers in a row; at most 1048576 can be read"},
-		{"wide2.npy", npyOf[byte]("<f8", "False", "1, 1048576, 1048576, 1048576"), ": byte 10: its header has the shape (1, 1048576, 1048576, 1048576), and a table has one or two dimensions: save a.reshape(rows, columns)"},
+		{"wide2.npy", npyOf[byte]("<f8", "False", "1, 1048576, 1048576, 1048576"), ": byte 10: its header has the shape (1, 1048576, 1048576, 1048576), but a table has one or two dimensions: save a.reshape(rows, columns)"},
 		{"narrow.npy", npyOf[byte]("<f8", "False", "5, 0"), ": has no numbers in its rows"},
-		{"scalar.npy", npyOf("<f8", "False", "", 1.0), ": byte 10: its header has the shape (), and a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"images.npy", npyOf("|u1", "False", "2, 3, 1", uint8(1), 2, 3, 4, 5, 6), ": byte 10: its header has the shape (2, 3, 1), and a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"images.npz", npz(t, zip.Deflate, "X.npy", npyOf("|u1", "False", "1, 2, 1", uint8(1), 2)), `: array "X": byte 10: its header has the shape (1, 2, 1), and a table has one or two dimensions: save a.reshape(rows, columns)`},
-		{"scalar.npz", npz(t, zip.Deflate, "X.npy", npyOf("<f8", "False", "1,", 1.0), "y.npy", npyOf("<f8", "False", "", 1.0)), `: array "y": byte 10: its header has the shape (), and a table has one or two dimensions: save a.reshape(rows, columns)`},
+		{"scalar.npy", npyOf("<f8", "False", "", 1.0), ": byte 10: its header has the shape (), but a table has one or two dimensions: save a.reshape(rows, columns)"},
+		{"images.npy", npyOf("|u1", "False", "2, 3, 1", uint8(1), 2, 3, 4, 5, 6), ": byte 10: its header has the shape (2, 3, 1), but a table has one or two dimensions: save a.reshape(rows, columns)"},
+		{"images.npz", npz(t, zip.Deflate, "X.npy", npyOf("|u1", "False", "1, 2, 1", uint8(1), 2)), `: array "X": byte 10: its header has the shape (1, 2, 1), but a table has one or two dimensions: save a.reshape(rows, columns)`},
+		{"scalar.npz", npz(t, zip.Deflate, "X.npy", npyOf("<f8", "False", "1,", 1.0), "y.npy", npyOf("<f8", "False", "", 1.0)), `: array "y": byte 10: its header has the shape (), but a table has one or two dimensions: save a.reshape(rows, columns)`},
 		{"huge.npy", npyOf[byte]("<f8", "False", "99999999999999999999,"), `: byte 10: its header has an unknown "shape"`},
 		{"shape.npy", npyOf[byte]("<f8", "False", "-1,"), `: byte 10: its header has an unknown "shape"`},
-		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has the shape (1, 1, 1), and a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))"}, // as numpy.save writes it
-		{"dates.npy", npyOf[byte]("<M8[s]", "False", "2,"), ": byte 10: its header describes dates, which are not read: save numbers, such as astype('M8[D]').astype(float)"},
-		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))"},
-		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes records; save the columns as one array of numbers, or as a CSV file"},
-		{"complex.npy", npyOf[byte]("<c16", "False", "2,"), `: byte 10: its header has the type "<c16"; read are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S`},
+		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has the shape (1, 1, 1), but a table has one or two dimensions: save a.reshape(rows, columns)"},
+		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as numpy.save writes it
+		{"dates.npy", npyOf[byte]("<M8[s]", "False", "2,"), ": byte 10: its header describes dates, which are not supported: save numbers, such as astype('M8[D]').astype(float)"},
+		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"},
+		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes a structured array; save the columns as one array of numbers, or as a CSV file"},
+		{"complex.npy", npyOf[byte]("<c16", "False", "2,"), `: byte 10: its header has the type "<c16"; supported are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S`},
 		{"type.npy", npyOf[byte]("f8", "False", "2,"), `: byte 10: its header has the unknown type "f8"`},
-		{"words.npy", npyOf[byte]("<U2", "False", "2, 2"), `: byte 10: its header has texts ("<U2") in 2 dimensions; a column of texts has one`},
-		{"character.npy", npyOf("<U1", "False", "2,", 'a', 0xd800), `: row 2: column "x1": 0xd800 is no character`},
+		{"words.npy", npyOf[byte]("<U2", "False", "2, 2"), `: byte 10: its header has texts ("<U2") in 2 dimensions; an array of texts must have one`},
+		{"character.npy", npyOf("<U1", "False", "2,", 'a', 0xd800), `: row 2: column "x1": 0xd800 is not a Unicode character`},
 		{"latin1.npy", npy("{'descr': '|S1', 'fortran_order': False, 'shape': (2,), }", 'a', 0xe4), `: row 2: column "x1": "\xe4" is not valid UTF-8`},
 		{"nothing.npy", header(""), ": byte 10: its header does not begin with {"},
 		{"dict.npy", header("{'descr': '<f8', 'descr': '<f8'}"), `: byte 10: its header has no key and value at "'<f8'}"`},
@@ -371,22 +371,22 @@ func TestFormatFaults(t *testing.T) {
 		{"less.npy", header("{'descr': '<f8', 'shape': (1,)}"), ": byte 10: its header must be a descr, a fortran_order and a shape"},
 
 		{"cut.npz", zipped[:len(zipped)-9], ": the zip data is damaged: not a valid zip file"},
-		{"none.npz", npz(t, zip.Store, "a.txt", []byte("a")), ": holds no arrays: nothing in it is named .npy"},
-		{"nothing.npz", npz(t, zip.Store), ": holds no arrays: nothing in it is named .npy"},
-		{"member.npz", member(good[:40]), `: array "X": byte 10: is cut short: 60 bytes are needed for the header, 30 are left`},
-		{"text.npz", member([]byte("X,Y\n1,2\n")), `: array "X": is no NPY array: it does not begin with \x93NUMPY`},
+		{"none.npz", npz(t, zip.Store, "a.txt", []byte("a")), ": holds no arrays: no member is named .npy"},
+		{"nothing.npz", npz(t, zip.Store), ": holds no arrays: no member is named .npy"},
+		{"member.npz", member(good[:40]), `: array "X": byte 10: is truncated: 60 more bytes are needed for the header, the file has 30`},
+		{"text.npz", member([]byte("X,Y\n1,2\n")), `: array "X": is not an NPY array: it does not begin with \x93NUMPY`},
 
-		{"kind.idx", idx(10, []byte{1}, 1), ": is no IDX file: it begins with the bytes 00000a01"},
-		{"start.idx", idx(8, nil, 3)[:6], ": byte 4: is cut short: 4 bytes are needed for the dimensions, 2 are left"},
-		{"data.idx", idx(8, []byte{1, 2, 3}, 2, 2), ": byte 12: is cut short: 4 bytes are needed for 2 rows, 3 are left"},
-		{"more.idx", idx(8, []byte{1, 2, 3, 4, 5}, 2, 2), ": byte 16: goes on after what its header describes"},
-		{"lies.idx", idx(8, []byte{1}, 1<<31-1, 1<<20), ": byte 12: is cut short: 2251799812636672 bytes are needed for 2147483647 rows, 1 are left"},
+		{"kind.idx", idx(10, []byte{1}, 1), ": is not an IDX file: it begins with the bytes 00000a01"},
+		{"start.idx", idx(8, nil, 3)[:6], ": byte 4: is truncated: 4 more bytes are needed for the dimensions, the file has 2"},
+		{"data.idx", idx(8, []byte{1, 2, 3}, 2, 2), ": byte 12: is truncated: 4 more bytes are needed for 2 rows, the file has 3"},
+		{"more.idx", idx(8, []byte{1, 2, 3, 4, 5}, 2, 2), ": byte 16: has more bytes than its header describes"},
+		{"lies.idx", idx(8, []byte{1}, 1<<31-1, 1<<20), ": byte 12: is truncated: 2251799812636672 more bytes are needed for 2147483647 rows, the file has 1"},
 		{"wide.idx", idx(8, []byte{1}, 1, 1<<31, 1<<31), ": has 2147483648 numbers in a row; at most 1048576 can be read"},
 		{"rows.idx", idx(8, []byte{1}, 1<<31, 1), ": has 2147483648 rows; at most 2147483647 can be read"},
 
 		{"empty.libsvm", []byte("# nothing\n"), ": is empty; a line label index:value … is needed"},
 		{"zero.libsvm", []byte("1 0:1\n\n1 0:1 0:2\n"), `:3: "0:2" has the same index as the value before it; each may occur once in a line`},
-		{"fall.libsvm", []byte("1 1:1\n1 3:1 2:1\n"), `:2: "2:1" comes after index 3; indices must rise`},
+		{"fall.libsvm", []byte("1 1:1\n1 3:1 2:1\n"), `:2: "2:1" comes after index 3; indices must increase`},
 		{"twice.libsvm", []byte("1 3:1 3:1\n"), `:1: "3:1" has the same index as the value before it; each may occur once in a line`},
 		{"far.libsvm", []byte("1 1:1 99999999999:1\n"), `:1: "99999999999:1" has too large an index; at most 1048576 features can be read`},
 		{"colon.libsvm", []byte("1 1:1 2\n"), `:1: "2" has no colon; index:value is needed`},
@@ -397,11 +397,11 @@ func TestFormatFaults(t *testing.T) {
 		{"nan.libsvm", []byte("1 1:nan\n"), `:1: "1:nan" has a value that is not a finite number`},
 		{"range.libsvm", []byte("1 1:1e999\n"), `:1: "1:1e999" has a value that is outside the range of float64`},
 		{"query.libsvm", []byte("1 1:1 qid:3\n"), `:1: "qid:3" has no index before its colon: an integer ≥ 0`},
-		{"a.csv.bz2", []byte("BZh91AY&SY"), ": is compressed by bzip2, which is not read: unpack it, or use gzip or zstd"},
-		{"a.csv.xz", []byte("\xfd7zXZ\x00\x00\x04"), ": is compressed by xz, which is not read: unpack it, or use gzip or zstd"},
+		{"a.csv.bz2", []byte("BZh91AY&SY"), ": is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd"},
+		{"a.csv.xz", []byte("\xfd7zXZ\x00\x00\x04"), ": is compressed by xz, which is not supported: unpack it, or use gzip or zstd"},
 		{"damaged.csv.zst", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ": the zstd data is damaged or cut short: reserved bit set on frame header"},
-		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" stands where the label should; a line begins with it`},
-		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row has one`},
+		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" is in the place of the label; a line must begin with the label`},
+		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row may have only one`},
 		{"word.libsvm", []byte("spam 2:1\n"), `:1: column "label": "spam" is not a number`},
 		{"bytes.libsvm", []byte("1 \xff:1\n"), ":1: \"\ufffd:1\" has no index before its colon: an integer ≥ 0"},
 		{"cut.libsvm.gz", gzipped(t, strings.Repeat("1 1:1\n", 1000))[:30], ": the gzip data is cut short"},

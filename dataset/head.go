@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// A head is what the beginning of a CSV file says about all of it.
+// A head holds the properties of a CSV file that are detected at its beginning.
 type head struct {
 	comma    byte // between cells
-	skip     int  // lines before the names: empty ones, comments and sep=
-	rowNames bool // each row begins with a cell that has no name, as R writes its row names
+	skip     int  // lines before the names: empty lines, comments and sep=
+	rowNames bool // each row begins with a cell without a column name, as R writes row names
 	returns  bool // lines end in CR
-	blanks   bool // cells are separated by runs of spaces and tabs, which comma stands for
+	blanks   bool // runs of spaces and tabs separate the cells; comma is set to the tab
 }
 
-// delimiters are those that are recognized in a header, in order of preference.
+// delimiters lists the delimiters that are recognized in a header, in order of preference.
 const delimiters = ",;\t|"
 
-// readHead looks at the beginning of the file, and makes in.r give the rest with line
-// ends of LF and one delimiter between cells. The decisions depend on the first bytes of
-// the file alone, so that they are those of every pass over it.
+// readHead inspects the beginning of the file, and replaces in.r by a reader whose lines end in LF
+// and whose cells are separated by one delimiter. Its decisions depend only on the first bytes of
+// the file, so every pass over the file makes the same ones.
 func (in *input) readHead() (h head, err error) {
 	if err := in.checkDialect(); err != nil {
 		return h, err
@@ -83,13 +83,13 @@ func (in *input) readHead() (h head, err error) {
 	return h, nil
 }
 
-// checkDialect returns an error for characters that cannot do what File says.
+// checkDialect returns an error for a character that cannot have the role that File gives it.
 func (in *input) checkDialect() error {
 	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
 		return in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
 	}
 	if d := in.delimiter; d >= 0x80 || d > 0 && d < ' ' && d != '\t' || 'a' <= d|0x20 && d|0x20 <= 'z' || '0' <= d && d <= '9' || d > 0 && strings.IndexByte("\"+-._", d) >= 0 {
-		return in.t.fault("", fmt.Sprintf("the delimiter %q cannot be one: use , ; | a tab or a space", d))
+		return in.t.fault("", fmt.Sprintf("the character %q cannot be a delimiter: use , ; | a tab or a space", d))
 	}
 	if rule := in.t.reading.check(); rule != "" {
 		return in.t.fault("", rule)
@@ -110,7 +110,7 @@ func (in *input) sample() (sample []byte, whole bool, err error) {
 		sample = sample[:end]
 	}
 	if whole && bytes.IndexByte(sample[:lineLength(sample)], 0) >= 0 {
-		return nil, false, in.t.fault("", "has bytes of 0 in it: it is no text, or UTF-16 without a byte-order mark; save it as UTF-8")
+		return nil, false, in.t.fault("", "contains zero bytes: it is not a text file, or it is UTF-16 without a byte-order mark; save it as UTF-8")
 	}
 	return slices.Clone(sample), whole, nil
 }
@@ -134,8 +134,7 @@ func hasReturns(sample []byte) bool {
 	return len(sample) > 0 && bytes.IndexByte(sample, '\n') < 0 && sample[len(sample)-1] == '\r'
 }
 
-// skipBlank returns a text without the lines at its beginning that hold nothing but white
-// space, and how many they are.
+// skipBlank returns a text without its leading blank lines, and their number.
 func skipBlank(text []byte) (rest []byte, lines int) {
 	for len(text) > 0 {
 		n := lineLength(text)
@@ -148,7 +147,7 @@ func skipBlank(text []byte) (rest []byte, lines int) {
 	return text, lines
 }
 
-// lineLength is the length of the first line of a text with its end.
+// lineLength returns the length of the first line of a text, including its line end.
 func lineLength(text []byte) int {
 	if n := bytes.IndexByte(text, '\n'); n >= 0 {
 		return n + 1
@@ -193,9 +192,9 @@ func delimiterOf(text []byte) byte {
 	return best
 }
 
-// aligned reports whether a text whose header has no delimiter is one of columns that
-// spaces separate: the header has two names or more, each line has as many cells, or one
-// more, and some column holds nothing but numbers. A column of titles does not.
+// aligned reports whether a text whose header has no delimiter is a table with columns separated by
+// spaces: the header has at least two names, each line has as many cells as names, or one more, and
+// some column holds only numbers. (A column of titles fails the last test.)
 func (in *input) aligned(text []byte) bool {
 	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), blanks: true})
 	records := recordsOf(clean, '\t', bufferSize)
@@ -225,7 +224,7 @@ type record struct {
 	quoted bool // the first of them
 }
 
-// recordsOf returns the first records of a sample, n at most, up to the first with a fault.
+// recordsOf returns the first n records of a sample, or fewer if one of them is malformed.
 func recordsOf(text []byte, comma byte, n int) (list []record) {
 	text = tightQuotes(text, comma)
 	r := newCSVReader(bytes.NewReader(text), comma)
@@ -248,7 +247,7 @@ func recordsOf(text []byte, comma byte, n int) (list []record) {
 	return list
 }
 
-// learn finds row names and a decimal comma in a sample that begins with the header.
+// learn detects row names and a decimal comma in a sample that begins with the header.
 func (in *input) learn(h *head, sample []byte) {
 	semicolons := h.comma == ';' && !in.t.reading.given
 	records := recordsOf(sample, h.comma, 2)
@@ -263,9 +262,9 @@ func (in *input) learn(h *head, sample []byte) {
 	}
 }
 
-// areRowNames reports whether every row has one cell more than the header and begins with
-// a name of the row: the names differ, and are quoted, or texts, or count the rows. A last
-// cell that is always empty is a delimiter too many instead.
+// areRowNames reports whether every row has one cell more than the header and begins with a row
+// name. Row names are all different, and are quoted, or texts, or count the rows. If the last cell
+// is always empty, each row ends with a superfluous delimiter instead.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false
@@ -290,8 +289,9 @@ func areRowNames(records []record) bool {
 	return !empty && header[0] != "" && header[len(header)-1] != "" && (quoted || counting || !numbers)
 }
 
-// decimalComma returns the first cell that is a number with a decimal comma, where there
-// is one and no number with a decimal point. Cells such as 1,000 and 1.000 may be either.
+// decimalComma returns the first cell that is a number with a decimal comma, or "" if there is none
+// or some number has a decimal point. Cells such as 1,000 and 1.000 are ambiguous and count as
+// neither.
 func (in *input) decimalComma(rows []record) (example string) {
 	comma, point := newMarks(',', '.'), newMarks('.', ',')
 	for _, r := range rows {
@@ -312,14 +312,14 @@ func (in *input) decimalComma(rows []record) (example string) {
 	return example
 }
 
-// tightQuotes returns a text without the spaces between a delimiter and a quotation mark,
-// which RFC 4180 does not know.
+// tightQuotes returns a text without the spaces between a delimiter and a quotation mark, which RFC
+// 4180 does not allow.
 func tightQuotes(text []byte, comma byte) []byte {
 	if !bytes.Contains(text, []byte(` "`)) && !bytes.Contains(text, []byte(`" `)) {
 		return text
 	}
 	tight := make([]byte, 0, len(text))
-	for at := 0; at < len(text); { // where a cell begins
+	for at := 0; at < len(text); { // a cell begins at at
 		if next := at + spaces(text[at:]); next < len(text) && text[next] == '"' {
 			end := quotedEnd(text, next)
 			tight = append(tight, text[next:end]...)
@@ -337,14 +337,14 @@ func tightQuotes(text []byte, comma byte) []byte {
 	return tight
 }
 
-// quotedEnd returns the place behind the quotation mark that closes the one at a place.
+// quotedEnd returns the index after the quotation mark that closes the quotation mark at index at.
 func quotedEnd(text []byte, at int) int {
 	for at++; at < len(text); at += 2 {
 		n := bytes.IndexByte(text[at:], '"')
 		if n < 0 {
 			break
 		}
-		if at += n; at+1 == len(text) || text[at+1] != '"' { // two stand for one
+		if at += n; at+1 == len(text) || text[at+1] != '"' { // a doubled mark is a literal mark
 			return at + 1
 		}
 	}

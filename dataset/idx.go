@@ -11,21 +11,20 @@ import (
 )
 
 // An IDX file (LeCun, Cortes and Burges, the MNIST database) is, big endian: two
-// zero bytes, a byte for the type of the numbers, one for the rank, the
-// dimensions of 4 bytes each, and the numbers, the last dimension fastest.
+// zero bytes, a byte for the type of the numbers, a byte for the rank, the dimensions of 4 bytes
+// each, and the numbers with the last dimension varying fastest.
 
-// idxTypes are the types of numbers by their byte.
+// idxTypes maps the type byte to the type of the numbers.
 var idxTypes = map[byte]dtype{8: u8, 9: i8, 0xb: i16, 0xc: i32, 0xd: f32, 0xe: f64}
 
-// idxHeader is what an IDX file says about itself.
+// idxHeader holds the header of an IDX file.
 type idxHeader struct {
 	kind          dtype
 	rank          int
 	rows, columns int64
 }
 
-// readIDX reads the images, or whatever there is, and the labels that belong to
-// them.
+// readIDX reads the array of the file, usually images, and the labels that belong to it.
 func (f File) readIDX(in *input) (*Table, error) {
 	t := in.t
 	h, err := in.idxHeader()
@@ -34,7 +33,7 @@ func (f File) readIDX(in *input) (*Table, error) {
 	}
 	t.rows = int(h.rows)
 	var labels *packed
-	if h.rank > 1 { // before the images, which are larger
+	if h.rank > 1 { // labels are read first: they are smaller than the images
 		if labels, err = f.idxLabels(t); err != nil {
 			return nil, err
 		}
@@ -65,7 +64,7 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 	}
 	kind, ok := idxTypes[head[2]]
 	if !ok || head[0] != 0 || head[1] != 0 || head[3] == 0 {
-		return h, in.t.fault("", fmt.Sprintf("is no IDX file: it begins with the bytes %x", head))
+		return h, in.t.fault("", fmt.Sprintf("is not an IDX file: it begins with the bytes %x", head))
 	}
 	sizes, err := in.take(4*int64(head[3]), "the dimensions")
 	if err != nil {
@@ -90,10 +89,10 @@ func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
-// noLabels is added to the fault of a column that is not there.
-const noLabels = "; no file of labels was found beside it"
+// noLabels is appended to the error for a missing column.
+const noLabels = "; no file of labels was found in its folder"
 
-// idxLabels reads the labels of the images of t; nil when there are none.
+// idxLabels reads the labels of the images of t; it returns nil if there are none.
 func (f File) idxLabels(t *Table) (*packed, error) {
 	path := f.Labels
 	if path == "" {
@@ -124,9 +123,9 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 	return m, in.end()
 }
 
-// findLabels returns the name of the file of the labels that the name of the
-// images leads to, if there is such a file: train-labels-idx1-ubyte.gz or
-// train-labels-idx1-ubyte for train-images-idx3-ubyte.gz.
+// findLabels derives the name of the labels' file from the name of the images' file, and returns it
+// if that file exists: train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte for
+// train-images-idx3-ubyte.gz.
 func (f File) findLabels() string {
 	dir, name := filepath.Split(f.Path)
 	labels := strings.Replace(name, "images", "labels", 1)

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// integers are the cells of one column of integers of up to 64 bits. As a class
-// each is exact; as a number it is the nearest float64.
+// integers holds one column of integers of up to 64 bits. Read as a class a cell is exact; read as
+// a number it is the nearest float64.
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64
-	missing  []uint64 // a bit for each row; shorter when the rest is there
+	missing  []uint64 // a bit for each row; rows past the end are present
 }
 
 func (m *integers) addMissing() {
@@ -22,8 +22,8 @@ func (m *integers) addMissing() {
 	m.values = append(m.values, 0)
 }
 
-// addAll appends a row for each of present, with the next value where it is true, or,
-// where present is nil, for each value.
+// addAll appends one row for each element of present: the next value if the element is true,
+// otherwise a missing cell. If present is nil, it appends all values.
 func (m *integers) addAll(values []int64, present []bool) {
 	if present == nil {
 		m.values = append(m.values, values...)
@@ -63,8 +63,8 @@ func (m *integers) text(row, _ int) string {
 	return strconv.FormatInt(m.values[row], 10)
 }
 
-// numberText is the text of a number that is an exact float64: all digits of an
-// integer, the shortest text of any other number, and none where it is missing.
+// numberText returns the text of an exact float64: all digits of an integer, the shortest text of
+// any other number, and "" for NaN.
 func numberText(v float64) string {
 	switch {
 	case math.IsNaN(v):

@@ -8,14 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Keys returns a key for each row that is equal for rows with equal cells in the
-// columns of those names, whatever their order, what else is in the table and the
-// format it came from: a hash of the cells that are not 0 and of the names of their
-// columns. Cells are compared as numbers where they are numbers, so that 1 and 1.0
-// are equal, and missing cells are equal.
+// Keys returns a key for each row. Rows have equal keys if their cells in the named columns are
+// equal, whatever the order of the columns, the other columns and the file format. The key is a
+// hash of the cells that are not 0 and of the names of their columns. Numbers are compared as
+// numbers, so 1 and 1.0 are equal. Missing cells are equal.
 //
-// A name that the table does not have is an *Error; of a sparse table it is a column
-// of zeros.
+// A name that the table lacks is an *Error, except that in a sparse table it is a column of zeros.
 func (t *Table) Keys(names []string) ([]uint64, error) {
 	keys := make([]uint64, t.rows)
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -40,7 +38,7 @@ func (e *Encoder) Keys(t *Table) ([]uint64, error) {
 	return t.Keys(names)
 }
 
-// addKeys joins the cells of a column to the keys of their rows.
+// addKeys combines the cells of a column into the keys of their rows.
 func (c *column) addKeys(keys []uint64) {
 	name := rowkey.Mix(textHash("column " + c.name))
 	add := func(i int, cell uint64) {
@@ -79,7 +77,7 @@ func (c *column) addKeys(keys []uint64) {
 
 const missingHash = 1
 
-// cellHash is that of a cell: 0 of the number 0.
+// cellHash returns the hash of a cell, which is 0 for the number 0.
 func cellHash(v float64, k kind, text string) uint64 {
 	switch {
 	case k > number:

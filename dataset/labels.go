@@ -15,22 +15,20 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Classes returns the labels of the classes that the target names, as they
-// were written in the training table: class i of the matrix that Targets makes
-// is Classes()[i]. It is nil when the target is a number to be predicted, not
-// a class.
+// Classes returns the labels of the classes, as the training table spells them: the value i in the
+// matrix that Targets returns means Classes()[i]. It is nil if the target is a number to be
+// predicted, not a class.
 //
-// Labels that are all numbers are in the order of the numbers, and two
-// labels of one number, such as 1 and 1.0, are one class, called by the
-// shortest; other labels are in the order of their bytes. The order does not
-// depend on that of the rows. Labels are compared without rounding: texts digit by
-// digit, integers of files of numbers in all their 64 bits.
+// If all labels are numbers, they are sorted numerically, and two spellings of one number, such as
+// 1 and 1.0, are one class with the shorter label. Otherwise labels are sorted by their bytes. The
+// order of the rows has no effect. Labels are compared without rounding: texts digit by digit,
+// integers in binary files in all their 64 bits.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the one target.
 func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if len(e.Outputs) != 1 {
-		return t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(e.Outputs)))
+		return t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(e.Outputs)))
 	}
 	c := t.find(e.Outputs[0])
 	if c == nil {
@@ -38,7 +36,7 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	}
 	texts, list := c.hasTexts(), c.labels(t.rows)
 	for i := range t.rows {
-		if len(list) > MaxCategories { // which is reported first: a stream ends there
+		if len(list) > MaxCategories { // reported first, because a stream stops there
 			break
 		}
 		if err := t.checkLabel(c, i, texts, anyLabels); err != nil {
@@ -52,10 +50,10 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	return nil
 }
 
-// labelsRule returns what is wrong with a target of those different labels, or "".
-// Numbers that are not integers are measurements, as in scikit-learn. More than a
-// few labels are classes when there are two rows for each of them, of numbers ten: a
-// measured number has about as many values as rows. See Rules.AnyLabels.
+// labelsRule returns the rule that a target with the given distinct labels breaks, or "". Numbers
+// that are not integers are measurements, as in scikit-learn. More than 20 labels are classes only
+// if there are on average at least two rows per label, or ten if the labels are numbers: a measured
+// quantity has about as many values as rows. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	each := 10
 	if texts {
@@ -67,18 +65,18 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), way)
 		}
 	}
-	if kinds <= MaxCategories && (anyLabels || kinds <= few || kinds <= rows/each) {
+	if kinds <= MaxCategories && (anyLabels || kinds <= alwaysCategories || kinds <= rows/each) {
 		return ""
 	}
-	some := fmt.Sprintf("%d different values in %s", kinds, count.Of(rows, "row"))
+	some := fmt.Sprintf("%d distinct values in %s", kinds, count.Of(rows, "row"))
 	if kinds > MaxCategories {
-		some, way = fmt.Sprintf("more than %d different values", MaxCategories), ""
+		some, way = fmt.Sprintf("more than %d distinct values", MaxCategories), ""
 	}
 	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", some, way)
 }
 
-// notIntegerFirst orders labels that are numbers: those that are not integers
-// first, then by their numbers.
+// notIntegerFirst orders numeric labels: non-integers come before integers, and each group is
+// sorted numerically.
 func notIntegerFirst(a, b string) int {
 	x, y := exactOf(a), exactOf(b)
 	if x.integer() != y.integer() {
@@ -90,8 +88,7 @@ func notIntegerFirst(a, b string) int {
 	return x.compare(y)
 }
 
-// labels returns the different cells of a column that are not empty; it
-// stops at one more than MaxCategories.
+// labels returns the distinct non-empty cells of a column; it stops at MaxCategories + 1.
 func (c *column) labels(rows int) []string {
 	var list []string
 	if !c.plain {
@@ -108,7 +105,7 @@ func (c *column) labels(rows int) []string {
 		switch {
 		case k != number || seen[v]:
 			continue
-		case math.Abs(v) < 1<<53: // which no other cell is rounded to
+		case math.Abs(v) < 1<<53: // no other cell rounds to the same number
 			seen[v] = true
 		case large[c.cell(i)]:
 			continue
@@ -120,13 +117,13 @@ func (c *column) labels(rows int) []string {
 	return list
 }
 
-// classesOf puts different labels into the order of Classes.
+// classesOf returns distinct labels in the order of Classes.
 func classesOf(list []string, texts bool) []string {
 	if texts {
 		slices.Sort(list)
 		return list
 	}
-	spelling := map[exactNumber]string{} // the shortest of each number
+	spelling := map[exactNumber]string{} // the shortest spelling of each number
 	for _, text := range list {
 		v := exactOf(text)
 		if old, ok := spelling[v]; !ok || shorter(text, old) {
@@ -136,8 +133,8 @@ func classesOf(list []string, texts bool) []string {
 	return slices.SortedFunc(maps.Values(spelling), byNumber)
 }
 
-// hasTexts reports whether a column holds texts, so that its cells are compared
-// as such; entries that occur in no row do not count.
+// hasTexts reports whether a column holds texts, so that its cells are compared as texts. It
+// ignores entries that occur in no row.
 func (c *column) hasTexts() bool {
 	if c.plain || !c.texts {
 		return false
@@ -150,8 +147,7 @@ func (c *column) hasTexts() bool {
 	return false
 }
 
-// checkLabel returns what is wrong with a cell of a column of labels, some of which are
-// texts or none.
+// checkLabel returns the error for an invalid cell of a column of labels, or nil.
 func (t *Table) checkLabel(c *column, row int, texts, anyLabels bool) error {
 	switch _, k := c.number(row); {
 	case k < number:
@@ -164,10 +160,10 @@ func (t *Table) checkLabel(c *column, row int, texts, anyLabels bool) error {
 	return nil
 }
 
-// spelledLabel is added to the rule of a label that is a number but for its spelling.
+// spelledLabel is appended to the rule for a label that is a number in an unsupported spelling.
 const spelledLabel = "{; if it is a class, $task=classification}"
 
-// shorter orders the labels of a number.
+// shorter orders the spellings of one number.
 func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }
@@ -180,8 +176,8 @@ type classifier struct {
 	labels  []string
 	texts   map[string]int
 	numbers map[exactNumber]int // nil unless every label is a number
-	found   map[float64]int     // those below 2⁵³ that were found by a number
-	open    bool                // add an unknown class instead of refusing it
+	found   map[float64]int     // cache of the classes of numbers below 2⁵³
+	open    bool                // an unknown class is added instead of refused
 }
 
 func newClassifier(labels []string) *classifier {
@@ -220,7 +216,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	}
 	text := c.cell(row)
 	if c.plain && c.rounded && k == number && !exact {
-		return 0, t.cellFault(c, row, text, fmt.Sprintf("is too large to be compared exactly in a column of more than %d different numbers", MaxCategories))
+		return 0, t.cellFault(c, row, text, fmt.Sprintf("is too large to be compared exactly in a column of more than %d distinct numbers", MaxCategories))
 	}
 	if i, ok := f.find(text); ok {
 		if exact {
@@ -244,9 +240,9 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 }
 
 // ScoredTargets is Targets for a table whose targets will be compared with predictions. A class
-// that the encoder did not learn is not an error here: it gets an index from len(Classes())
-// on, in the order of first rows. classes lists the label of every index; it is nil for a
-// target of numbers.
+// that the training table lacks is not an error here: such classes get the indices len(Classes()),
+// len(Classes()) + 1, … in order of first occurrence. classes lists the label of every index; it is
+// nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e.Labels == nil || t.rows == 0 {
 		y, err = e.Targets(t)
@@ -261,14 +257,14 @@ func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err e
 	return y, f.labels, err
 }
 
-// indices is targets where the target names classes; f maps a cell to its class.
+// indices is targets for a target that names classes; f maps a cell to its class.
 func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // coded: entry → class + 1, 0 when not looked up yet
+	var known []int // coded: entry → class + 1, 0 if not looked up yet
 	if !c.plain {
 		known = make([]int, len(c.entries))
 	}
@@ -289,7 +285,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	return y, nil
 }
 
-// checkLabels is the part of Check about classes.
+// checkLabels is the part of Check that concerns classes.
 func (e *Encoder) checkLabels() error {
 	if e.Labels == nil {
 		return nil
@@ -302,7 +298,7 @@ func (e *Encoder) checkLabels() error {
 	}
 	for _, label := range e.Labels {
 		if label == "" || !utf8.ValidString(label) || strings.TrimSpace(label) != label {
-			return fmt.Errorf("dataset: encoder: %s is no class", quote(label))
+			return fmt.Errorf("dataset: encoder: %s is not a class", quote(label))
 		}
 	}
 	ordered := strings.Compare
@@ -311,7 +307,7 @@ func (e *Encoder) checkLabels() error {
 	}
 	for i, label := range e.Labels[1:] {
 		if ordered(e.Labels[i], label) >= 0 {
-			return errors.New("dataset: encoder: classes must be sorted and different: " + quote(e.Labels[i]) + ", " + quote(label))
+			return errors.New("dataset: encoder: classes must be sorted and distinct: " + quote(e.Labels[i]) + ", " + quote(label))
 		}
 	}
 	return nil

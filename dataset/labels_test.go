@@ -159,7 +159,7 @@ func TestClassesAreExact(t *testing.T) {
 		fmt.Fprintf(&many, "0,%d\n", i+1<<60)
 	}
 	_, err := learn(t, read(t, csv.String()), dataset.Rules{Targets: []string{"y"}, Labels: true}).Targets(read(t, many.String()))
-	if err == nil || !strings.Contains(err.Error(), "is too large to be compared exactly in a column of more than 1000 different numbers") {
+	if err == nil || !strings.Contains(err.Error(), "is too large to be compared exactly in a column of more than 1000 distinct numbers") {
 		t.Error(err)
 	}
 }
@@ -182,12 +182,12 @@ func TestClassFaults(t *testing.T) {
 		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
 		{"x,y\n" + many.String(), labels, `standard input: column "y": has values that are not integers, such as "0.5": a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + strings.Repeat("1,2\n1,0.25\n", 100), labels, `standard input: column "y": has values that are not integers, such as "0.25": a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 different values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values: too many to be classes; a target of numbers needs a learner for regression`},
-		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classes are told from one target column, 2 are named`},
-		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classes are told from one target column, 0 are named`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 distinct values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 distinct values: too many to be classes; a target of numbers needs a learner for regression`},
+		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classification needs exactly one target column, not 2`},
+		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classification needs exactly one target column, not 0`},
 		{"x,why\n1,a\n", labels, `standard input: has no target column "y"; it has "x", "why"`},
 	} {
 		_, err := dataset.Learn(read(t, c.text), c.rules)
@@ -299,7 +299,7 @@ func TestTexts(t *testing.T) {
 		t.Errorf("changed by JSON: %v, %v\n%s", err, back.Check(), data)
 	}
 	_, err = e.Features(table)
-	wantFault(t, err, `standard input: column "text": was learned as a column of texts, which are no numbers`)
+	wantFault(t, err, `standard input: column "text": was learned as a column of texts, not numbers`)
 	_, err = e.Texts(read(t, "txt\na\n"))
 	wantFault(t, err, `standard input: has no text column "text"; it has "txt"; did you mean "txt"?`)
 	_, err = e.Texts(read(t, "text\n"))
@@ -319,7 +319,7 @@ func TestTexts(t *testing.T) {
 		want  string
 	}{
 		{dataset.Rules{Text: "txt"}, `standard input: has no text column "txt"; it has "id", "text", "y"; did you mean "text"?`},
-		{dataset.Rules{Text: "text", Tree: "id"}, `standard input: the whole input is one column: "text" of texts or "id" of trees`},
+		{dataset.Rules{Text: "text", Tree: "id"}, `standard input: the input is a single column: name either "text" of texts or "id" of trees, not both`},
 		{dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "y"}, `standard input: column "y": is named both as a target and as the text`},
 		{dataset.Rules{Text: "text", RefuseMissing: true}, `standard input:3: column "text": the cell is empty; missing cells are refused: give it a value or drop the row`},
 		{dataset.Rules{Tree: "text"}, `standard input:3: column "text": the cell is empty; a tree is needed, such as (S (NP she) (VP ran))`},
@@ -341,10 +341,10 @@ func TestCheckLabels(t *testing.T) {
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9", "x"}}, ""},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: has classes and 0 targets, not one`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{}}, `dataset: encoder: must have 1 to 1000 classes, has 0`},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and different: "10", "9"`},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and different: "1", "1.0"`},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"a", ""}}, `dataset: encoder: "" is no class`},
-		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "sound"}}}, `dataset: encoder: column "t": its cells are called "sound"; they must be a text or a tree`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and distinct: "10", "9"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and distinct: "1", "1.0"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"a", ""}}, `dataset: encoder: "" is not a class`},
+		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "sound"}}}, `dataset: encoder: column "t": the type of its cells is "sound"; it must be text or tree`},
 		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "text", Number: number.Number}}}, `dataset: encoder: column "t": must be either a number or a text`},
 		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "text"}, number}}, `dataset: encoder: column "t": a text must be the only input`},
 	} {

@@ -14,30 +14,29 @@ import (
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
 // each row: its label, a number, and index:value for the features that are not
-// 0, in rising order of the indices. They count from 1, or from 0 where the index 0
-// occurs in the file (as dump_svmlight_file of scikit-learn writes them); the column of
-// index i is xi in both cases. A query, qid:number, before them is not
-// used, as nothing here learns rankings. What follows a # is no part of the
-// line, and empty lines are skipped.
+// 0, in increasing order of the indices. Indices start at 1, or at 0 if the index 0 occurs in the
+// file (as written by dump_svmlight_file of scikit-learn); the column of index i is xi in both
+// cases. A query qid:number before the features is ignored, because nothing here learns rankings. A
+// # begins a comment, and empty lines are skipped.
 
-// csr holds rows by their values that are not 0. All are finite.
+// csr is a sparse matrix that stores its nonzero values by rows. All values are finite.
 type csr struct {
-	begin   []int   // row → place of its first index; one more for the end
-	indices []int32 // rising in each row
+	begin   []int   // row → position of its first index; one more element for the end
+	indices []int32 // increasing in each row
 	values  []float64
 
 	once    sync.Once
-	columns []int   // column → place of its first value in order; one more for the end
-	order   []int   // places in values, by columns and then by rows
-	rows    []int32 // the row of each of them
+	columns []int   // column → position of its first element in order; one more element for the end
+	order   []int   // positions in values, sorted by column and then by row
+	rows    []int32 // the row of each value
 }
 
-// column returns all cells of a column, or those of some rows. It looks at the
-// column's values only, not at the whole table.
+// column returns all cells of a column, or its cells in the given rows. Its cost depends on the
+// column's nonzero values, not on the whole table.
 func (m *csr) column(at int, rows []int32) []float64 {
 	m.once.Do(m.byColumns)
 	all := make([]float64, len(m.begin)-1)
-	if at+1 < len(m.columns) { // further ones have zeros only, but they were written
+	if at+1 < len(m.columns) { // a column past the end holds only zeros, which the file states explicitly
 		for i := m.columns[at]; i < m.columns[at+1]; i++ {
 			all[m.rows[i]] = m.values[m.order[i]]
 		}
@@ -52,7 +51,7 @@ func (m *csr) column(at int, rows []int32) []float64 {
 	return some
 }
 
-// byColumns sorts the values by their columns, by counting.
+// byColumns sorts the values by column, with a counting sort.
 func (m *csr) byColumns() {
 	width := 0
 	for _, j := range m.indices {
@@ -84,7 +83,8 @@ func (m *csr) number(row, column int) float64 {
 	return 0
 }
 
-// has reports whether a column has a value in one of the rows, or in any for nil.
+// has reports whether a column has a nonzero value in one of the given rows, or in any row if rows
+// is nil.
 func (m *csr) has(column int, rows []int32) bool {
 	if rows == nil {
 		return slices.Contains(m.indices, int32(column))
@@ -103,15 +103,15 @@ type libsvm struct {
 	label *column
 	rows  csr
 	last  int32 // the largest index
-	first int   // 0 where the index 0 occurs, otherwise 1
+	first int   // 0 if the index 0 occurs, otherwise 1
 }
 
 func newLIBSVM(t *Table) *libsvm {
 	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}, first: 1}
 }
 
-// ReadLIBSVM reads a table from a LIBSVM file, whatever its name and its first line:
-// for parts of a file. Everything else is as ReadCSV has it.
+// ReadLIBSVM reads a table from a LIBSVM file or a part of one, whatever its name and its first
+// line. Otherwise it is like ReadCSV.
 func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	in, err := File{Path: path, Stdin: stdin}.open()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *libsvm) record(b []byte) *Error {
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
-		case string(cell[:colon]) == "qid" && last < 0: // of a ranking, as the query that the row belongs to
+		case string(cell[:colon]) == "qid" && last < 0: // the query of a ranking task
 			continue
 		case !ok:
 			return s.fault(cell, "has no index before its colon: an integer ≥ 0")
@@ -194,14 +194,14 @@ func (s *libsvm) record(b []byte) *Error {
 		case index == last:
 			return s.fault(cell, "has the same index as the value before it; each may occur once in a line")
 		case index < last:
-			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must rise", last))
+			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must increase", last))
 		}
 		v, ok := decimal(cell[colon+1:])
 		if !ok {
 			var k kind
 			if v, k = parseCell(string(cell[colon+1:])); k != number {
 				if k < number {
-					k = text // absent is what LIBSVM writes for nothing
+					k = text // LIBSVM omits missing values instead of writing them
 				}
 				return s.fault(cell, "has a value that "+k.rule())
 			}
@@ -220,30 +220,30 @@ func (s *libsvm) record(b []byte) *Error {
 	return nil
 }
 
-// fault is an error about a part of a line.
+// fault returns an error about a part of a line.
 func (s *libsvm) fault(cell []byte, rule string) *Error {
 	e := s.t.fault("", rule)
 	e.Value = strings.ToValidUTF8(string(cell), "\ufffd")
 	return e
 }
 
-// labelRule returns what is wrong with a label, or "".
+// labelRule returns the rule that a label breaks, or "".
 func labelRule(label []byte) string {
 	_, k := parseCell(string(label))
 	switch {
 	case k == number:
 		return ""
 	case bytes.IndexByte(label, ':') >= 0:
-		return "stands where the label should; a line begins with it"
+		return "is in the place of the label; a line must begin with the label"
 	case bytes.IndexByte(label, ',') >= 0:
-		return "names several classes; a row has one"
+		return "names several classes; a row may have only one"
 	case k < number:
 		return "is not a number"
 	}
 	return k.rule()
 }
 
-// field cuts b before its first space.
+// field splits b at its first space.
 func field(b []byte) (cell, rest []byte) {
 	for i, c := range b {
 		if c == ' ' || c == '\t' {
@@ -257,8 +257,7 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex reads an integer; one past MaxFeatures is cut to
-// MaxFeatures + 1.
+// featureIndex parses an integer; values above MaxFeatures are clamped to MaxFeatures + 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -269,7 +268,7 @@ func featureIndex(b []byte) (index int32, ok bool) {
 	return index, len(b) > 0
 }
 
-// table is the table of all lines read.
+// table returns the table of all lines read.
 func (s *libsvm) table() (*Table, error) {
 	if s.t.rows == 0 {
 		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
@@ -290,8 +289,8 @@ func (s *libsvm) finish() *Table {
 	return s.t
 }
 
-// absent is the column of a feature that is 0 in every row of t, if a feature
-// can have that name.
+// absent returns a column of zeros, for a feature that does not occur in t, if the name is a valid
+// feature name.
 func (t *Table) absent(name string) *column {
 	index, ok := featureIndex([]byte(strings.TrimPrefix(name, "x")))
 	if !ok || name != "x"+strconv.Itoa(int(index)) {
@@ -300,11 +299,11 @@ func (t *Table) absent(name string) *column {
 	return &column{name: name, plain: true, cells: zeros{}}
 }
 
-// An indexBase is what a sparse table, or a part of one, shows about whether its indices
-// count as those that an encoder was learned from.
+// An indexBase records the evidence in a sparse table, or a part of one, on whether its indices
+// start at the same number as in the encoder's training table.
 type indexBase struct {
 	zero bool // the index 0 occurs
-	past bool // so does the one behind the last of the encoder
+	past bool // the index after the encoder's last one occurs
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {
@@ -317,7 +316,7 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 			last = max(last, int(index))
 		}
 	}
-	if last < 0 { // learned from columns with names
+	if last < 0 { // the encoder was learned from named columns
 		return b
 	}
 	past := "x" + strconv.Itoa(last+1)
@@ -330,28 +329,27 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 	return b
 }
 
-// checkBase refuses a table whose indices count from another number than those that e
-// was learned from: every feature would be taken for its neighbor.
+// checkBase refuses a table whose indices start at another number than in e's training table: every
+// feature would be mistaken for its neighbor.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == "x0" })
 	switch {
 	case b.zero && !zero:
-		return t.fault("", "has the index 0, so that its indices count from 0, and the features were learned from indices that count from 1: write both files alike")
+		return t.fault("", "has the index 0, so its indices start at 0, but the indices of the training table start at 1: write both files in the same way")
 	case b.past && zero && !b.zero:
-		return t.fault("", "has one index more than the features were learned from and no index 0: its indices seem to count from 1, and not from 0; write both files alike, or 0:0 in a line if they do count from 0")
+		return t.fault("", "has one index more than the training table and no index 0: its indices seem to start at 1, not at 0; write both files in the same way, or add 0:0 to a line if they do start at 0")
 	}
 	return nil
 }
 
-// zeros are cells that are all 0.
+// zeros is a column whose cells are all 0.
 type zeros struct{}
 
 func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
-// tooSparse reports whether the matrix of the features would be so large, and so
-// little of it was in the file, that it must not be attempted: one index in one
-// line can make a column of millions.
+// tooSparse reports whether the dense matrix of the features would be too large in proportion to
+// the values in the file: a single index in one line can imply millions of columns.
 func (t *Table) tooSparse(width int) bool {
 	const small, sparse = 1 << 27, 10_000 // numbers
 	if !t.sparse || t.rows*width <= small {
@@ -365,8 +363,8 @@ func (t *Table) tooSparse(width int) bool {
 	return true
 }
 
-// looksLIBSVM reports whether a text begins with a number and index:value, or has
-// just the number where there are no others; a header of CSV does not.
+// looksLIBSVM reports whether a text begins with a number followed by index:value, or by nothing on
+// that line. A CSV header does not.
 func looksLIBSVM(r *bufio.Reader) bool {
 	head, _ := r.Peek(4096)
 	head = bytes.TrimPrefix(head, byteOrderMark)

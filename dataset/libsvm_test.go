@@ -58,7 +58,7 @@ func TestIndicesFromZero(t *testing.T) {
 // have every feature in the place of its neighbor: they are refused.
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"
-	const fromZero, fromOne = "has the index 0, so that its indices count from 0, and the features were learned from indices that count from 1", "has one index more than the features were learned from and no index 0"
+	const fromZero, fromOne = "has the index 0, so its indices start at 0, but the indices of the training table start at 1", "has one index more than the training table and no index 0"
 	for _, c := range []struct{ train, test, fault string }{
 		{zero, zero, ""},
 		{one, one, ""},

@@ -6,15 +6,16 @@ import (
 	"runtime"
 )
 
-// An allowance is what is left of File.Memory for arrays that are read as they stand.
+// An allowance tracks how much of File.Memory remains for arrays that keep the encoding of their
+// file.
 type allowance struct {
 	limit, left int64 // bytes; no limit where limit is 0
-	inParts     bool  // what was taken is given back before more is
+	inParts     bool  // each part is freed before the next is read
 }
 
 func newAllowance(limit int64) *allowance { return &allowance{limit: limit, left: limit} }
 
-// take uses some of what is left.
+// take subtracts n bytes from the remaining memory, and reports whether they were available.
 func (a *allowance) take(bytes int64) bool {
 	if a == nil || a.limit == 0 {
 		return true
@@ -28,8 +29,8 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
-// workers is how many pieces of text may be decoded at once: each takes some times as
-// much as its text.
+// workers returns the number of pieces of text that may be decoded at once. Decoding takes several
+// times the memory of the text.
 func (a *allowance) workers() int {
 	n := runtime.GOMAXPROCS(0)
 	if a.limit > 0 {
@@ -38,15 +39,15 @@ func (a *allowance) workers() int {
 	return n
 }
 
-// fits reports whether so much is left, without using it.
+// fits reports whether n bytes remain, without taking them.
 func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || bytes <= a.left }
 
-// rule is the rule that is broken where take or fits is false.
+// rule returns the rule that is broken if take or fits returns false.
 func (a *allowance) rule() string {
-	return fmt.Sprintf("takes more memory than the %.1f MiB that may be used for it: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
+	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// fitsTable returns an error when a table under construction takes too much.
+// fitsTable returns an error if a table under construction exceeds the limit.
 func (a *allowance) fitsTable(t *Table) error {
 	if a == nil || a.limit == 0 {
 		return nil
@@ -61,11 +62,11 @@ func (a *allowance) fitsTable(t *Table) error {
 	return nil
 }
 
-// size is about what a column takes that is not of cells of a file.
+// size returns the approximate memory of a column that is not a view of the file's cells.
 func (c *column) size() int64 {
 	const (
-		oddBytes   = 64 // of an entry of a map, its text included
-		entryBytes = 80 // of an entry, and of its place in the index
+		oddBytes   = 64 // of a map entry, including its text
+		entryBytes = 80 // of an entry, including its slot in the index
 	)
 	size := 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) + oddBytes*int64(len(c.odd)) + entryBytes*int64(len(c.entries)) + c.textBytes
 	if m, ok := c.cells.(*integers); ok {
@@ -74,7 +75,7 @@ func (c *column) size() int64 {
 	return size
 }
 
-// all reads what is left of a source that cannot be read at any place.
+// all reads the rest of a source that does not support ReadAt.
 func (in *input) all() ([]byte, error) {
 	r := io.Reader(in.r)
 	if in.allowance.limit > 0 {

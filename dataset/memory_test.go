@@ -117,21 +117,21 @@ func TestReadingObeysMemory(t *testing.T) {
 	zeros := strings.Repeat("\x00", 16<<20)
 	array := npyOf[byte]("<f8", "False", "2097152,")
 	array = append(array, zeros...)
-	tooLarge := "takes more memory than the 4.0 MiB that may be used for it: use fewer rows or columns, or allow more memory"
+	tooLarge := "takes more than its limit of 4.0 MiB of memory: use fewer rows or columns, or allow more memory"
 	for _, c := range []struct {
 		name string
 		in   io.Reader
 		want string
 	}{
-		{"zeros", &endless{text: "\x00"}, "the line goes on for more than"},
-		{"line", &endless{text: "1,"}, "the line goes on for more than"},
-		{"sparse line", io.MultiReader(strings.NewReader("1 1:1\n"), &endless{text: "1 "}), "the line goes on for more than"},
-		{"cell", io.MultiReader(strings.NewReader("a,b\n1,"), &endless{text: "x"}), ":2: the line goes on for more than"},
-		{"quoted", io.MultiReader(strings.NewReader("a,b\n1,\""), &endless{text: "x\n"}), ":2: the line goes on for more than"},
+		{"zeros", &endless{text: "\x00"}, "the line is longer than"},
+		{"line", &endless{text: "1,"}, "the line is longer than"},
+		{"sparse line", io.MultiReader(strings.NewReader("1 1:1\n"), &endless{text: "1 "}), "the line is longer than"},
+		{"cell", io.MultiReader(strings.NewReader("a,b\n1,"), &endless{text: "x"}), ":2: the line is longer than"},
+		{"quoted", io.MultiReader(strings.NewReader("a,b\n1,\""), &endless{text: "x\n"}), ":2: the line is longer than"},
 		{"numbers", io.MultiReader(strings.NewReader("a,b\n"), &endless{text: "1,2\n"}), tooLarge},
 		{"many numbers", &tableReader{rows: 1 << 40, cols: 3}, tooLarge},
 		{"sparse", &endless{text: "1 1:1 2:3\n"}, tooLarge},
-		{"gzip cell", bytes.NewReader(gzipped(t, "a,b\n1,"+zeros)), ":2: the line goes on for more than"},
+		{"gzip cell", bytes.NewReader(gzipped(t, "a,b\n1,"+zeros)), ":2: the line is longer than"},
 		{"npz", bytes.NewReader(npz(t, zip.Deflate, "X.npy", array)), tooLarge},
 		{"npy.gz", bytes.NewReader(gzipped(t, string(array))), tooLarge},
 		{"npy claims", bytes.NewReader(npyOf[byte]("<f8", "False", "2000000000, 1000")), tooLarge},

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultNAValues returns the cells of a CSV file that stand for a missing value
-// besides the empty one: those of pandas.read_csv, compared with upper and lower case.
+// DefaultNAValues returns the cells of a CSV file that represent a missing value, in addition to
+// the empty cell: the defaults of pandas.read_csv. The comparison is case-sensitive.
 func DefaultNAValues() []string {
 	return []string{
 		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -18,9 +18,9 @@ func DefaultNAValues() []string {
 	}
 }
 
-// MissingValues returns what to set File.NAValues to so that a file is read as the
-// training table was. An encoder of before the list was stored took these, in any
-// case, for missing in columns of numbers.
+// MissingValues returns the value of File.NAValues with which the training table was read. For an
+// encoder written before the list was stored it returns the cells that were then treated as missing
+// in columns of numbers, in upper and lower case.
 func (e *Encoder) MissingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
@@ -28,21 +28,21 @@ func (e *Encoder) MissingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns f with the marks of numbers and the cells that stand for a missing value
-// with which the training table was read.
+// Reading returns f with the decimal and thousands marks and the missing-value cells with which the
+// training table was read.
 func (e *Encoder) Reading(f File) File {
 	f.NAValues, f.Decimal, f.Thousands = e.MissingValues(), firstByte(e.Decimal), firstByte(e.Thousands)
 	return f
 }
 
-// A reading says what the cells of a table of texts are; nil: that of plain numbers, none
-// of which stands for a missing value.
+// A reading specifies how the cells of a table of texts are parsed. nil means plain numbers, none
+// of which represents a missing value.
 type reading struct {
 	marks
 	given   bool             // the user named the decimal mark
-	list    []string         // cells that stand for a missing value
-	texts   map[string]bool  // the same
-	numbers map[float64]bool // those of them that are numbers, however they are written
+	list    []string         // cells that represent a missing value
+	texts   map[string]bool  // the list as a set
+	numbers map[float64]bool // the numbers in the list, which match in every spelling
 }
 
 func newReading(list []string, m marks) *reading {
@@ -72,7 +72,7 @@ func (r *reading) parse(s string) (float64, kind) {
 	return v, k
 }
 
-// number is parse without the cells that stand for a missing value.
+// number is parse without the check for cells that represent a missing value.
 func (r *reading) number(s string) (v float64, k kind) {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -96,7 +96,7 @@ func (r *reading) number(s string) (v float64, k kind) {
 	return parseCell(s) // Inf in words
 }
 
-// plain is a cell of numbers in plain spelling, and any other as it is.
+// plain returns a cell that is a number in plain spelling, and any other cell unchanged.
 func (r *reading) plain(s string) string {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -117,7 +117,8 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether every plain number stands for itself.
+// ordinary reports whether a plain number always means itself: the decimal mark is the point, and
+// no number represents a missing value.
 func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
@@ -144,13 +145,13 @@ func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 func (e *Encoder) checkNAValues() error {
 	for _, s := range e.NAValues {
 		if s == "" || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
-			return errors.New("dataset: encoder: " + quote(s) + " is no marker of missing values")
+			return errors.New("dataset: encoder: " + quote(s) + " cannot represent a missing value")
 		}
 	}
 	return nil
 }
 
-// notNumber is the error for a cell of a column of numbers that is none.
+// notNumber returns the error for a cell of a column of numbers that is not a number.
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	rule := c.rule(row, k)
 	if c.reading != nil && k == text {
@@ -159,7 +160,7 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	return t.cellFault(c, row, c.cell(row), rule)
 }
 
-// rule is what is wrong with a cell of kind k where a number is needed.
+// rule states what is wrong with a cell of kind k where a number is needed.
 func (c *column) rule(row int, k kind) string { return spellingRule(c.reading, c.cell(row), k) }
 
 func spellingRule(r *reading, cell string, k kind) string {
@@ -173,10 +174,10 @@ func spellingRule(r *reading, cell string, k kind) string {
 // oddText is the rule that a text in a column of numbers breaks.
 const oddText = "is not a number; correct it{, or $na-values}"
 
-// isOdd reports whether the texts of a column are faults in a column of numbers, and
-// not categories: when they have neither a letter nor a digit and are not more than
-// the numbers, when they are at most a tenth of the cells, or when there is one without
-// a digit and at least two numbers. 12a is a house number among nine of 12 or fewer.
+// isOdd reports whether the texts of a column are errors in a column of numbers rather than
+// categories. They are errors if they have neither a letter nor a digit and do not outnumber the
+// numbers, if they are at most a tenth of the cells, or if there is a single text, without a digit,
+// and at least two numbers. (A single 12a among nine or fewer numbers is a house number.)
 func isOdd(entries []entry, counts []int) (odd bool, numbers, cells int) {
 	texts, words, digits := 0, false, false
 	for code, e := range entries {

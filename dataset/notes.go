@@ -2,16 +2,16 @@ package dataset
 
 import "slices"
 
-// Notes are of the cells of one row that Encoder.Features does not use as they stand.
+// Notes lists the cells of one row that Encoder.Features replaces, converts or ignores.
 type Notes struct {
-	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table does not have
-	Missing []string          `json:"missing,omitempty"` // columns whose cell is missing and was filled
-	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers where FromRows was given the number as a text
-	Unused  []string          `json:"unused,omitempty"`  // columns with a cell that Learn did not know
+	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table lacks
+	Missing []string          `json:"missing,omitempty"` // columns whose missing cell was filled
+	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers for which FromRows got the number as a text
+	Unused  []string          `json:"unused,omitempty"`  // columns that the training table lacks
 }
 
-// Notes returns those of each row of a table that Features, or Texts, has accepted: columns
-// in the order of the inputs, and unused ones in the order of t.
+// Notes returns the notes on each row of a table that Features, or Texts, has accepted. Columns are
+// in the order of the inputs, and unused columns in the order of t.
 func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
 	columns := make(map[string]*column, len(t.columns))
@@ -55,7 +55,7 @@ func (e *Encoder) Notes(t *Table) []Notes {
 	return list
 }
 
-// has reports whether there is such a category.
+// has reports whether category is one of the categories.
 func (x *Text) has(category string) bool {
 	_, known := slices.BinarySearch(x.Categories, category)
 	return known

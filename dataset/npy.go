@@ -20,24 +20,22 @@ import (
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
 //
-// and the numbers. It is read here, and not by a library, because what little
-// there is to it must be checked against the bytes there are before memory is
-// taken.
+// and the numbers. It is parsed here rather than by a library, because the header must be checked
+// against the size of the file before memory is allocated.
 
-// npyHeader is what an array says about itself.
+// npyHeader holds the header of an array.
 type npyHeader struct {
 	descr         string
 	kind          dtype
 	char          byte // U or S: fixed-width texts instead of numbers; 0 otherwise
-	width         int  // bytes of one element
+	width         int  // size of an element in bytes
 	big, fortran  bool
 	rank          int
 	shapeText     string
 	rows, columns int64
 }
 
-// maxNPYHeader is the longest header that is read; numpy itself warns at 10,000
-// bytes.
+// maxNPYHeader is the maximum length of a header; numpy itself warns at 10,000 bytes.
 const maxNPYHeader = 1 << 16
 
 func (in *input) npyHeader() (h npyHeader, err error) {
@@ -46,7 +44,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 		return h, err
 	}
 	if string(head[:6]) != "\x93NUMPY" {
-		return h, in.t.fault("", "is no NPY array: it does not begin with \\x93NUMPY")
+		return h, in.t.fault("", "is not an NPY array: it does not begin with \\x93NUMPY")
 	}
 	sizeBytes := int64(4)
 	switch head[6] {
@@ -54,7 +52,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 		sizeBytes = 2
 	case 2, 3:
 	default:
-		return h, in.t.fault("", fmt.Sprintf("is of the NPY version %d.%d; versions 1.0 to 3.0 can be read", head[6], head[7]))
+		return h, in.t.fault("", fmt.Sprintf("has NPY version %d.%d; versions 1.0 to 3.0 are supported", head[6], head[7]))
 	}
 	sizes, err := in.take(sizeBytes, "the header's length")
 	if err != nil {
@@ -80,7 +78,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 	return h, nil
 }
 
-// parse reads the literal.
+// parse parses the literal.
 func (h *npyHeader) parse(text string) error {
 	p := literal{strings.TrimRight(text, " \n\x00")}
 	seen := map[string]bool{}
@@ -96,7 +94,7 @@ func (h *npyHeader) parse(text string) error {
 		switch key {
 		case "descr":
 			if strings.HasPrefix(p.rest, "[") {
-				return errors.New("describes records; save the columns as one array of numbers, or as a CSV file")
+				return errors.New("describes a structured array; save the columns as one array of numbers, or as a CSV file")
 			}
 			h.descr, ok = p.quoted()
 		case "fortran_order":
@@ -120,12 +118,12 @@ func (h *npyHeader) parse(text string) error {
 		return errors.New("must be a descr, a fortran_order and a shape")
 	}
 	if h.rank < 1 || h.rank > 2 {
-		return fmt.Errorf("has the shape %s, and a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
+		return fmt.Errorf("has the shape %s, but a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
 	}
 	return h.element()
 }
 
-// shape reads a tuple of the dimensions.
+// shape parses the tuple of the dimensions.
 func (h *npyHeader) shape(p *literal) bool {
 	if !p.eat("(") {
 		return false
@@ -152,14 +150,14 @@ func (h *npyHeader) shape(p *literal) bool {
 	return true
 }
 
-// element reads the type of the elements.
+// element parses the type of the elements.
 func (h *npyHeader) element() error {
 	d := h.descr
 	if len(d) > 1 && d[1] == 'O' {
-		return errors.New("describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))")
+		return errors.New("describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))")
 	}
 	if len(d) > 1 && (d[1] == 'M' || d[1] == 'm') {
-		return errors.New("describes dates, which are not read: save numbers, such as astype('M8[D]').astype(float)")
+		return errors.New("describes dates, which are not supported: save numbers, such as astype('M8[D]').astype(float)")
 	}
 	if len(d) < 3 {
 		return fmt.Errorf("has the unknown type %s", quote(d))
@@ -179,17 +177,17 @@ func (h *npyHeader) element() error {
 			h.width *= 4
 		}
 		if h.rank > 1 {
-			return fmt.Errorf("has texts (%s) in %s; a column of texts has one", quote(d), count.Of(h.rank, "dimension"))
+			return fmt.Errorf("has texts (%s) in %s; an array of texts must have one", quote(d), count.Of(h.rank, "dimension"))
 		}
 		return nil
 	}
-	return fmt.Errorf("has the type %s; read are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S", quote(d))
+	return fmt.Errorf("has the type %s; supported are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S", quote(d))
 }
 
-// A literal is the rest of a Python literal.
+// A literal is the unparsed rest of a Python literal.
 type literal struct{ rest string }
 
-// eat drops a token, and the spaces after it, if it comes next.
+// eat consumes a token and the spaces after it if the token comes next.
 func (p *literal) eat(token string) bool {
 	rest, ok := strings.CutPrefix(p.rest, token)
 	if ok {
@@ -239,7 +237,7 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 		return e
 	}
 	if h.width == 0 && h.rows > 0 {
-		return in.t.fault(c.name, "holds texts of no length")
+		return in.t.fault(c.name, "holds texts of length 0")
 	}
 	data, err := in.take(h.rows*int64(h.width), count.Of(h.rows, "text"))
 	if err != nil {
@@ -261,7 +259,7 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 				break
 			}
 			if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
-				return rowFault(row, fmt.Sprintf("%#x is no character", r))
+				return rowFault(row, fmt.Sprintf("%#x is not a Unicode character", r))
 			}
 			text = utf8.AppendRune(text, rune(r))
 		}
@@ -274,8 +272,8 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	return nil
 }
 
-// addArray reads an array past its header and appends it to the table: as features,
-// or as targets of that name.
+// addArray reads the numbers of an array, after its header, and appends them to the table: as
+// features, or as targets of the given name.
 func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	if h.char != 0 {
 		c := &column{name: target}

@@ -56,7 +56,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	return t, y.addArray(t, yHeader, "y")
 }
 
-// zipFiles lists the arrays.
+// zipFiles returns the arrays of the file.
 func (in *input) zipFiles() (files []*zip.File, err error) {
 	var at io.ReaderAt = in.file
 	size := in.size
@@ -77,18 +77,17 @@ func (in *input) zipFiles() (files []*zip.File, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, in.t.fault("", "holds no arrays: nothing in it is named .npy")
+		return nil, in.t.fault("", "holds no arrays: no member is named .npy")
 	}
 	return files, nil
 }
 
-// plain is the text of an error of archive/zip without its prefix.
+// plain returns the text of an error of archive/zip without its prefix.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
 
 func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
 
-// chooseArrays finds the arrays of the features and the targets; the latter may
-// be missing.
+// chooseArrays selects the feature array and the target array, which may be absent.
 func (in *input) chooseArrays(files []*zip.File, names []string) (features, targets *zip.File, err error) {
 	var all []string
 	for _, f := range files {
@@ -109,10 +108,10 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 		case len(files) == 1 && targets == nil:
 			return files[0], nil, nil
 		}
-		return nil, nil, in.t.fault("", fmt.Sprintf("holds the arrays %s; name the array of the features and that of the targets", list(all)))
+		return nil, nil, in.t.fault("", fmt.Sprintf("holds the arrays %s; name the feature array and the target array", list(all)))
 	}
 	if len(names) > 2 {
-		return nil, nil, in.t.fault("", fmt.Sprintf("%d arrays are named; one of features and one of targets can be read", len(names)))
+		return nil, nil, in.t.fault("", fmt.Sprintf("%d arrays are named; name at most two: the feature array and the target array", len(names)))
 	}
 	found := make([]*zip.File, 2)
 	for i, name := range names {
@@ -123,7 +122,7 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 	return found[0], found[1], nil
 }
 
-// member opens an array. Messages name it behind the name of the file.
+// member opens an array. Messages name it after the file.
 func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
 	r, err := f.Open()

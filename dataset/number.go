@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// learnNumber learns from a column that must be numbers.
+// learnNumber learns the encoding of a column whose cells must be numbers.
 func (t *Table) learnNumber(c *column, weights []float64, r Rules) (*Input, error) {
 	values, err := t.numbers(c)
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
 				v = w.rule.Fill
 			}
 			if v = w.rule.feature(v); math.IsInf(v, 0) {
-				return first + i, w.table.cellFault(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("leaves the range of float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
+				return first + i, w.table.cellFault(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("overflows float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
 			}
 			x[to] = v
 			to += width
@@ -64,10 +64,10 @@ func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
 	return last, nil
 }
 
-// refused is the rule that a missing cell of a feature breaks.
+// refused is the error text for a missing cell of a feature.
 const refused = "missing cells are refused: give it a value or drop the row"
 
-// missingFault is the error for a missing cell where that breaks a rule.
+// missingFault returns the error for a missing cell that breaks the given rule.
 func (t *Table) missingFault(c *column, row int, rule string) *Error {
 	if value := c.cell(row); value != "" {
 		return t.cellFault(c, row, value, "stands for a missing cell; "+rule)
@@ -75,7 +75,7 @@ func (t *Table) missingFault(c *column, row int, rule string) *Error {
 	return t.cellFault(c, row, "", "the cell is empty; "+rule)
 }
 
-// feature is the standardized value of v.
+// feature returns the standardized value of v.
 func (n *Number) feature(v float64) float64 {
 	if v -= n.Mean; math.Abs(v) <= n.Rounding {
 		return 0
@@ -83,29 +83,28 @@ func (n *Number) feature(v float64) float64 {
 	return v / n.Scale
 }
 
-// numberOf learns from numbers, NaN where they are missing, or returns what is
-// wrong with them. weights may be nil.
+// numberOf learns the encoding of numbers, in which NaN is a missing cell, or returns the rule that
+// they break. weights may be nil.
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)
 	return m.Number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// Moments are what Learn takes from the numbers of a column to standardize it; missing
-// cells are left out.
+// Moments holds the statistics from which Learn standardizes a column of numbers. Missing cells are
+// ignored.
 type Moments struct {
-	N         float64 // how many there are: the sum of their weights
-	Mean, SD  float64 // SD² is Σ (v − Mean)² / N
-	Low, High float64 // the smallest number and the largest
+	N         float64 // the number of values, or the sum of their weights
+	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
+	Low, High float64 // minimum and maximum
 }
 
-// momentsOf passes over NaN. weights may be nil.
+// momentsOf returns the moments of the values, ignoring NaN. weights may be nil.
 //
-// The deviations are taken from the mean, and their squares summed, in a second pass,
-// which also finds what rounding left in the mean: the sum of x² − n·mean² of one pass
-// cancels when the mean is large (Chan, Golub and LeVeque 1983, equation 1.7). They are
-// divided by a power of two above the largest, so that no square leaves the range of
-// float64.
+// A second pass sums the squared deviations from the mean and corrects the rounding error of the
+// mean, because the one-pass formula Σx² − n·mean² cancels when the mean is large (Chan, Golub and
+// LeVeque 1983, equation 1.7). The deviations are divided by a power of two above the largest, so
+// that no square overflows.
 func momentsOf(values, weights []float64) (m Moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
@@ -125,7 +124,7 @@ func momentsOf(values, weights []float64) (m Moments) {
 	}
 	n := m.N
 	switch {
-	case m.Low >= m.High: // or there is none
+	case m.Low >= m.High: // or there are no values
 		m.Mean = m.Low
 		return m
 	case math.IsInf(m.Mean, 0):
@@ -155,10 +154,10 @@ func momentsOf(values, weights []float64) (m Moments) {
 	return m
 }
 
-// repeated are those of n times v.
+// repeated returns the moments of the value v repeated n times.
 func repeated(n, v float64) Moments { return Moments{N: n, Mean: v, Low: v, High: v} }
 
-// add is the union (Chan, Golub and LeVeque 1983, equation 2.1).
+// add merges the moments of other values into m (Chan, Golub and LeVeque 1983, equation 2.1).
 func (m *Moments) add(o Moments) {
 	if o.N <= 0 {
 		return
@@ -180,8 +179,9 @@ func (m *Moments) add(o Moments) {
 // spread.Rounding. A column whose SD is not above it is constant.
 func (m Moments) Rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// Number is what Learn learns from the numbers of a column with that many missing cells,
-// which fill, the median, replaces. The text rule is what is wrong with the column, or "".
+// Number returns the encoding that Learn derives from these moments for a column with the given
+// number of missing cells, which fill, the median, replaces. rule is the rule that the column
+// breaks, or "".
 func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
@@ -199,7 +199,7 @@ func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rul
 		n.Mean, n.Rounding = m.Mean, max(rounding, m.High-m.Mean, m.Mean-m.Low)
 	default:
 		n.Mean, n.Scale = m.Mean, m.SD
-		if n.Scale == 0 { // the square root of a mean of squares below the smallest number
+		if n.Scale == 0 { // the mean of squares underflows
 			n.Scale = m.High - m.Low
 		}
 		if math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Scale+n.Mean) {
@@ -209,8 +209,8 @@ func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rul
 	return n, ""
 }
 
-// median returns the median of the n values that are not NaN: the middle one, or
-// the mean of the two in the middle. ok is false when there are none.
+// median returns the median of the n values that are not NaN: the middle value, or the mean of the
+// two middle values. ok is false if there are none.
 func median(values []float64, n int) (m float64, ok bool) {
 	if n == 0 {
 		return 0, false
@@ -228,10 +228,10 @@ func median(values []float64, n int) (m float64, ok bool) {
 	return m, true
 }
 
-// aroundMedian returns a copy of the values among which the middle one or two of the n
-// are, and how many come before those: an interval around the median of some, four
-// standard deviations of its rank to either side, and all where that does not have them
-// (Floyd and Rivest 1975).
+// aroundMedian returns a copy of an interval of the values that contains the one or two middle
+// values of the n, and the number of values below the interval. The interval is taken around the
+// median of a sample, four standard deviations of its rank to either side; if it misses the middle,
+// all values are returned (Floyd and Rivest 1975).
 func aroundMedian(values []float64, n int) (near []float64, below int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
@@ -267,7 +267,7 @@ func aroundMedian(values []float64, n int) (near []float64, below int) {
 	return near, 0
 }
 
-// one is 1 for true, without a branch.
+// one returns 1 for true and 0 for false, without a branch.
 func one(b bool) int {
 	if b {
 		return 1
@@ -275,10 +275,10 @@ func one(b bool) int {
 	return 0
 }
 
-// powersOfTen are those that float64 holds exactly.
+// powersOfTen lists the powers of ten that are exact in float64.
 var powersOfTen = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// powersOfFive are those that 64 bits hold.
+// powersOfFive lists the powers of five that fit 64 bits.
 var powersOfFive = func() (p [28]uint64) {
 	p[0] = 1
 	for k := range p[1:] {
@@ -287,10 +287,10 @@ var powersOfFive = func() (p [28]uint64) {
 	return p
 }()
 
-// decimal reads a number such as -12.5e3 that is short enough to be exact: up to 19
-// digits behind zeros, and a power of ten of at most 27 on either side of 0. It gives the nearest
-// float64, the even one of two, as strconv does. It is not ok for any other cell:
-// parseCell reads all of them.
+// decimal parses a number such as -12.5e3 that is short enough for exact arithmetic: up to 19
+// digits after leading zeros, and a power of ten between −27 and 27. It returns the nearest
+// float64, ties to even, as strconv does. For any other cell ok is false: parseCell parses every
+// cell.
 func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
@@ -299,8 +299,8 @@ func decimal(b []byte) (v float64, ok bool) {
 	return v, true
 }
 
-// scanDecimal is decimal for the text that begins at place i and ends, at the
-// place end, before the first byte that no number goes on with.
+// scanDecimal is decimal for the text from index i to end, the index of the first byte that cannot
+// continue a number.
 func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	negative := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
@@ -316,7 +316,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	if i < len(b) && b[i] == '.' {
 		start := i + 1
 		for i = start; i+8 <= len(b); i += 8 {
-			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // a digit is a byte of 0 to 9 now
+			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now a digit is a byte 0 to 9
 			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
 			if others != 0 {
 				if uint32(others) == 0 {
@@ -335,7 +335,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	}
 	for k := first; digits > 19 && (b[k] == '0' || b[k] == '.'); k++ {
 		if b[k] == '0' {
-			digits-- // at the front it is none
+			digits-- // a leading zero is not counted
 		}
 	}
 	if digits == 0 || digits > 19 { // 19 cannot overflow
@@ -380,23 +380,24 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	return v, i, true
 }
 
-// eachByte has a 1 in each byte.
+// eachByte has the value 1 in each byte.
 const eachByte = 0x0101010101010101
 
-// eightDigits is the number of eight digits, bytes of 0 to 9, the first one lowest.
+// eightDigits returns the number with eight decimal digits, given as bytes 0 to 9 with the first
+// digit in the lowest byte.
 func eightDigits(x uint64) uint64 {
 	x = x*10 + x>>8 // pairs of them
 	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
 }
 
-// fourDigits is eightDigits of four.
+// fourDigits is eightDigits for four digits.
 func fourDigits(x uint32) uint64 {
 	x = x*10 + x>>8
 	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
-// scaled is mantissa·10^power, rounded once: product or quotient with 5^|power| to 62 bits
-// or more, of which the last is also set where anything follows.
+// scaled returns mantissa·10^power, rounded once. It multiplies or divides by 5^|power| to at least
+// 62 bits; the last bit is a sticky bit, set if the discarded part is not 0.
 func scaled(mantissa uint64, power int) float64 {
 	five := powersOfFive[max(power, -power)]
 	shift := bits.LeadingZeros64(mantissa)
@@ -415,6 +416,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if rest != 0 {
 		rest = 1
 	}
-	high = high>>1 | high&1 | rest // as int64, whose conversion rounds once everywhere
+	high = high>>1 | high&1 | rest // as int64, whose conversion rounds once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

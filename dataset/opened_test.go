@@ -47,7 +47,7 @@ func TestOpened(t *testing.T) {
 	}
 	from.Path = "far://away/t.parquet"
 	_, err = from.Read()
-	wantFault(t, err, "far://away/t.parquet: is named like a Parquet file but does not begin as one does")
+	wantFault(t, err, "far://away/t.parquet: has the name of a Parquet file but not the signature")
 }
 
 // TestReadLIBSVM: what begins with a row without features is read as LIBSVM when it is

@@ -7,26 +7,26 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// FarOutside is how many times the width of the training range a number lies outside
-// that range before Encoder.Outside reports it.
+// FarOutside is the distance from the training range, in multiples of the range's width, beyond
+// which Encoder.Outside reports a number.
 const FarOutside = 10
 
-// Outside is a column of numbers with rows far outside the range of the training table.
+// Outside describes a column of numbers with rows far outside the training range.
 type Outside struct {
 	Column    string
 	Rows      int
-	Example   float64 // the number with the largest distance from the range
+	Example   float64 // the number farthest from the range
 	Low, High float64 // the range
 }
 
-// Outside counts, for each input, the rows of x, which Features or Stream.Blocks made,
-// whose number is below Low or above High by more than FarOutside·(High − Low). It adds
-// them to list, which is nil or what an earlier call returned: one entry for each input,
-// of 0 rows where there is nothing to report.
+// Outside counts, for each input, the rows of x whose number is below Low or above High by more
+// than FarOutside·(High − Low). x comes from Features or Stream.Blocks. Outside adds the counts to
+// list, which is nil or the result of an earlier call; list has one entry for each input, with Rows
+// 0 if there is nothing to report.
 //
-// High − Low counts as 1000·ε·max(|Low|, |High|) at least, so that a column that was
-// constant in training is reported where it is another number. A column that was 0 in every
-// training row is not reported: in sparse data and images most new values are of this kind.
+// High − Low is taken as at least 1000·ε·max(|Low|, |High|), so that any other number is reported
+// in a column that was constant in training. A column that was 0 in every training row is not
+// reported: in sparse data and images most new values are of this kind.
 func (e *Encoder) Outside(list []Outside, x *mat.Dense) []Outside {
 	rows, width := x.Dims()
 	if list == nil {
@@ -58,5 +58,5 @@ func (e *Encoder) Outside(list []Outside, x *mat.Dense) []Outside {
 	return list
 }
 
-// distance is that of v from the range.
+// distance returns the distance of v from the range.
 func (o *Outside) distance(v float64) float64 { return max(o.Low-v, v-o.High) }

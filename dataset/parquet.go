@@ -17,18 +17,16 @@ import (
 
 // A Parquet file (parquet.thrift, format 2.x) is PAR1, pages of values column by
 // column for each group of rows, the metadata, their length of 4 bytes, and
-// PAR1. Read are flat columns of all types but INT96 and byte arrays that are
-// neither texts nor decimals, of all encodings, and the codecs UNCOMPRESSED, SNAPPY,
-// GZIP, BROTLI, ZSTD and LZ4_RAW.
+// PAR1. Supported are flat columns of all types except INT96 and byte arrays that are neither texts
+// nor decimals, all encodings, and the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
-// It is read here and not by github.com/parquet-go/parquet-go, whose v0.32.0 fails
+// It is parsed here rather than by github.com/parquet-go/parquet-go, whose v0.32.0 fails
 // TestParquetDamage in ways that a caller cannot recover from: with byte 391 of
-// arrow-lz4raw-v1-plain.parquet inverted its LZ4 decoder doubles a buffer until the
-// process is out of memory, and with byte 12880 of arrow-brotli.parquet inverted it
-// allocates 4 GiB for the footer of a file of 13 kB. It also panics on damaged pages,
-// which could be recovered.
+// arrow-lz4raw-v1-plain.parquet inverted its LZ4 decoder doubles a buffer until the process runs
+// out of memory, and with byte 12880 of arrow-brotli.parquet inverted it allocates 4 GiB for the
+// footer of a file of 13 kB. It also panics on damaged pages, which could be recovered.
 
-// parquetFile is an open file and what its footer says.
+// parquetFile is an open file with the contents of its footer.
 type parquetFile struct {
 	t       *Table
 	r       io.ReaderAt
@@ -55,7 +53,7 @@ const (
 type parquetColumn struct {
 	name       string
 	physical   int64
-	width      int // of a fixed-size value
+	width      int // size of a fixed-size value
 	repetition int64
 	children   int64
 	unsigned   bool
@@ -64,18 +62,18 @@ type parquetColumn struct {
 	scale      int64
 	time       parquetTime
 	uuid       bool
-	leaf       int    // place among the chunks of a group
-	broken     string // what keeps it from being read, or ""
+	leaf       int    // index among the chunks of a group
+	broken     string // why it cannot be read, or ""
 }
 
 // parquetGroup is a group of rows.
 type parquetGroup struct {
-	first  int64 // rows before it
+	first  int64 // number of rows before the group
 	rows   int64
 	chunks []parquetChunk
 }
 
-// parquetChunk is where a column of a group is.
+// parquetChunk locates a column of a group in the file.
 type parquetChunk struct {
 	elsewhere       bool // in another file
 	codec           int64
@@ -87,7 +85,7 @@ const (
 	listed   = 2
 
 	maxFooter = 1 << 28
-	// Decimals of other programs have 38 digits (16 bytes) or 76 (32 bytes) at most.
+	// Decimals written by other programs have at most 38 digits (16 bytes) or 76 digits (32 bytes).
 	maxScale        = 100
 	maxDecimalBytes = 64
 	maxGroupRows    = 1 << 26
@@ -105,7 +103,7 @@ func openParquet(in *input) (*parquetFile, error) {
 	}
 	var tail [8]byte
 	if p.size < 12 {
-		return nil, p.fault(0, fmt.Sprintf("is cut short: %d bytes are no Parquet file", p.size))
+		return nil, p.fault(0, fmt.Sprintf("is truncated: %d bytes are too short for a Parquet file", p.size))
 	}
 	if err := p.readAt(tail[:], p.size-8); err != nil {
 		return nil, err
@@ -114,11 +112,11 @@ func openParquet(in *input) (*parquetFile, error) {
 		if string(tail[4:]) == "PARE" {
 			return nil, p.fault(p.size-4, "is encrypted")
 		}
-		return nil, p.fault(p.size-4, "is cut short: a Parquet file ends with PAR1")
+		return nil, p.fault(p.size-4, "is truncated: a Parquet file ends with PAR1")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > p.size-12 || n > maxFooter {
-		return nil, p.fault(p.size-8, fmt.Sprintf("claims to have a footer of %d bytes, but has %d in all", n, p.size))
+		return nil, p.fault(p.size-8, fmt.Sprintf("claims a footer of %d bytes, but is only %d bytes long", n, p.size))
 	}
 	if !p.memory.fits(n) {
 		return nil, p.fault(p.size-8, p.memory.rule())
@@ -150,7 +148,7 @@ func (p *parquetFile) readAt(b []byte, offset int64) error {
 	return nil
 }
 
-// metadata reads FileMetaData.
+// metadata parses FileMetaData.
 func (p *parquetFile) metadata(m *thrift) error {
 	encrypted := false
 	m.fields(func(id int64, kind byte) {
@@ -196,7 +194,7 @@ func readSchema(m *thrift) (c parquetColumn) {
 	return c
 }
 
-// readLogical reads a member of the union LogicalType.
+// readLogical parses a member of the union LogicalType.
 func (c *parquetColumn) readLogical(m *thrift, id int64) {
 	switch id {
 	case 5:
@@ -258,8 +256,7 @@ func readChunk(m *thrift) (c parquetChunk) {
 	return c
 }
 
-// check holds what the footer says against what can be read and against the
-// size of the file.
+// check validates the footer against the limits of this package and the size of the file.
 func (p *parquetFile) check() error {
 	leaves, ok := p.flatten()
 	if !ok {
@@ -282,7 +279,7 @@ func (p *parquetFile) check() error {
 		g := &p.groups[i]
 		g.first = p.rows
 		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != leaves {
-			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d can be", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
+			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d are possible", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
 		}
 		if p.rows += g.rows; p.rows > math.MaxInt32 {
 			return p.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
@@ -293,7 +290,7 @@ func (p *parquetFile) check() error {
 			}
 			c := &g.chunks[p.columns[j].leaf]
 			if c.elsewhere {
-				return p.t.fault(p.columns[j].name, "is kept in another file, which is not read")
+				return p.t.fault(p.columns[j].name, "is stored in another file, which is not supported")
 			}
 			begin := c.data
 			if c.dict > 0 && c.dict < c.data {
@@ -307,8 +304,8 @@ func (p *parquetFile) check() error {
 	return nil
 }
 
-// flatten makes the columns of the elements of the schema, a column of each child of the
-// root, and returns the number of leaves. It is not ok where the schema is damaged.
+// flatten makes a column of each child of the schema's root, and returns the number of leaves. ok
+// is false if the schema is damaged.
 func (p *parquetFile) flatten() (leaves int, ok bool) {
 	if len(p.columns) == 0 {
 		return 0, false
@@ -318,7 +315,7 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 	for at := 0; at < len(elements); {
 		c := elements[at]
 		c.leaf = leaves
-		for open := int64(1); open > 0; open-- { // elements below c, c itself first
+		for open := int64(1); open > 0; open-- { // open counts the elements not yet visited below c, starting with c
 			if at == len(elements) || elements[at].children < 0 || elements[at].children > int64(len(elements)) {
 				return 0, false
 			}
@@ -333,7 +330,7 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 	return leaves, int64(len(flat)) == root.children
 }
 
-// check returns what keeps a column from being read, or "".
+// check returns the reason why a column cannot be read, or "".
 func (c *parquetColumn) check() string {
 	switch {
 	case c.children > 0:
@@ -341,15 +338,15 @@ func (c *parquetColumn) check() string {
 	case c.repetition == listed:
 		return "holds lists; only flat columns can be read"
 	case c.physical == parquetInt96:
-		return "is of type INT96, a time of old; write it as TIMESTAMP or as a number"
+		return "has the deprecated timestamp type INT96; write it as TIMESTAMP or as a number"
 	case c.physical < 0 || c.physical > parquetFixed:
-		return fmt.Sprintf("is of the unknown type %d", c.physical)
+		return fmt.Sprintf("has the unknown type %d", c.physical)
 	case c.decimal && (c.scale < 0 || c.scale > maxScale):
-		return fmt.Sprintf("is a decimal of the scale %d; at most %d can be read", c.scale, maxScale)
+		return fmt.Sprintf("is a decimal of scale %d; at most %d can be read", c.scale, maxScale)
 	case c.decimal && c.physical == parquetFixed && (c.width < 1 || c.width > maxDecimalBytes):
 		return fmt.Sprintf("is a decimal of %s; at most %d can be read", count.Of(c.width, "byte"), maxDecimalBytes)
 	case c.uuid && (c.physical != parquetFixed || c.width != 16):
-		return "is a UUID of another size than 16 bytes"
+		return "is a UUID whose size is not 16 bytes"
 	case c.physical == parquetFixed && !c.decimal && !c.uuid && !(c.half && c.width == 2):
 		return "holds byte arrays that are neither texts nor numbers; write them as a number"
 	}
@@ -361,8 +358,7 @@ func (c *parquetColumn) text() bool {
 	return c.physical == parquetBytes && !c.decimal || c.uuid || c.temporal()
 }
 
-// bytes reports whether the values are byte arrays: texts, or decimals of any
-// number of digits.
+// bytes reports whether the values are byte arrays: texts, or decimals with any number of digits.
 func (c *parquetColumn) bytes() bool {
 	return c.physical == parquetBytes || c.physical == parquetFixed && (c.decimal || c.uuid)
 }
@@ -372,7 +368,7 @@ func (c *parquetColumn) integer() bool {
 	return !c.decimal && !c.temporal() && (c.physical == parquetInt32 || c.physical == parquetInt64)
 }
 
-// kind is how a number is stored in a page of plain values.
+// kind returns the storage type of the numbers in a page of plain values.
 func (c *parquetColumn) kind() dtype {
 	switch c.physical {
 	case parquetInt32:
@@ -408,7 +404,7 @@ func readParquet(in *input) (*Table, error) {
 	return t, nil
 }
 
-// bytesOf is the least that so many rows take.
+// bytesOf returns a lower bound on the memory of the given number of rows.
 func (p *parquetFile) bytesOf(rows int64) int64 {
 	size := int64(0)
 	for i := range p.columns {
@@ -419,8 +415,8 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 	return size
 }
 
-// newTable has room for so many rows where the file is not much smaller than the table that it
-// claims to be: a few bytes cannot ask for more.
+// newTable returns an empty table. It has capacity for the given number of rows unless the file is
+// much smaller than that table would be: a small file must not cause a large allocation.
 func (p *parquetFile) newTable(rows int64) *Table {
 	const expansion = 16
 	t := &Table{Source: p.t.Source}
@@ -446,7 +442,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
 		if c.text() {
-			workers = 1 // they share what texts may take
+			workers = 1 // texts share one allowance of memory
 		}
 	}
 	errs := make([]error, len(p.columns))
@@ -488,7 +484,7 @@ func (q *parquetPart) table() (*Table, error) {
 	return t, q.p.addGroup(t, q.group)
 }
 
-// beginParquet begins a pass.
+// beginParquet starts a pass.
 func (p *pass) beginParquet(in *input) error {
 	f, err := openParquet(in)
 	if err != nil {
@@ -509,7 +505,7 @@ func (p *pass) beginParquet(in *input) error {
 	return nil
 }
 
-// addNumbers appends numbers to a plain column, NaN where they are missing.
+// addNumbers appends numbers to a plain column; NaN is a missing cell.
 func (c *column) addNumbers(values []float64) {
 	begin := len(c.numbers)
 	c.numbers = append(c.numbers, values...)

@@ -163,8 +163,8 @@ func TestParquetDamage(t *testing.T) {
 		want string
 	}{
 		{good[:end-1], ": byte "},
-		{[]byte("PAR1PAR1"), ": is cut short: 8 bytes are no Parquet file"},
-		{long, "claims to have a footer of 2147483648 bytes, but has"},
+		{[]byte("PAR1PAR1"), ": is truncated: 8 bytes are too short for a Parquet file"},
+		{long, "claims a footer of 2147483648 bytes, but is only"},
 	} {
 		_, err := dataset.Read("-", strings.NewReader(string(c.data)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -40,12 +40,12 @@ type pageReader struct {
 	before int // rows of t before the group
 
 	codec   int64
-	numbers []float64 // the dictionary: one of these
+	numbers []float64 // the dictionary: one of these three
 	texts   [][]byte
 	whole   []int64
-	offset  int64 // of the page in the file
+	offset  int64 // offset of the page in the file
 	zstd    *zstd.Decoder
-	body    []byte // of a page of numbers
+	body    []byte // buffer for the body of a page of numbers
 }
 
 // pageHeader is PageHeader of parquet.thrift.
@@ -100,14 +100,14 @@ func readPageHeader(m *thrift) (h pageHeader) {
 	return h
 }
 
-// fault is about the page at hand.
+// fault returns an error about the current page.
 func (d *pageReader) fault(rule string) *Error {
 	e := d.t.fault(d.column.name, rule)
 	e.Offset = d.offset
 	return e
 }
 
-// chunk reads all pages; together they must have that many rows.
+// chunk reads all pages, which together must have the given number of rows.
 func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 	d.codec, d.offset = c.codec, c.data
 	defer func() {
@@ -124,7 +124,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.fault("cannot be read: " + err.Error())
 		}
 		if len(head) == 0 {
-			return d.fault(fmt.Sprintf("the pages end %s too soon", count.Of(rows, "row")))
+			return d.fault(fmt.Sprintf("the pages end %s too early", count.Of(rows, "row")))
 		}
 		m := &thrift{b: head}
 		h := readPageHeader(m)
@@ -133,14 +133,14 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.fault("the header of a page is damaged")
 		}
 		if h.packed > left || h.packed > maxPage || h.unpacked > maxPage {
-			return d.fault(fmt.Sprintf("a page claims %d bytes, %d when unpacked; %d are left, and at most %d can be read", h.packed, h.unpacked, left, maxPage))
+			return d.fault(fmt.Sprintf("a page claims %d bytes, %d when unpacked; the column has %d more, and at most %d can be read", h.packed, h.unpacked, left, maxPage))
 		}
 		if !d.p.memory.fits(h.packed + h.unpacked + 8*h.values) {
 			return d.t.fault("", d.p.memory.rule())
 		}
 		r.Discard(m.at)
 		var body []byte
-		if d.column.text() { // which keep what they are read from
+		if d.column.text() { // texts refer to the bytes of the page
 			body = make([]byte, h.packed)
 		} else {
 			d.body = slices.Grow(d.body[:0], int(h.packed))[:h.packed]
@@ -150,7 +150,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.fault("a page cannot be read: " + err.Error())
 		}
 		if h.hasCRC && crc32.ChecksumIEEE(body) != uint32(h.crc) {
-			return d.fault("a page is damaged: it does not have the checksum that it was written with")
+			return d.fault("a page is damaged: its checksum does not match")
 		}
 		n, err := d.page(h, body, rows)
 		if err != nil {
@@ -173,10 +173,10 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, nil
 	case dictionaryPage, dataPage, dataPageV2:
 	default:
-		return 0, d.fault(fmt.Sprintf("a page is of the unknown kind %d", h.kind))
+		return 0, d.fault(fmt.Sprintf("a page has the unknown kind %d", h.kind))
 	}
 	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
-		return 0, d.fault(fmt.Sprintf("a page claims %s; %d rows are left, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
+		return 0, d.fault(fmt.Sprintf("a page claims %s; the row group has %d more, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
 	}
 	var levels []byte
 	if h.kind == dataPageV2 {
@@ -222,7 +222,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 	return int(h.values), d.values(h.encoding, body, n, present)
 }
 
-// unpack undoes the compression of a page.
+// unpack decompresses a page.
 func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	damaged := func(codec string) error {
 		return d.fault("the " + codec + " data of a page is damaged")
@@ -232,7 +232,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 		return body, nil
 	case 1:
 		n, err := snappy.DecodedLen(body)
-		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // a copy of 64 bytes takes 3
+		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // 3 bytes can expand to 64
 			return nil, damaged("snappy")
 		}
 		out, err := snappy.Decode(nil, body)
@@ -273,10 +273,10 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	case 5:
 		name = "LZ4 of Hadoop"
 	}
-	return nil, d.fault("is compressed by " + name + ", which is not read; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
+	return nil, d.fault("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
-// inflate reads the unpacked bytes, taking memory as they come.
+// inflate reads the unpacked bytes, allocating memory as they arrive.
 func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, error) {
 	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	n, err := io.Copy(out, io.LimitReader(r, size+1))
@@ -286,8 +286,8 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// lz4 unpacks a block of LZ4 (Collet): tokens of the lengths of literals and of
-// a match, each going on in bytes of 255.
+// lz4 unpacks a block of LZ4 (Collet). A token gives the lengths of a run of literals and of a
+// match; bytes of 255 continue a length.
 func lz4(b []byte, size int) ([]byte, bool) {
 	out := make([]byte, 0, min(size, 256*len(b)))
 	length := func(n int) (int, bool) {

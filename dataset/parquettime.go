@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A timeUnit is what an integer of a Parquet file counts where it is a date or a time; 0: it
-// is a number.
+// A timeUnit is the unit of an integer in a Parquet file that is a date or a time; 0 if it is a
+// number.
 type timeUnit int
 
 const (
@@ -17,15 +17,15 @@ const (
 	nanos
 )
 
-// parquetTime is the type of a column of dates, times of the day or points in time. They are
-// read as texts, as they stand in a CSV file of the same table: a date is no number.
+// parquetTime is the type of a column of dates, times of day or timestamps. They are read as texts,
+// in the form that a CSV file of the same table has: a date is not a number.
 type parquetTime struct {
 	unit  timeUnit
 	clock bool // a time of the day
 	utc   bool // adjusted to UTC
 }
 
-// converted is the type that a ConvertedType names.
+// converted returns the type that a ConvertedType names.
 func (t *parquetTime) converted(id int64) {
 	switch id {
 	case 6:
@@ -41,7 +41,7 @@ func (t *parquetTime) converted(id int64) {
 	}
 }
 
-// readLogical reads TimeType or TimestampType.
+// readLogical parses TimeType or TimestampType.
 func (t *parquetTime) readLogical(m *thrift, clock bool) {
 	*t = parquetTime{clock: clock}
 	m.fields(func(id int64, kind byte) {
@@ -58,8 +58,8 @@ func (t *parquetTime) readLogical(m *thrift, clock bool) {
 	})
 }
 
-// text is an integer as ISO 8601 has it, with a space between date and time as pandas and
-// DuckDB write it.
+// text formats an integer in ISO 8601, with a space between date and time as pandas and DuckDB
+// write it.
 func (t parquetTime) text(v int64) string {
 	var at time.Time
 	switch t.unit {
@@ -100,7 +100,7 @@ func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint6
 	} else {
 		known := false
 		if list, known = d.integers(encoding, body, n); !known {
-			return d.fault("has an encoding that integers do not have, which is not read")
+			return d.fault("has an encoding that is not supported for integers")
 		}
 	}
 	if len(list) != n {
@@ -118,7 +118,7 @@ func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint6
 	return nil
 }
 
-// uuidText is a UUID as it is written in a CSV file.
+// uuidText formats a UUID as it is written in a CSV file.
 func uuidText(b []byte) []byte {
 	text := make([]byte, 0, 36)
 	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {

@@ -22,7 +22,7 @@ const (
 	encSplit           = 9
 )
 
-// dictionary reads the values that later pages count by their places.
+// dictionary reads the values to which later pages refer by index.
 func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 	if h.encoding != encPlain && h.encoding != encPlainDictionary {
 		return d.fault(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
@@ -53,13 +53,13 @@ func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 	return nil
 }
 
-// fromDictionary reports whether a page has the places of its values in a dictionary.
+// fromDictionary reports whether a page stores indices into a dictionary.
 func fromDictionary(encoding int64) bool {
 	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
-// values reads the n values of a page and appends a row for each of present,
-// or, where that is nil, for each value.
+// values reads the n values of a page. It appends one row for each element of present, missing if
+// the element is false, or one row for each value if present is nil.
 func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
 	if n == 0 && present == nil {
 		return nil
@@ -75,7 +75,7 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 			ok = ok && k < uint64(size)
 		}
 		if !ok {
-			return d.fault(fmt.Sprintf("a page counts past the %s of its dictionary, or is damaged", count.Of(size, "value")))
+			return d.fault(fmt.Sprintf("a page has an index past the %s of its dictionary, or is damaged", count.Of(size, "value")))
 		}
 	}
 	if d.column.temporal() {
@@ -132,7 +132,7 @@ func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]
 	case encoding == encSplit && d.column.physical == parquetFixed:
 		values, ok = fixedBytes(joined(body, n, d.column.width), n, d.column.width)
 	default:
-		return nil, d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+		return nil, d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 	}
 	if !ok {
 		return nil, d.fault("the texts of a page are damaged")
@@ -140,7 +140,7 @@ func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]
 	return values, nil
 }
 
-// plainBytes reads byte arrays one after the other.
+// plainBytes reads consecutive byte arrays.
 func (d *pageReader) plainBytes(b []byte, n int) ([][]byte, bool) {
 	if d.column.physical == parquetFixed {
 		return fixedBytes(b, n, d.column.width)
@@ -148,7 +148,7 @@ func (d *pageReader) plainBytes(b []byte, n int) ([][]byte, bool) {
 	return plainTexts(b, n)
 }
 
-// fixedBytes cuts b into n parts of equal width.
+// fixedBytes splits b into n parts of equal width.
 func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	if n > len(b)/width {
 		return nil, false
@@ -160,8 +160,8 @@ func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	return values, true
 }
 
-// decimals are the numbers of byte arrays: integers in two's complement, big endian,
-// over a power of ten. Each is rounded once.
+// decimals returns the numbers stored in byte arrays: each is a big-endian two's complement integer
+// divided by a power of ten, rounded once.
 func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	numbers := make([]float64, len(values))
 	var v, power big.Int
@@ -178,9 +178,9 @@ func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	return numbers, true
 }
 
-// decimalOf is an integer over a power of ten, rounded once.
+// decimalOf returns an integer divided by a power of ten, rounded once.
 func decimalOf(digits string, scale int64) float64 {
-	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // in range: of 64 bytes and scale 100 at most
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // in range: at most 64 bytes and scale 100
 	return v
 }
 
@@ -209,7 +209,7 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	case d.column.physical == parquetInt32, d.column.physical == parquetInt64:
 		list, known := d.integers(encoding, body, n)
 		if !known {
-			return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+			return d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 		}
 		if ok = len(list) == n; ok && d.column.integer() {
 			d.to.cells.(*integers).addAll(list, present)
@@ -230,7 +230,7 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 			values[i] = float64(v)
 		}
 	default:
-		return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+		return d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 	}
 	if !ok {
 		return d.fault("the numbers of a page are damaged")
@@ -250,8 +250,8 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	return nil
 }
 
-// integers reads the n integers of a page without a dictionary; fewer come back from
-// a damaged one. known is false for an encoding that integers do not have.
+// integers reads the n integers of a page without a dictionary; it returns fewer if the page is
+// damaged. known is false for an encoding that is not supported for integers.
 func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
 	size := d.column.kind().size()
 	switch encoding {
@@ -281,7 +281,8 @@ func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64,
 	return list, true
 }
 
-// extended is an integer of the column's width in 64 bits, as signed as it is.
+// extended extends an integer of the column's width to 64 bits, by its sign if the column is
+// signed.
 func (c *parquetColumn) extended(v int64) int64 {
 	switch {
 	case c.physical == parquetInt64:
@@ -292,7 +293,7 @@ func (c *parquetColumn) extended(v int64) int64 {
 	return int64(int32(v))
 }
 
-// unscaled are decimals that were written as integers. Each is rounded once.
+// unscaled returns the values of decimals stored as integers. Each is rounded once.
 func (c *parquetColumn) unscaled(list []int64) []float64 {
 	values := make([]float64, len(list))
 	for i, v := range list {
@@ -305,7 +306,7 @@ func (c *parquetColumn) unscaled(list []int64) []float64 {
 	return values
 }
 
-// plainNumbers reads numbers one after the other.
+// plainNumbers reads consecutive numbers.
 func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	if d.column.physical == parquetBoolean {
 		if n > 8*len(b) {
@@ -335,8 +336,8 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	return values, true
 }
 
-// joined are n values of that many bytes whose first bytes come first in b, then
-// the second, and so on; it is empty when b is too short.
+// joined reassembles n values of the given size from b, which stores the first bytes of all values,
+// then the second bytes, and so on (BYTE_STREAM_SPLIT). It is empty if b is too short.
 func joined(b []byte, n, size int) []byte {
 	if n > len(b)/size {
 		return nil
@@ -350,7 +351,7 @@ func joined(b []byte, n, size int) []byte {
 	return out
 }
 
-// plainTexts reads texts with their lengths, of 4 bytes, before them.
+// plainTexts reads texts, each preceded by its length in 4 bytes.
 func plainTexts(b []byte, n int) ([][]byte, bool) {
 	if n > len(b)/4 {
 		return nil, false
@@ -369,7 +370,8 @@ func plainTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// deltaTexts reads all lengths as differences and then the texts.
+// deltaTexts reads the lengths of all texts, stored as differences, and then the texts
+// (DELTA_LENGTH_BYTE_ARRAY).
 func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	sizes, rest, ok := deltas(b, n)
 	if !ok {
@@ -385,8 +387,8 @@ func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	return texts, rest, true
 }
 
-// prefixedTexts reads how much of each text is that of the one before, and then
-// what comes after. Together they may not be longer than a page may be.
+// prefixedTexts reads texts stored as the length of the prefix shared with the previous text, and
+// the rest (DELTA_BYTE_ARRAY). Their total length may not exceed the maximum size of a page.
 func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	shared, rest, ok := deltas(b, n)
 	if !ok {
@@ -413,8 +415,8 @@ func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// hybrid reads n numbers of that many bits: runs of one number and groups of
-// eight packed numbers, in turn (RLE/bit-packing hybrid).
+// hybrid reads n numbers of the given number of bits, stored as runs of one number and groups of
+// eight packed numbers (RLE/bit-packing hybrid).
 func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	out := make([]uint64, 0, min(n, 8*len(b)))
 	bytesOf := (width + 7) / 8
@@ -440,7 +442,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 		}
 		groups := head >> 1
 		if groups == 0 || groups > uint64(n) {
-			groups = min(groups, uint64(n)) // the last run may be padded, but not without end
+			groups = min(groups, uint64(n)) // the last run may be padded; this bounds the padding
 			if groups == 0 {
 				return nil, false
 			}
@@ -458,7 +460,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	return out, true
 }
 
-// bitsAt reads a number of up to 64 bits, lowest first, from a bit of b on.
+// bitsAt reads a number of up to 64 bits, lowest bit first, starting at the given bit of b.
 func bitsAt(b []byte, at, width int) uint64 {
 	var v uint64
 	for have := 0; have < width; {
@@ -472,9 +474,8 @@ func bitsAt(b []byte, at, width int) uint64 {
 	return v
 }
 
-// deltas reads n numbers that are written as differences, in blocks with their
-// smallest difference and the bits that the others take above it
-// (DELTA_BINARY_PACKED).
+// deltas reads n numbers stored as differences, in blocks that give the smallest difference and
+// pack each difference's excess over it (DELTA_BINARY_PACKED).
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 	bad := false
 	next := func() uint64 {

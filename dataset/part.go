@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// Header returns the lines of a CSV file up to the one with the names, of which begin is
-// the beginning, and the dialect of the file with what the beginning says about it: later
-// lines are read by ReadLines. It is not ok where no lines can be read on their own, or the
-// names are not found: a file in UTF-16, with line ends of CR, or with row names.
+// Header returns the lines of a CSV file up to and including the line with the names, and the
+// dialect of the file, with the settings that are detected in begin, the file's beginning.
+// ReadLines reads later lines with them. ok is false if lines cannot be read separately or the
+// names are not found: in a file with UTF-16, CR line ends, or row names.
 func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 	f := d.Apply(File{Path: "-", Stdin: bytes.NewReader(begin)})
 	in, err := f.open()
@@ -41,8 +41,8 @@ func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 	return begin[:len(begin)-len(rest)], of, true
 }
 
-// ReadLines reads lines of a CSV file behind its header, in the dialect, both of which
-// Header returned.
+// ReadLines reads lines of a CSV file below its header, with the header and the dialect that Header
+// returned.
 func (d Dialect) ReadLines(header []byte, lines io.Reader) (*Table, error) {
 	in, err := d.Apply(File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(header), lines)}).open()
 	if err != nil {

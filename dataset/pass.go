@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// begin opens the file for a pass. Parts of a text have that many lines at most,
-// or any number for 0.
+// begin opens the file for a pass. Parts of a text have at most the given number of lines, or any
+// number if it is 0.
 func (s *Stream) begin(lines int) (*pass, error) {
 	in, err := s.file.open()
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part as e says. What is wrong with a cell of CSV is said by its text,
-// which columns that begin as numbers do not keep.
+// encode encodes a part with e. An error in a CSV cell quotes the cell's text, which a column that
+// starts plain does not keep; the part is then decoded again with coded columns.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)
@@ -83,7 +83,7 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	return r, err
 }
 
-// isNumber reports whether the column of that name is a number to e.
+// isNumber reports whether e encodes the column of the given name as a number.
 func (e *Encoder) isNumber(name string) bool {
 	return name == e.Weight || e.Labels == nil && slices.Contains(e.Outputs, name) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name && in.Number != nil })

@@ -8,15 +8,14 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A packedPart is some rows of binary files: those of the features, and those
-// of the targets where there are any.
+// A packedPart is a range of rows of the feature array and, if there is one, of the target array.
 type packedPart struct {
 	source, note string
 	names        []string // of all columns
 	first, rows  int
 	width        int // features
 	x, y         *packed
-	texts        *column // the targets, where they are texts
+	texts        *column // the targets, if they are texts
 }
 
 func (p *packedPart) table() (*Table, error) {
@@ -35,13 +34,13 @@ func (p *packedPart) table() (*Table, error) {
 	return t, nil
 }
 
-// An array is one of the arrays of a binary file, read a few rows at a time.
+// An array is one of the arrays of a binary file, read a range of rows at a time.
 type array struct {
 	in    *input
 	h     npyHeader
 	start int64   // offset of the numbers
 	seen  int64   // rows
-	whole *packed // in Fortran order, where the file can only be read in order
+	whole *packed // the whole array, if it is in Fortran order and its file can only be read sequentially
 }
 
 // read reads the next rows.
@@ -68,7 +67,7 @@ func (a *array) read(rows int64) (*packed, error) {
 		return &m, nil
 	}
 	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
-		_, err := a.in.npyCells(a.h) // which says so
+		_, err := a.in.npyCells(a.h) // npyCells returns the error
 		return nil, err
 	}
 	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}
@@ -82,11 +81,11 @@ func (a *array) read(rows int64) (*packed, error) {
 	return m, nil
 }
 
-// end returns an error unless the file ends with the array.
+// end returns an error unless the file ends after the array.
 func (a *array) end() error {
 	if a.h.fortran && a.in.file != nil {
 		if size := a.start + a.h.rows*a.h.columns*int64(a.h.width); size != a.in.size {
-			e := a.in.t.fault("", "goes on after what its header describes")
+			e := a.in.t.fault("", "has more bytes than its header describes")
 			e.Offset = size
 			return e
 		}
@@ -101,13 +100,13 @@ func newArray(in *input) (*array, error) {
 	return &array{in: in, h: h, start: in.offset}, err
 }
 
-// idxArray is an array of an IDX file.
+// idxArray returns the array of an IDX file.
 func idxArray(in *input) (*array, error) {
 	h, err := in.idxHeader()
 	return &array{in: in, start: in.offset, h: npyHeader{kind: h.kind, big: true, width: h.kind.size(), rank: h.rank, rows: h.rows, columns: h.columns}}, err
 }
 
-// beginBinary begins a pass over arrays.
+// beginBinary starts a pass over arrays.
 func (s *Stream) beginBinary(p *pass, in *input) error {
 	x, y, target, err := s.arrays(p, in)
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	if y == nil && p.form == formIDX {
 		in.t.note = noLabels
 	}
-	const partBytes = 1 << 22 // of features as float64
+	const partBytes = 1 << 22 // of features as float64 in a part
 	step := max(1, partBytes/8/max(1, x.h.columns))
 	done := false
 	p.parts = func() (part, error) {
@@ -173,8 +172,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	return nil
 }
 
-// arrays opens the array of the features and that of the targets, which may be
-// missing.
+// arrays opens the feature array and the target array, which may be absent.
 func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err error) {
 	switch p.form {
 	case formIDX:
@@ -212,7 +210,7 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 		}
 	}
 	if err == nil && x.h.char != 0 {
-		err = in.t.fault("", "holds texts; features in blocks must be numbers")
+		err = in.t.fault("", "holds texts; features that are read in blocks must be numbers")
 	}
 	return x, y, "y", err
 }

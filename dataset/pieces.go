@@ -11,37 +11,37 @@ import (
 	"sync/atomic"
 )
 
-// pieceSize is how much text is read at once, and handed to one worker: large
-// enough that the handing over costs nothing, small enough that a few pieces
-// take no memory.
+// pieceSize is the number of bytes of text that one worker decodes at a time: large enough to make
+// the cost of passing pieces to workers negligible, small enough that several pieces take little
+// memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is where the search for the end of a record that has an odd number
-// of quotation marks is given up, so that one stray mark does not bring the whole
-// file into memory; longestRecord is where any record is.
+// longestQuoted is the maximum length of a record with an odd number of quotation marks, so that
+// one stray mark does not make the whole file be read into memory. longestRecord is the maximum
+// length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27
 )
 
-// pieces cuts a text into pieces of whole records, which are lines, and where
-// they may be quoted, lines joined by quoted line ends.
+// pieces splits a text into pieces of whole records. A record is a line, or several lines joined by
+// quoted line ends.
 type pieces struct {
 	in     *input
 	quotes bool
-	lines  int    // of a piece at most; 0: as many as there are
-	line   int    // of the file, on which the next piece begins
-	rest   []byte // read, but not handed out
+	lines  int    // maximum number of lines in a piece; 0 for no limit
+	line   int    // line of the file on which the next piece begins
+	rest   []byte // bytes read but not yet in a piece
 	ended  bool
 }
 
-// A piece is a part of a text that begins with a record and ends with one.
+// A piece is a part of a text that consists of whole records.
 type piece struct {
 	text []byte
-	line int // of its first byte
+	line int // line of its first byte
 }
 
-// next returns the next piece, and io.EOF after the last one.
+// next returns the next piece, and io.EOF after the last piece.
 func (p *pieces) next() (piece, error) {
 	if end := p.limit(p.rest); end > 0 {
 		return p.hand(p.rest, end), nil
@@ -67,8 +67,8 @@ func (p *pieces) next() (piece, error) {
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // to be refused
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // a buffer of twice the size beside it
-			e := p.in.t.fault("", fmt.Sprintf("the line goes on for more than %d MiB: this is no table of texts, or needs line ends", len(buf)>>20))
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the buffer and its successor of twice the size
+			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e
 		case end == 0:
@@ -84,7 +84,7 @@ func (p *pieces) next() (piece, error) {
 	}
 }
 
-// hand cuts buf, of which the rest is for the next piece.
+// hand returns the first end bytes of buf as a piece and keeps the rest for the next piece.
 func (p *pieces) hand(buf []byte, end int) piece {
 	out := piece{buf[:end:end], p.line}
 	p.rest = buf[end:]
@@ -92,8 +92,8 @@ func (p *pieces) hand(buf []byte, end int) piece {
 	return out
 }
 
-// limit returns where the records of b end that have as many lines as a piece
-// may have, or 0 when b has fewer lines.
+// limit returns the end of the records of b that fill a piece of p.lines lines, or 0 if b has fewer
+// lines.
 func (p *pieces) limit(b []byte) int {
 	end := 0
 	for range p.lines {
@@ -108,7 +108,7 @@ func (p *pieces) limit(b []byte) int {
 
 var newline = []byte{'\n'}
 
-// lastRecord returns where the last whole record of b ends.
+// lastRecord returns the end of the last whole record of b.
 func (p *pieces) lastRecord(b []byte) int {
 	if !p.quotes || bytes.IndexByte(b, '"') < 0 {
 		return bytes.LastIndexByte(b, '\n') + 1
@@ -134,7 +134,7 @@ func (p *pieces) lastRecord(b []byte) int {
 	return end
 }
 
-// A part is some rows of a file that were read but not decoded.
+// A part is a range of rows of a file that have been read but not decoded.
 type part interface {
 	// table decodes the rows, on any goroutine.
 	table() (*Table, error)
@@ -144,9 +144,9 @@ type part interface {
 type pass struct {
 	form  form
 	t     *Table   // names the file in faults
-	names []string // of the columns, where the file begins with them
+	names []string // names of the columns, if the file begins with them
 	plain []atomic.Bool
-	keyed bool                 // the keys of the rows are asked for
+	keyed bool                 // the caller wants the keys of the rows
 	parts func() (part, error) // the next part, and io.EOF after the last
 	done  []func()
 }
@@ -159,11 +159,10 @@ func (p *pass) close() {
 	}
 }
 
-// ordered reads parts one after the other, decodes them on some workers, and
-// hands the results to use in the order of the parts, on the caller's
-// goroutine. A few parts are read ahead. It returns after everything that it
-// started has ended; next returns io.EOF after the last part. The first fault in
-// the order of the parts is the one that is returned.
+// ordered reads parts with next, which returns io.EOF after the last part, decodes them on the
+// given number of workers, and passes the results to use in the order of the parts, on the caller's
+// goroutine. Up to workers parts are read ahead. It returns after all its goroutines have ended,
+// with the first error in the order of the parts.
 func ordered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R
@@ -175,7 +174,7 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)
-	order := make(chan job, workers) // how far reading may be ahead
+	order := make(chan job, workers) // the capacity bounds the read-ahead
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel(nil)
@@ -236,8 +235,8 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	return nil
 }
 
-// parallel runs f on parts of 0 … n−1 of size numbers, on all processors, and returns the
-// first fault in their order.
+// parallel splits 0, …, n−1 into ranges of the given size, runs f on them on all processors, and
+// returns the first error in the order of the ranges.
 func parallel(n, size int, f func(first, last int) error) error {
 	parts := (n + size - 1) / size
 	workers := min(runtime.GOMAXPROCS(0), parts)
@@ -250,7 +249,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for !failed.Load() { // those before a fault have begun
+			for !failed.Load() { // ranges before a failed one have already started
 				k := int(next.Add(1)) - 1
 				if k >= parts {
 					return
@@ -265,7 +264,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 	return cmp.Or(faults...)
 }
 
-// stopped is the error of work whose context is done.
+// stopped returns the error for work whose context is done.
 func stopped(ctx context.Context) error {
 	return fmt.Errorf("dataset: %w", context.Cause(ctx))
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Raw says what the cells of a column are that is a whole input by itself.
+// Raw is the type of the cells of a column that is the whole input.
 type Raw string
 
 const (
@@ -14,13 +14,13 @@ const (
 
 func (r Raw) check() error {
 	if r != RawText && r != RawTree {
-		return fmt.Errorf("its cells are called %s; they must be a text or a tree", quote(string(r)))
+		return fmt.Errorf("the type of its cells is %s; it must be text or tree", quote(string(r)))
 	}
 	return nil
 }
 
-// Raw returns what the one input is that is not encoded: RawText or RawTree,
-// and "" when the inputs become features.
+// Raw returns RawText or RawTree if the only input is a column of texts or trees, and "" if the
+// inputs become features.
 func (e *Encoder) Raw() Raw {
 	if len(e.Inputs) != 1 {
 		return ""
@@ -29,11 +29,11 @@ func (e *Encoder) Raw() Raw {
 }
 
 // Texts returns the cells of the column of texts or trees that e was learned
-// from, one for each row of t, without the spaces around them; a text that is a number in
-// another spelling, such as −5, is written plainly. An empty cell is
-// an empty text, unless missing cells are refused; it is no tree. An encoder
-// whose inputs become features, a table without rows or without the column, and
-// one where the column holds numbers are each an error.
+// from, one for each row of t, without the spaces around them; a text that spells a number in an
+// unusual way, such as −5 with a Unicode minus sign, is returned in plain spelling. An empty cell
+// is an empty text, unless missing cells are refused, and is not a valid tree. An encoder whose
+// inputs become features, a table without rows or without the column, and a table whose column
+// holds numbers are each an error.
 func (e *Encoder) Texts(t *Table) ([]string, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	return e.texts(t)
 }
 
-// texts is Texts without the checks of e.
+// texts is Texts without checking e.
 func (e *Encoder) texts(t *Table) ([]string, error) {
 	in := e.Inputs[0]
 	c := t.find(in.Name)
@@ -54,7 +54,7 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 		return nil, t.noColumn(string(in.Raw)+" column", in.Name, t.Names())
 	case t.rows == 0:
 		return nil, t.noRows()
-	case c.plain: // their spelling is gone
+	case c.plain: // their spelling was not kept
 		return nil, t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", in.Raw))
 	}
 	texts := make([]string, t.rows)
@@ -73,14 +73,14 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 	return texts, nil
 }
 
-// learnRaw learns the one column of texts or trees.
+// learnRaw learns the encoding of a column of texts or trees that is the whole input.
 func (e *Encoder) learnRaw(t *Table, r Rules) error {
 	name, kind := r.Text, RawText
 	if r.Tree != "" {
 		name, kind = r.Tree, RawTree
 	}
 	if r.Text != "" && r.Tree != "" {
-		return t.fault("", fmt.Sprintf("the whole input is one column: %s of texts or %s of trees", quote(r.Text), quote(r.Tree)))
+		return t.fault("", fmt.Sprintf("the input is a single column: name either %s of texts or %s of trees, not both", quote(r.Text), quote(r.Tree)))
 	}
 	e.Inputs = []Input{{Name: name, Raw: kind}}
 	if _, err := e.texts(t); err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// A Remark is about a column that became features and may not be meant to.
+// A Remark warns about a column that became features although it looks like a date or an
+// identifier.
 type Remark struct {
 	Column string
 	rule   string
 }
 
-// Message says what the column looks like and what to do, with a front end's name of the
-// parameter that leaves columns out.
+// Message describes the column and the remedy, with a front end's name of the parameter that drops
+// columns.
 func (r Remark) Message(name func(parameter string) string) string {
 	return (&Error{Column: r.Column, Rule: r.rule}).rule(name)
 }
@@ -23,19 +24,20 @@ func (r Remark) String() string { return r.Message(message.Plain) }
 
 const (
 	areDates    = "holds dates, each of which is a category; {$drop}"
-	ownTexts    = "holds a text of its own in each row, as an identifier does; {$drop}"
-	risingWhole = "holds different integers in increasing order, as an identifier or a row number does; {$drop}"
+	ownTexts    = "holds a different text in each row, like an identifier; {$drop}"
+	risingWhole = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
-// remarkRows is the least number of rows that make a remark: five different numbers are in
-// increasing order by chance in one table of 120.
+// remarkRows is the minimum number of rows for a remark: five distinct numbers are in increasing
+// order by chance in one table of 120.
 const remarkRows = 5
 
-// date is a date, or a date and a time, in the order of ISO 8601 or with the year at the end.
+// date matches a date, optionally with a time, in the order of ISO 8601 or with the year at the
+// end.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// Remarks lists the columns of the table that e was learned from that look like dates or
-// identifiers. A table with one column of features gives none.
+// Remarks lists the columns of the training table that look like dates or identifiers. A table with
+// only one feature column gives no remarks.
 func (e *Encoder) Remarks(t *Table) []Remark {
 	rising := func(in Input) bool {
 		c := t.find(in.Name)
@@ -62,8 +64,8 @@ func (e *Encoder) remarks(rows int, rising func(in Input) bool) (list []Remark) 
 	return list
 }
 
-// rising reports whether the rows are integers, each above the one before and the first
-// above last, which becomes the last of them; first says that there is none before.
+// rising reports whether the rows are integers in increasing order, all above *last unless first is
+// set. It sets *last to the last integer.
 func (c *column) rising(rows int, last *float64, first bool) bool {
 	for i := range rows {
 		v, k := c.number(i)

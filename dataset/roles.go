@@ -4,29 +4,28 @@ import (
 	"slices"
 )
 
-// isFeature reports whether the column of that name becomes features: it is no target,
-// holds no weights, and is not dropped.
+// isFeature reports whether the column of the given name becomes features: it is not a target, does
+// not hold the weights, and is not dropped.
 func (r Rules) isFeature(name string) bool { return !slices.Contains(r.others(), name) }
 
-// others are the columns that become no features.
+// others returns the columns that do not become features.
 func (r Rules) others() []string {
 	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
 }
 
-// others are the columns that Learn knew and made no features of.
+// others returns the columns of the training table that did not become features.
 func (e *Encoder) others() []string {
 	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
 }
 
-// CheckNames returns an *Error, about the source, for a column that the rules name and that
-// is not among the names, and for one with two roles. That a target is there is for the
-// learning of its values to check.
+// CheckNames returns an *Error about source for a column that the rules name but names lacks, and
+// for a column with two roles. It does not report a missing target, which Learn does.
 func (r Rules) CheckNames(source string, names []string) error {
 	return (&Table{Source: source}).checkRoles(r, names)
 }
 
-// checkRoles returns an error for a column that the rules name and the table lacks, and
-// for one with two roles. names are those of the columns; nil: not known yet.
+// checkRoles returns an error for a column that the rules name but the table lacks, and for a
+// column with two roles. names lists the columns of the table; nil if not known yet.
 func (t *Table) checkRoles(r Rules, names []string) error {
 	roles := map[string]string{}
 	take := func(name, role string) error {
@@ -35,7 +34,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 			return t.fault(name, "is named twice as "+role)
 		case old != "":
 			return t.fault(name, "is named both as "+old+" and as "+role)
-		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // which have messages of their own
+		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // their absence has its own message
 			return t.noColumnAmong("column", name, names)
 		}
 		roles[name] = role
@@ -57,7 +56,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 	return nil
 }
 
-// named is a list of one name, or of none.
+// named returns a list of the name, empty if the name is "".
 func named(name string) []string {
 	if name == "" {
 		return nil
@@ -65,9 +64,9 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// Select is Table.Select for a table that the rules are for: of a Gram matrix only the
-// columns of the rows stay, in the same order, besides those that are no kernel values.
-// It fails where a Gram matrix does not have as many columns as rows.
+// Select is Table.Select for a table with the rules r. In a Gram matrix it selects, with each row,
+// the column of the same index, and keeps the columns that are not kernel values. It fails if a
+// Gram matrix does not have as many columns as rows.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {
@@ -90,10 +89,9 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	return s, nil
 }
 
-// Weighted returns the rows of t whose weight, the number in the column r.Weight, is > 0,
-// and their weights: a row of weight 0 is as if it were not there. Without r.Weight it
-// returns t and nil. A weight that is missing, negative or not finite, and weights that
-// are all 0, are each an *Error.
+// Weighted returns the rows of t whose weight, the number in the column r.Weight, is positive, and
+// their weights: a row of weight 0 has no effect. Without r.Weight it returns t and nil. A weight
+// that is missing, negative or not finite, and weights that are all 0, are each an *Error.
 func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 	some, weights, err := r.weighted(t)
 	if err == nil && some.rows == 0 && t.rows > 0 {
@@ -104,7 +102,7 @@ func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 
 const noWeight = "has no weight above 0: a row counts by its weight"
 
-// weighted is Weighted for a part of a table, whose weights may all be 0.
+// weighted is Weighted for a part of a table, in which all weights may be 0.
 func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	weights, err := t.weights(r.Weight)
 	if err != nil || !slices.Contains(weights, 0) {
@@ -121,7 +119,7 @@ func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	return some, weights[:len(rows)], err
 }
 
-// weights returns a copy of the weights of the rows; nil where no column is named.
+// weights returns a copy of the weights of the rows, or nil if r names no weight column.
 func (t *Table) weights(name string) ([]float64, error) {
 	if name == "" {
 		return nil, nil

@@ -177,7 +177,7 @@ func TestRolesOfColumns(t *testing.T) {
 		`column "id": is named twice as dropped`:                                          {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "id"}}},
 		`has no column "ix"; it has "id", "x", "w", "y"; did you mean "id"?`:              {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"ix"}}},
 		`has no column "ww"; it has "id", "x", "w", "y"; did you mean "w"?`:               {good, dataset.Rules{Targets: []string{"y"}, Weight: "ww"}},
-		`has no column besides the target; at least one feature is needed`:                {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "x", "w"}}},
+		`has no column except the target; at least one feature is needed`:                 {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "x", "w"}}},
 		`row 2: column "w": "-1" is negative; a weight must be a finite number ≥ 0`:       {table("1", "-1"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 1: column "w": "inf" is not a finite number; a weight must be a finite`:      {table("inf", "1"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 2: column "w": the cell is empty; a weight must be a finite number ≥ 0`:      {table("1", ""), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},

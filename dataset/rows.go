@@ -11,12 +11,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// FromRows makes a table of rows: what encoding/json makes of them is an array of
-// objects, or one object, whose names are the columns. So they are a []map[string]any,
-// a struct or a slice of structs with their JSON names, or a json.RawMessage. A number
-// or a text is read as a cell of a file is, true and false are texts, and null and a
-// name that a row does not have are missing cells. Encoder.Notes says where a number came
-// as a text. source names the table in messages and may be empty.
+// FromRows makes a table of rows. encoding/json must marshal rows to an array of objects, or to one
+// object, whose keys are the column names: rows may be a []map[string]any, a struct, a slice of
+// structs, or a json.RawMessage. A number or a text is parsed like a cell of a file, and true and
+// false are texts. A null or an absent key is a missing cell. Encoder.Notes reports numbers that
+// were given as texts. source names the table in messages and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)
 	if !ok {
@@ -76,7 +75,7 @@ func decodeRows(text []byte) (rows []map[string]any, err error) {
 		return nil, fmt.Errorf("must be an object or an array of objects: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("must be one object or one array of objects: something follows it")
+		return nil, errors.New("must be one object or one array of objects, with nothing after it")
 	}
 	if len(rows) == 0 {
 		return nil, errors.New("has no rows")
@@ -89,7 +88,7 @@ func decodeRows(text []byte) (rows []map[string]any, err error) {
 	return rows, nil
 }
 
-// cellOfJSON is a value as a cell of a file.
+// cellOfJSON converts a JSON value to a cell of a file.
 func cellOfJSON(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:

@@ -2,17 +2,16 @@ package dataset
 
 import "math"
 
-// A sparseWriter writes the features of all columns of a sparse table together:
-// the row that zeros make, and over it what is not 0. It takes time for the
-// latter only, but for one copy.
+// A sparseWriter writes the features of all columns of a sparse table together. For each row it
+// copies the features of a row of zeros, and then overwrites the features whose cells are not 0.
 type sparseWriter struct {
 	table *Table
 	cells *csr
-	zeros []float64       // the features of a row of zeros, 0 for other columns
+	zeros []float64       // the features of a row of zeros; 0 for columns of other writers
 	place []*numberWriter // column of cells → its writer, or nil
 }
 
-// joinSparse puts a sparseWriter in the place of the writers that it can stand for.
+// joinSparse replaces the writers of a sparse table by one sparseWriter where that is possible.
 func joinSparse(t *Table, writers []writer, width int) []writer {
 	if !t.sparse {
 		return writers
@@ -57,7 +56,7 @@ func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
 			n := s.place[at]
 			v := n.rule.feature(s.cells.values[k])
 			if math.IsInf(v, 0) {
-				return n.write(row, width, i, i+1) // which says so
+				return n.write(row, width, i, i+1) // write returns the error
 			}
 			row[n.at] = v
 		}

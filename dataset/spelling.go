@@ -9,25 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// A number is spelled plainly as parseCell reads it: ASCII digits, a decimal point, an
-// exponent of e. A cell in another spelling is read where it has one meaning only: with
-// the minus sign or the digits of Unicode, with invisible characters, with the exponent
-// of Fortran (1.5D+03), and with digits grouped by apostrophes or no-break spaces.
-// Commas, points and spaces between digits need marks that say what they are. Any other
-// cell that is a number but for its spelling is of the kind spelled: a fault in a column
-// of numbers, and never a category or a class unless the user declares the column.
+// The plain spelling of a number, which parseCell accepts, has ASCII digits, a decimal point and an
+// exponent with e. Another spelling is accepted if it is unambiguous: a Unicode minus sign or
+// Unicode digits, invisible characters, a Fortran exponent (1.5D+03), and digits grouped by
+// apostrophes or no-break spaces. Commas, points and spaces between digits are interpreted by the
+// marks of the file. Any other spelling of a number has the kind spelled: it is an error in a
+// column of numbers, and never a category or a class unless the user declares the column
+// categorical.
 
-// marks are the characters between the digits of a number.
+// marks holds the characters that may occur between the digits of a number.
 type marks struct {
 	decimal   byte // '.' or ','
-	thousands byte // separates groups of digits; 0: only an apostrophe or a no-break space does
-	fixed     bool // no option names others
+	thousands byte // separates groups of digits; 0: only the apostrophe and the no-break space
+	fixed     bool // the user cannot change the marks by an option
 }
 
-// points are the marks of plain numbers, in tables that are no CSV files.
+// points holds the marks of plain numbers, for tables that are not CSV files.
 var points = marks{decimal: '.', fixed: true}
 
-// newMarks fills in the mark that is 0.
+// newMarks returns the marks, with the default for a mark that is 0.
 func newMarks(decimal, thousands byte) marks {
 	if decimal == 0 {
 		decimal = '.'
@@ -38,15 +38,15 @@ func newMarks(decimal, thousands byte) marks {
 	return marks{decimal: decimal, thousands: thousands}
 }
 
-// check returns what is wrong with the marks, or "".
+// check returns the rule that the marks break, or "".
 func (m marks) check() string {
 	switch {
 	case m.decimal != '.' && m.decimal != ',':
-		return fmt.Sprintf("the decimal mark %q cannot be one: use . or ,", m.decimal)
+		return fmt.Sprintf("the character %q cannot be a decimal mark: use . or ,", m.decimal)
 	case m.thousands == m.decimal:
-		return fmt.Sprintf("the mark %q is named both for decimals and for thousands", m.decimal)
+		return fmt.Sprintf("the character %q is both the decimal mark and the thousands mark", m.decimal)
 	case m.thousands != 0 && strings.IndexByte(".,' _", m.thousands) < 0:
-		return fmt.Sprintf("the thousands mark %q cannot be one: use , . ' _ or a space", m.thousands)
+		return fmt.Sprintf("the character %q cannot be a thousands mark: use , . ' _ or a space", m.thousands)
 	}
 	return ""
 }
@@ -54,10 +54,9 @@ func (m marks) check() string {
 // noBreak stands for a no-break or thin space in the ASCII form of a cell.
 const noBreak = '\x01'
 
-// ascii returns a cell with ASCII characters for those that mean the same in a number: $
-// for any currency sign, % for any sign of percent, noBreak for spaces that are not
-// ASCII. Invisible characters are left out. It is not ok for a cell that cannot be a
-// number.
+// ascii returns a cell with every character that has an ASCII equivalent in numbers replaced by it:
+// $ for any currency sign, % for any percent sign, noBreak for any non-ASCII space. Invisible
+// characters are removed. ok is false if the cell cannot be a number.
 func ascii(s string) (text string, ok bool) {
 	var b strings.Builder
 	letters, digits := 0, 0
@@ -98,8 +97,8 @@ func ascii(s string) (text string, ok bool) {
 	return b.String(), digits > 0
 }
 
-// digitOf is the value of a decimal digit of any script. Each script has its ten digits
-// one after the other.
+// digitOf returns the value of a decimal digit of any script. The ten digits of a script have
+// consecutive code points.
 func digitOf(r rune) rune {
 	for _, t := range unicode.Nd.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -114,7 +113,7 @@ func digitOf(r rune) rune {
 	return 0
 }
 
-// numeral has the parts of a number in any spelling: parenthesis, sign, unit, sign, space,
+// numeral matches a number in any spelling, with the groups parenthesis, sign, unit, sign, space,
 // digits with marks, exponent, unit, sign, parenthesis.
 var numeral = func() *regexp.Regexp {
 	const (
@@ -127,9 +126,9 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + before + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + after + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// spell reads a trimmed cell with the marks. plain is the number in plain spelling; where
-// it is empty and rule is not, the cell is a number but for its spelling. Where both are
-// empty it is no number.
+// spell parses a trimmed cell with the marks. plain is the number in plain spelling. If only plain
+// is empty, the cell is a number in an unsupported spelling and rule is the advice. If both are
+// empty, the cell is not a number.
 func (m marks) spell(s string) (plain, rule string) {
 	s, ok := ascii(s)
 	if !ok {
@@ -167,30 +166,31 @@ func (m marks) spell(s string) (plain, rule string) {
 	case unit != "":
 		return "", "is a number with a currency sign: write the number alone"
 	case open != "" || last != "" || len(first) > 1 || signs > 0 && gap != "":
-		return "", "is a number with its sign in another place: write a negative number as -1.5"
+		return "", "is a number whose sign does not come first: write a negative number as -1.5"
 	case !ok:
 		return "", m.advice(strings.TrimPrefix(first+second, "+"), body, exponent)
 	}
 	return strings.TrimPrefix(first+second, "+") + digits + exponent, ""
 }
 
-// spellings are the marks that files have, in the order in which advice names them.
+// spellings lists the marks that occur in files, in the order in which advice names them.
 var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.'), newMarks('.', 0), newMarks('.', ' '), newMarks(',', ' ')}
 
-// markNames are the values of parameters in advice.
+// markNames maps a mark to its name as the value of a parameter, for advice.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice names the marks that make a number of digits that the marks of the file do not.
+// advice returns a rule that names the marks with which digits would be a number, although the
+// marks of the file do not make it one.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // or another one does as well
+			continue // or other marks suffice
 		}
 		var change []string
-		if other.decimal != m.decimal && other.thousands != '.' { // which implies it
+		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies it
 			change = append(change, "$decimal="+markNames[other.decimal])
 		}
 		if other.thousands != m.thousands && other.thousands != 0 {
@@ -210,7 +210,7 @@ func (m marks) advice(sign, body, exponent string) string {
 	return "is a number in another spelling: {" + strings.Join(best, "|") + "}"
 }
 
-// digits returns digits with marks as a plain number without sign and exponent.
+// digits converts digits with marks to a plain number without sign and exponent.
 func (m marks) digits(body string) (string, bool) {
 	const all = "0123456789"
 	whole, fraction, point := strings.Cut(body, string(m.decimal))
@@ -231,9 +231,9 @@ func (m marks) digits(body string) (string, bool) {
 	return whole, true
 }
 
-// areGroups reports whether a number may be written as these groups of digits: all but
-// the first of three digits, or with commas all but the first and the last of two, as in
-// India. Four groups with points may be an address of the internet instead.
+// areGroups reports whether the groups of digits are valid for a number: every group but the first
+// has three digits or, with commas, every group between the first and the last has two, as in
+// India. Four groups with points are rejected, since they may be an IP address.
 func areGroups(groups []string, mark byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {

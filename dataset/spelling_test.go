@@ -93,7 +93,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 // first such cell is named with what to do: among numbers, among texts, in a column of
 // nothing else, in blocks and from Go (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
-	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number with its sign in another place: write a negative number as -1.5"
+	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
 	for _, c := range []struct {
 		f          dataset.File
@@ -304,9 +304,9 @@ func TestMarks(t *testing.T) {
 		d    dataset.Dialect
 		want string
 	}{
-		{dataset.Dialect{Decimal: ";"}, `--decimal, --thousands: the decimal mark ';' cannot be one: use . or ,`},
-		{dataset.Dialect{Decimal: ",", Thousands: ","}, `--decimal, --thousands: the mark ',' is named both for decimals and for thousands`},
-		{dataset.Dialect{Thousands: "x"}, `--decimal, --thousands: the thousands mark 'x' cannot be one: use , . ' _ or a space`},
+		{dataset.Dialect{Decimal: ";"}, `--decimal, --thousands: the character ';' cannot be a decimal mark: use . or ,`},
+		{dataset.Dialect{Decimal: ",", Thousands: ","}, `--decimal, --thousands: the character ',' is both the decimal mark and the thousands mark`},
+		{dataset.Dialect{Thousands: "x"}, `--decimal, --thousands: the character 'x' cannot be a thousands mark: use , . ' _ or a space`},
 		{dataset.Dialect{Thousands: ",,"}, `--decimal, --thousands: want one character each, got "" and ",,"`},
 		{dataset.Dialect{Decimal: ",", Thousands: " "}, ""},
 		{dataset.Dialect{Thousands: "."}, ""},
@@ -316,7 +316,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	_, err := dataset.File{Path: "-", Stdin: strings.NewReader("x\n1\n"), Decimal: 'x'}.Read()
-	wantFault(t, err, "standard input: the decimal mark 'x' cannot be one: use . or ,")
+	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
 // A long column with a decimal comma is the same column with points.

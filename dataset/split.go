@@ -9,17 +9,17 @@ import (
 // Split divides the rows at random into a training and a test table. Each row
 // is in exactly one of them, and both keep the table's order.
 //
-// The test table has round(testFraction · rows) rows, and at least one row is
-// left on both sides when 0 < testFraction < 1 and there are two; a
-// testFraction ≤ 0 or NaN gives an empty test table, one ≥ 1 an empty training
-// table. The same table, fraction and seed give the same split everywhere: the
-// rows are shuffled by Fisher and Yates' method with PCG.
+// The test table has round(testFraction · rows) rows. If 0 < testFraction < 1 and there are at
+// least two rows, both tables have at least one row. A testFraction ≤ 0 or NaN gives an empty test
+// table, a testFraction ≥ 1 an empty training table. The same table, fraction and seed give the
+// same split on every machine: the rows are shuffled by the Fisher–Yates method with PCG.
 func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 	trainRows, testRows := SplitRows(t.rows, testFraction, seed)
 	return t.selectRows(trainRows), t.selectRows(testRows)
 }
 
-// SplitRows returns the rows of a table of n that Split puts on either side.
+// SplitRows returns the indices of the rows that Split puts into the training and the test table,
+// for a table of n rows.
 func SplitRows(n int, testFraction float64, seed uint64) (train, test []int) {
 	size := 0
 	switch {
@@ -37,9 +37,9 @@ func SplitRows(n int, testFraction float64, seed uint64) (train, test []int) {
 	return rows[size:], rows[:size]
 }
 
-// splitStream keeps the numbers of Split apart from other uses of a seed.
+// splitStream makes the random numbers of Split independent of other uses of the same seed.
 const splitStream = 0x73706c6974 // "split"
 
-// Select returns the table of those rows, counted from 0, in that order; a row
-// may be there several times. It panics when there is no such row.
+// Select returns a table of the given rows, counted from 0, in the given order. A row may occur
+// several times. It panics if a row is out of range.
 func (t *Table) Select(rows []int) *Table { return t.selectRows(rows) }

@@ -14,11 +14,10 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Stream is a table that stays in its file and is read in passes, a block of
-// rows at a time, so that only memory for a few blocks is needed. It reads every
-// format that File lists, with two exceptions to that: an array in Fortran
-// order that is compressed, or in an NPZ file, is held in memory as it is, and
-// Parquet files are held a row group at a time.
+// A Stream is a table that stays in its file and is read in passes, a block of rows at a time, so
+// that memory holds only a few blocks. It reads every format that File lists. Two formats need more
+// memory: an array in Fortran order that is compressed or in an NPZ file is held in memory as a
+// whole, and a Parquet file one row group at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
 //	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})
@@ -26,14 +25,14 @@ import (
 //		err = s.Blocks(ctx, e, 1000, func(x, y *mat.Dense) error { … })
 //	}
 //
-// A Stream may be used from several goroutines once it has learned.
+// After Learn has returned, a Stream may be used from several goroutines.
 type Stream struct {
 	file    File
 	form    form
-	names   []string // of the columns; nil: found in the first pass
+	names   []string // names of the columns; nil until the first pass
 	index   bool     // see Table.LeftOutIndex
-	rows    int      // counted in the first pass; −1 before
-	left    int      // rows of weight 0, which are not among them
+	rows    int      // counted in the first pass; −1 before it
+	left    int      // rows of weight 0, which rows excludes
 	remarks []Remark // of Learn
 	notices []string
 
@@ -44,8 +43,8 @@ type Stream struct {
 // Open opens a file for passes over it. It is File{Path: path}.Open().
 func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 
-// Open looks at the beginning of the file; everything that cannot be read
-// there is an *Error. Standard input cannot be read twice, and is refused.
+// Open reads the beginning of the file; every failure is an *Error. Standard input is refused,
+// because it cannot be read twice.
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
 	if f.Path == "-" {
@@ -60,7 +59,8 @@ func (f File) Open() (*Stream, error) {
 	return s, nil
 }
 
-// Names returns the names of the columns; nil of a LIBSVM file, whose rows have them.
+// Names returns the names of the columns. It is nil for a LIBSVM file, whose columns are not known
+// before a pass.
 func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
 // LeftOutIndex is Table.LeftOutIndex.
@@ -69,27 +69,26 @@ func (s *Stream) LeftOutIndex() bool { return s.index }
 // Notices is Table.Notices.
 func (s *Stream) Notices() []string { return slices.Clone(s.notices) }
 
-// Rows returns the number of rows, of weight > 0 where they have weights, which Learn
-// counts; it is −1 before.
+// Rows returns the number of rows that Learn counted, excluding rows of weight 0. It is −1 before
+// Learn.
 func (s *Stream) Rows() int { return s.rows }
 
-// Remarks is Encoder.Remarks for what Learn learned.
+// Remarks returns the remarks on the columns that Learn has seen: see Encoder.Remarks.
 func (s *Stream) Remarks() []Remark { return s.remarks }
 
-// LeftOutRows returns how many rows of weight 0 Learn passed over.
+// LeftOutRows returns the number of rows of weight 0 that Learn skipped.
 func (s *Stream) LeftOutRows() int { return s.left }
 
-// Unknown is what Encoder.Unknown is for a table, of the pass of Blocks that ended
-// last.
+// Unknown returns the unknown categories found by the most recent pass of Blocks: see
+// Encoder.Unknown.
 func (s *Stream) Unknown() []Unknown {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unknown
 }
 
-// Head returns the table of the first rows, as many as are read at once: up to
-// 1 MiB of text, 4 MiB of numbers, or a group of rows. A file without rows gives
-// a table without rows.
+// Head returns a table of the first rows, as many as a pass reads at once: up to 1 MiB of text, 4
+// MiB of numbers, or one row group. A file without rows gives a table without rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -139,32 +138,31 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	return cells, err
 }
 
-// Blocks reads the file once and calls use with its rows in order, as the
-// features and targets that e makes of them: blocks of rows rows, the last one
-// with the rest. y is nil when e has no targets. Rows of weight 0 are not among them,
-// where e has a column of weights; EachBlock gives the weights. While use works the next
-// block is being read, on all processors. A block belongs to use until it
-// returns; then it is used again.
+// Blocks reads the file once and calls use with the features and targets of its rows in order, in
+// blocks of the given number of rows; the last block may be shorter. y is nil if e has no targets.
+// If e has a weight column, rows of weight 0 are skipped; EachBlock also passes the weights. The
+// next block is read on all processors while use runs. A block is valid only until use returns; its
+// memory is then reused.
 //
-// Blocks returns the first fault of the file as Features and Targets would,
-// the first error of use, or the cause of ctx, and soon after it is done. The
-// blocks do not depend on the number of processors. A file that is changed
-// between passes is an error when its columns or its number of rows are others.
+// Blocks returns the first error in the file, as Features and Targets would, the first error of
+// use, or the cause of ctx soon after ctx is done. The blocks do not depend on the number of
+// processors. If the columns or the number of rows have changed since an earlier pass, Blocks
+// returns an error.
 //
-// It takes memory for three blocks and for a few pieces of the file of 1 MiB.
+// It takes memory for three blocks and for a few pieces of the file of 1 MiB each.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
 	return s.EachBlock(ctx, e, rows, false, func(b Block) error { return use(b.X, b.Y) })
 }
 
-// Block is some rows of a file as an encoder makes them.
+// Block is a block of rows of a file, encoded.
 type Block struct {
 	X, Y    *mat.Dense // Y is nil without targets
 	Weights []float64  // of the rows; nil: all 1
-	Keys    []uint64   // of the rows, as Encoder.Keys makes them of a table, where they are asked for
+	Keys    []uint64   // keys of the rows, as Encoder.Keys returns them, if requested
 }
 
-// EachBlock is Blocks with the weights of the rows, and with their keys where keyed says
-// so, which takes longer.
+// EachBlock is like Blocks, but also passes the weights of the rows and, if keyed is set, their
+// keys, which takes longer.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b Block) error) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -173,7 +171,7 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 	width, outs := len(e.FeatureNames()), len(e.Outputs)
 	switch {
 	case e.Raw() != "":
-		return t.fault("", fmt.Sprintf("a column of %ss is not read in blocks; read the whole file", e.Raw()))
+		return t.fault("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))
 	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
 		return fmt.Errorf("dataset: %s of %d features cannot be a block", count.Of(rows, "row"), width)
 	}
@@ -195,7 +193,7 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 	var reading sync.WaitGroup
 	defer reading.Wait() // before the file is closed
 	defer cancel(nil)
-	var fault error // of the reader; read when filled is closed
+	var fault error // error of the reader; valid once filled is closed
 	reading.Go(func() {
 		defer close(filled)
 		fault = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
@@ -217,11 +215,11 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 	return fault
 }
 
-// partLines is how many lines of text are encoded at once, so that even short
-// lines that make many features, as texts do, take no more than 16 MiB.
+// partLines is the maximum number of lines of text that are encoded at once, so that even short
+// lines with many features, such as one-hot features, take at most 16 MiB.
 func partLines(width int) int { return max(1, 1<<21/width) }
 
-// encoded is a part of a file as features and targets, row after row.
+// encoded holds the features and targets of a part of a file, by rows.
 type encoded struct {
 	x, y    []float64
 	weights []float64 // of the rows; nil: all 1
@@ -260,7 +258,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	return f.end(ctx)
 }
 
-// A block is what use gets.
+// A block is a Block under construction.
 type block struct {
 	x, y, weights []float64
 	keys          []uint64

@@ -321,7 +321,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a.csv", "x,y\n", y, ": has no rows below its header"},
 		{"a.csv", "x,x\n1,2\n", y, `:1: column "x": the name is used twice, for columns 1 and 2`},
 		{"a.csv", "x,z\n1,2\n", y, `: has no target column "y"; it has "x", "z"`},
-		{"a.csv", "y\n1\n", y, ": has no column besides the target; at least one feature is needed"},
+		{"a.csv", "y\n1\n", y, ": has no column except the target; at least one feature is needed"},
 		{"a.csv", long + "1\n", y, ":300002: has 1 cell where the header has 2"},
 		{"a.csv", long + "1,a\n", y, `:300002: column "y": "a" is not a number, as a target must be`},
 		{"a.csv", long + "1,\n", y, `:300002: column "y": the cell is empty; a target needs a value: give it one or drop the row`},
@@ -332,22 +332,22 @@ func TestStreamFaults(t *testing.T) {
 		{"a.csv", long + "1,\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:300002: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
 		{"a.csv", "x,y\n1,1\nNA,\n1,nan\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
 		{"a.csv", "x,y\n1,1\n1,nan\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:3: column "y": "nan" stands for a missing cell; a target needs a class: give it one or drop the row`},
-		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories), dataset.Rules{Targets: []string{"y"}, Labels: true}, `: column "y": has more than 1000 different values: too many to be classes; a target of numbers needs a learner for regression`},
+		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories), dataset.Rules{Targets: []string{"y"}, Labels: true}, `: column "y": has more than 1000 distinct values: too many to be classes; a target of numbers needs a learner for regression`},
 		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories) + "one,1\n", y, `:2002: column "x": "one" is not a number; correct it, or name it as a marker of missing values`},
 		{"a.csv", "x,y\n" + numbersBelow(50) + "one,1\n", y, `:52: column "x": "one" is not a number, but 50 of the 51 cells of the column are; correct it, name it as a marker of missing values, or name the column as categorical`},
 		{"a.csv", "x,y\n,1\n", y, `: column "x": has no values; drop the column`},
-		{"a.csv", "x,y\n1,1\n", dataset.Rules{Text: "x"}, `: column "x": is a column of texts or trees, which is not read in blocks; read the whole file`},
+		{"a.csv", "x,y\n1,1\n", dataset.Rules{Text: "x"}, `: column "x": is a column of texts or trees, which cannot be read in blocks; read the whole file`},
 		{"a.csv", "x,y\n1,1\n", dataset.Rules{Targets: []string{"y", "y"}}, `: column "y": is named twice as a target`},
-		{"a.csv", "x,y\n1,1\n", dataset.Rules{Labels: true}, `: classes are told from one target column, 0 are named`},
+		{"a.csv", "x,y\n1,1\n", dataset.Rules{Labels: true}, `: classification needs exactly one target column, not 0`},
 		{"a.npy", string(bin), dataset.Rules{}, `: row 7: column "x2": "+Inf" is not a finite number`},
-		{"a.npy", string(bin[:len(bin)-3]), dataset.Rules{}, ": byte 71: is cut short: 160 bytes are needed for 10 rows, 157 are left"},
+		{"a.npy", string(bin[:len(bin)-3]), dataset.Rules{}, ": byte 71: is truncated: 160 more bytes are needed for 10 rows, the file has 157"},
 		{"a.npy", string(bin) + "x", dataset.Rules{}, `: row 7: column "x2": "+Inf" is not a finite number`},
-		{"f.npy", string(npyOf("<i2", "True", "2, 2", int16(1), 2, 3)), dataset.Rules{}, ": byte 69: is cut short: 8 bytes are needed for 2 rows, 6 are left"},
-		{"f.npy", string(npyOf("<i2", "True", "2, 1", int16(1), 2, 3)), dataset.Rules{}, ": byte 73: goes on after what its header describes"},
+		{"f.npy", string(npyOf("<i2", "True", "2, 2", int16(1), 2, 3)), dataset.Rules{}, ": byte 69: is truncated: 8 more bytes are needed for 2 rows, the file has 6"},
+		{"f.npy", string(npyOf("<i2", "True", "2, 1", int16(1), 2, 3)), dataset.Rules{}, ": byte 73: has more bytes than its header describes"},
 		{"a.npz", string(npz(t, zip.Store, "X.npy", bin, "y.npy", npyOf("<i2", "False", "1,", int16(1)))), dataset.Rules{}, ": has 10 rows of features and 1 of targets"},
-		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}}, `: has no target column "label"; it has "x1"; no file of labels was found beside it`},
-		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}, Labels: true}, `: has no target column "label"; it has "x1"; no file of labels was found beside it`},
-		{"a.libsvm", "1 1:1\n1 2:1 1:1\n", dataset.Rules{Targets: []string{"label"}}, `:2: "1:1" comes after index 2; indices must rise`},
+		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}}, `: has no target column "label"; it has "x1"; no file of labels was found in its folder`},
+		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}, Labels: true}, `: has no target column "label"; it has "x1"; no file of labels was found in its folder`},
+		{"a.libsvm", "1 1:1\n1 2:1 1:1\n", dataset.Rules{Targets: []string{"label"}}, `:2: "1:1" comes after index 2; indices must increase`},
 	} {
 		path := file(t, c.name, []byte(c.text))
 		s, err := dataset.Open(path)
@@ -379,7 +379,7 @@ func TestBlockFaults(t *testing.T) {
 		{e, long + "1,a,\n", `:200002: column "y": the cell is empty; a target needs a value: give it one or drop the row`},
 		{e, long + "1,a\n", `:200002: has 2 cells where the header has 3`},
 		{e, long + "1,a,3,4\n", `:200002: has 4 cells where the header has 3`},
-		{e, long + "1.7e308,a,3\n", `:200002: column "x": "1.7e308" leaves the range of float64 when standardized with mean 1.5 and scale 0.5`},
+		{e, long + "1.7e308,a,3\n", `:200002: column "x": "1.7e308" overflows float64 when standardized with mean 1.5 and scale 0.5`},
 		{e, "x,c,y\n", ": has no rows below its header"},
 		{l, "x,y\n1,a\n3,c\n", `:3: column "y": "c" is an unknown class; known are "a", "b"`},
 		{l, "x,y\n1,a\n3,1\n", `:3: column "y": "1" is an unknown class; known are "a", "b"`},
@@ -412,7 +412,7 @@ func TestStreamChanged(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"x,y\n1,2\n", ": has changed since it was first read: it had 2 rows, now 1"},
 		{"x,z\n1,2\n3,4\n", `: has changed since it was opened: its columns were "x", "y", now they are "x", "z"`},
-		{string(idx(8, []byte{1}, 1, 1)), ": is named like a CSV file but begins as an IDX file does; give it its proper name"},
+		{string(idx(8, []byte{1}, 1, 1)), ": has the name of a CSV file but the first bytes of an IDX file; rename it"},
 	} {
 		path := file(t, "a.csv", []byte("x,y\n1,2\n3,4\n"))
 		s, err := dataset.Open(path)

@@ -9,33 +9,27 @@ import (
 	"slices"
 )
 
-// SampleNumbers is how many numbers Stream.Learn keeps for the medians of a
-// file whose rows are not all kept.
+// SampleNumbers is the size, in numbers, of the sample from which Stream.Learn computes the medians
+// of a file too large to keep all rows.
 const SampleNumbers = 1 << 22
 
-// Learn is the function Learn for a file that is read once, in bounded memory.
-// What it learns is, to the bit, what Learn makes of the same table as long as
-// the table has no more rows than are kept: SampleNumbers / features, and at
-// least 256 and at most 65,536. Past that
+// Learn is the function Learn for a file that is read once, in bounded memory. The result is
+// bitwise equal to the result of the function as long as the sample keeps all rows. The sample
+// keeps SampleNumbers / features rows, but at least 256 and at most 65,536. For larger files:
 //
-//   - means and standard deviations are put together from those of parts of the
-//     file (Chan, Golub and LeVeque 1983), and differ by roundings;
-//   - the median that stands for missing cells is exact for a column with at
-//     most MaxCategories different numbers in a file of texts, and otherwise
-//     that of a uniform sample of the rows of the size above (Vitter 1985,
-//     algorithm R, with a fixed seed): of 65,536 rows its rank is wrong by
-//     0.2 % of n (one standard deviation).
+//   - means and standard deviations are combined from parts of the file (Chan, Golub and LeVeque 1983), and differ by rounding errors;
+//   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
 //
-// A column of texts must be a column of categories; Rules.Text and Rules.Tree
-// are refused. Of several faults the first in the file is reported, so that
-// another one may come first than from Learn.
+// A column of texts must be a column of categories; Rules.Text and Rules.Tree are refused. If there
+// are several errors, the first in the file is reported, which may differ from the error that the
+// function Learn reports.
 func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	t := &Table{Source: s.file.Path}
 	if r.Text != "" || r.Tree != "" {
-		return nil, t.fault(r.Text+r.Tree, "is a column of texts or trees, which is not read in blocks; read the whole file")
+		return nil, t.fault(r.Text+r.Tree, "is a column of texts or trees, which cannot be read in blocks; read the whole file")
 	}
 	if r.Labels && len(r.Targets) != 1 {
-		return nil, t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(r.Targets)))
+		return nil, t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(r.Targets)))
 	}
 	p, err := s.begin(0)
 	if err != nil {
@@ -68,39 +62,39 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// learnStream keeps the numbers of Learn apart from other uses of a seed.
+// learnStream makes the random numbers of Learn independent of other uses of the same seed.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summary is a part of the file, with what could be worked out about it alone.
+// A summary is a part of the file with the statistics that depend on that part alone.
 type summary struct {
 	t       *Table
 	weights []float64 // of its rows; nil: all 1
 	left    int       // rows of weight 0, which t does not have
-	moments []Moments // of each column that is plain
+	moments []Moments // moments of each plain column
 }
 
-// A learner puts the parts of a file together.
+// A learner merges the parts of a file.
 type learner struct {
 	p       *pass
 	rules   Rules
-	targets []string // that must be numbers
+	targets []string // targets that must be numbers
 
 	columns []*columnLearner // features, in the order of the file
 	label   *columnLearner
 	byName  map[string]*columnLearner
-	others  map[string]bool // columns that became no features
+	others  map[string]bool // columns that did not become features
 	sparse  bool
 	rows    int
 	left    int     // rows of weight 0, which are not counted
 	weight  float64 // of the rows
 
-	keep    int         // rows in the sample at most
-	sample  [][]float64 // the features of some rows; a sparse row may be shorter
+	keep    int         // maximum number of rows in the sample
+	sample  [][]float64 // the features of the sampled rows; a sparse row may be shorter
 	weights []float64   // of these rows; nil: all 1
 	random  *rand.Rand
 }
 
-// summarize does the part of the work that can be done on any goroutine.
+// summarize computes the statistics of one part. Any goroutine may call it.
 func (l *learner) summarize(all *Table) (*summary, error) {
 	t, weights, err := l.rules.weighted(all)
 	if err != nil {
@@ -137,7 +131,7 @@ func (l *learner) merge(s *summary) error {
 		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 	}
 	l.sparse = s.t.sparse
-	features := make([]*column, len(l.columns), len(s.t.columns)) // as l.columns; nil: zeros
+	features := make([]*column, len(l.columns), len(s.t.columns)) // in the order of l.columns; nil: all zeros
 	for j, c := range s.t.columns {
 		if l.rules.Labels && c.name == l.rules.Targets[0] {
 			if l.label == nil {
@@ -158,7 +152,7 @@ func (l *learner) merge(s *summary) error {
 		f := l.byName[c.name]
 		if f == nil {
 			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns), declared: slices.Contains(l.rules.Categorical, c.name)}
-			f.moments.add(repeated(l.weight, 0)) // none but in a sparse file
+			f.moments.add(repeated(l.weight, 0)) // only in a sparse file
 			l.byName[c.name] = f
 			l.columns = append(l.columns, f)
 			features = append(features, nil)
@@ -187,8 +181,8 @@ func (l *learner) merge(s *summary) error {
 	return nil
 }
 
-// addSample lets each row into the sample with the probability that the rows
-// before it have.
+// addSample adds the rows to the sample, so that every row seen so far is in it with equal
+// probability.
 func (l *learner) addSample(features []*column, s *summary) {
 	if l.keep == 0 {
 		l.keep = min(max(SampleNumbers/max(len(features), 1), 256), 1<<16)
@@ -223,8 +217,8 @@ func (l *learner) addSample(features []*column, s *summary) {
 	}
 }
 
-// sparseRow writes row i of the columns of a sparse table, as far as they come
-// first and are all there, and returns how many they are.
+// sparseRow writes row i of the leading columns of a sparse table, up to the first absent column,
+// and returns their number.
 func sparseRow(row []float64, features []*column, i int) int {
 	var m *csr
 	n, first := 0, 0
@@ -258,7 +252,7 @@ func (l *learner) values(j int) []float64 {
 	return values
 }
 
-// encoder is what was learned from the whole file.
+// encoder returns the encoder learned from the whole file.
 func (l *learner) encoder() (*Encoder, error) {
 	t := l.p.t
 	if l.rows == 0 && l.left > 0 {
@@ -283,7 +277,7 @@ func (l *learner) encoder() (*Encoder, error) {
 		}
 		e.Labels = labels
 	}
-	if l.sparse { // x0 comes first and the label last, whatever is found after them
+	if l.sparse { // x0 comes first and the label last, in whatever order they were found
 		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == "x0" }); i > 0 {
 			x0 := l.columns[i]
 			l.columns = slices.Insert(slices.Delete(l.columns, i, i+1), 0, x0)
@@ -301,7 +295,7 @@ func (l *learner) encoder() (*Encoder, error) {
 		e.Inputs = append(e.Inputs, *in)
 	}
 	if len(e.Inputs) == 0 {
-		return nil, t.fault("", "has no column besides the target; at least one feature is needed")
+		return nil, t.fault("", "has no column except the target; at least one feature is needed")
 	}
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -309,12 +303,12 @@ func (l *learner) encoder() (*Encoder, error) {
 	return e, nil
 }
 
-// noTarget is the error for a target that no part of the file has.
+// noTarget returns the error for a target that no part of the file has.
 func (l *learner) noTarget() error {
 	return l.p.t.noColumnAmong("target column", l.rules.Targets[0], l.names())
 }
 
-// names are those of the columns that were seen.
+// names returns the names of the columns that occurred.
 func (l *learner) names() []string {
 	if l.p.names != nil {
 		return l.p.names

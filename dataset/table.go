@@ -14,21 +14,21 @@ import (
 // A Table is a set of named columns of equal length. It is not changed once
 // made, and may be read from several goroutines.
 type Table struct {
-	// Source names the table in messages: the file as it was named.
+	// Source names the table in messages: the file name as the caller gave it.
 	Source string
 
 	columns  []*column
 	rows     int
 	lines    []int32  // line of the file on which each row begins; nil without lines
-	origin   []int32  // place of each row in the file or the first table; nil: they are all there
+	origin   []int32  // index of each row in the file or the original table; nil: all rows
 	first    int      // rows of the file before the first one
-	note     string   // added to the fault of a column that is not there
-	sparse   bool     // a feature past the last is 0 in every row
-	reading  *reading // of the cells of CSV, and of texts
+	note     string   // appended to the error for an absent column
+	sparse   bool     // a feature past the last column is 0 in every row
+	reading  *reading // how the cells of CSV and of texts are parsed
 	comma    byte     // CSV: the delimiter
-	index    bool     // CSV: each row begins with a cell that is in no column
-	keep     []string // names of columns: see File.Keep
-	nameless int      // CSV: cells at the end of the header that are empty
+	index    bool     // CSV: each row begins with a cell that belongs to no column
+	keep     []string // column names: see File.Keep
+	nameless int      // CSV: number of empty cells at the end of the header
 	notices  []string // see Notices
 }
 
@@ -44,8 +44,8 @@ type Column struct {
 // copied and must not be changed while the table is in use.
 func Numbers(name string, values []float64) Column { return Column{name: name, numbers: values} }
 
-// Texts is a column of texts, read as the cells of a file are: "" is missing,
-// and if every text is a number they are numbers.
+// Texts is a column of texts, parsed like the cells of a file: "" is a missing cell, and a column
+// in which every text is a number holds numbers.
 func Texts(name string, values []string) Column {
 	return Column{name: name, texts: values, isText: true}
 }
@@ -58,13 +58,13 @@ func (c Column) len() int {
 }
 
 // NewTable makes a table of columns; source names it in messages and may be
-// empty. The columns must be of equal length, their names not empty and all
-// different, their numbers not infinite; otherwise it returns an *Error.
+// empty. The columns must have equal lengths and distinct, non-empty names, and their numbers must
+// not be infinite; otherwise NewTable returns an *Error.
 func NewTable(source string, columns ...Column) (*Table, error) {
 	return Dialect{}.NewTable(source, columns...)
 }
 
-// NewTable is that of the package for texts that are missing by the flags.
+// NewTable is like the function NewTable, but treats texts as missing according to the flags in d.
 func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
 	names := make([]string, len(columns))
@@ -79,7 +79,7 @@ func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 			t.rows = in.len()
 		}
 		if in.len() != t.rows {
-			return nil, t.fault(in.name, fmt.Sprintf("has %s, column %s has %d", count.Of(in.len(), "cell"), quote(columns[0].name), t.rows))
+			return nil, t.fault(in.name, fmt.Sprintf("has %s, but column %s has %d", count.Of(in.len(), "cell"), quote(columns[0].name), t.rows))
 		}
 		c := t.columns[i]
 		if !in.isText {
@@ -122,7 +122,7 @@ func (t *Table) setNames(names []string) *Error {
 	return nil
 }
 
-// nameRule returns what is wrong with the name of a column, or nothing.
+// nameRule returns the rule that the name of a column breaks, or "".
 func nameRule(name string) string {
 	switch {
 	case name == "":
@@ -130,27 +130,27 @@ func nameRule(name string) string {
 	case !utf8.ValidString(name):
 		return "is not valid UTF-8"
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return "has a control character in it"
+		return "contains a control character"
 	case strings.TrimSpace(name) != name:
 		return "begins or ends with a space"
 	}
 	return ""
 }
 
-// LeftOutIndex reports whether the first column of a CSV file was left out, having no
-// name: the index that pandas writes, or the row names of R.
+// LeftOutIndex reports whether the first column of a CSV file was skipped because it has no name:
+// the index that pandas writes, or the row names of R.
 func (t *Table) LeftOutIndex() bool { return t.index }
 
-// Notices are decisions that reading the file made and its user may want to change, each
+// Notices returns the decisions made while reading the file that the user may want to change, each
 // as one line for message.Expand.
 func (t *Table) Notices() []string { return slices.Clone(t.notices) }
 
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.rows }
 
-// Sparse reports whether the table is of a format that leaves zeros out: then x1, x2, …,
-// or x0, x1, …, end with the last one that some row has, label comes behind them, and a feature
-// past the last is 0 in every row.
+// Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1,
+// x2, … or x0, x1, … up to the highest index that occurs, followed by label; a feature past the
+// last column is 0 in every row.
 func (t *Table) Sparse() bool { return t.sparse }
 
 // Names returns the names of the columns in the table's order.
@@ -173,9 +173,9 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	return slices.Clone(values), err
 }
 
-// Texts returns the cells of a column; a missing cell is "". Where the column
-// holds more than MaxCategories different numbers, they are written anew, in
-// the shortest form. A column that does not exist is an *Error.
+// Texts returns the cells of a column; a missing cell is "". If the column holds more than
+// MaxCategories distinct numbers, they are formatted in the shortest form. A column that does not
+// exist is an *Error.
 func (t *Table) Texts(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -190,9 +190,8 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
-// OnlyTexts reports whether a column has texts and no number, in whatever spelling: a
-// column that has both is more likely one of numbers with a wrong cell. It is false of a
-// column that does not exist.
+// OnlyTexts reports whether a column has texts and no number in any spelling: a column with both is
+// more likely a column of numbers with a wrong cell. It is false for a column that does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
 	some := false
@@ -206,9 +205,9 @@ func (t *Table) OnlyTexts(name string) bool {
 	return some
 }
 
-// Cells returns the cells of a column as the file has them, "" where one is empty; of a
-// column of numbers that File.Keep does not name they are written anew, in the shortest
-// form. A column that does not exist is an *Error.
+// Cells returns the cells of a column as the file spells them, "" for an empty cell. The numbers of
+// a column that File.Keep does not name are formatted in the shortest form instead. A column that
+// does not exist is an *Error.
 func (t *Table) Cells(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -231,7 +230,7 @@ func (t *Table) find(name string) *column {
 	return nil
 }
 
-// column returns a column, or an *Error that lists those there are.
+// column returns a column, or an *Error that lists the columns of t.
 func (t *Table) column(name string) (*column, error) {
 	if c := t.find(name); c != nil {
 		return c, nil
@@ -239,7 +238,7 @@ func (t *Table) column(name string) (*column, error) {
 	return nil, t.noColumn("column", name, t.Names())
 }
 
-// selectRows returns the table of those rows, in that order.
+// selectRows returns a table of the given rows, in the given order.
 func (t *Table) selectRows(rows []int) *Table {
 	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, reading: t.reading}
 	for i, r := range rows {
@@ -257,8 +256,7 @@ func (t *Table) selectRows(rows []int) *Table {
 	return s
 }
 
-// noColumn is the error for a column that t does not have; one of candidates
-// may have been meant.
+// noColumn returns the error for a column that t lacks. It suggests the most similar of candidates.
 func (t *Table) noColumn(what, name string, candidates []string) *Error {
 	for _, c := range t.columns {
 		if c.name == name && c.broken != "" {
@@ -268,15 +266,15 @@ func (t *Table) noColumn(what, name string, candidates []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
 }
 
-// brokenFault is the error for a column that cannot be read.
+// brokenFault returns the error for a column that cannot be read.
 func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
 
-// noColumnAmong is noColumn for a table whose columns are not made yet.
+// noColumnAmong is noColumn for a table whose columns do not exist yet.
 func (t *Table) noColumnAmong(what, name string, names []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
 }
 
-// place is the row of the first table, or of the file, that is row i.
+// place returns the index in the original table, or in the file, of row i.
 func (t *Table) place(i int) int {
 	if t.origin != nil {
 		return int(t.origin[i])
@@ -284,12 +282,12 @@ func (t *Table) place(i int) int {
 	return i
 }
 
-// fault is an error about a column, or about the whole table if name is empty.
+// fault returns an error about a column, or about the whole table if name is empty.
 func (t *Table) fault(name, rule string) *Error {
 	return &Error{Source: t.Source, Column: name, Rule: rule}
 }
 
-// cellFault is an error about one cell.
+// cellFault returns an error about one cell.
 func (t *Table) cellFault(c *column, row int, value, rule string) *Error {
 	e := &Error{Source: t.Source, Column: c.name, Value: value, Rule: rule}
 	if t.lines != nil {

@@ -5,14 +5,12 @@ import (
 	"io"
 )
 
-// Tables reads the file once and calls use with its rows in order, as tables of
-// some rows each: about 1 MiB of text, 4 MiB of numbers, or a group of rows. It
-// is for programs that put what they learn together by themselves; what a column
-// is made of may differ from one table to the next. A file without rows gives no
-// call.
+// Tables reads the file once and calls use with its rows in order, as a sequence of tables: of
+// about 1 MiB of text, 4 MiB of numbers, or one row group. It is for programs that merge the
+// statistics of the tables themselves. A column may hold numbers in one table and texts in the
+// next. A file without rows gives no call.
 //
-// It returns the first fault of the file, the first error of use, or the cause of
-// ctx.
+// It returns the first error in the file, the first error of use, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
 	p, err := s.begin(0)
 	if err != nil {

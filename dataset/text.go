@@ -7,12 +7,12 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// few is how many different texts a column may have before it is asked whether
-// they are categories at all.
-const few = 20
+// alwaysCategories is the number of distinct texts up to which the texts of a column are
+// categories, whatever the number of rows.
+const alwaysCategories = 20
 
-// learnText learns from a coded column of texts, or one that is declared to be of
-// them. counts is how often each entry occurs.
+// learnText learns the encoding of a coded column that holds texts or that the user declared
+// categorical. counts[i] is the number of occurrences of entry i.
 func (t *Table) learnText(c *column, counts []int, weights []float64, declared bool, r Rules) (*Input, error) {
 	x, present := learnCategories(c.entries, counts, c.valueWeights(counts, weights))
 	if len(x.Categories) == 0 {
@@ -40,8 +40,8 @@ func (t *Table) learnText(c *column, counts []int, weights []float64, declared b
 	return &Input{Name: c.name, Text: x}, nil
 }
 
-// learnCategories makes categories of the entries that occur, in present cells. The one
-// of the largest weight replaces missing cells.
+// learnCategories makes a category of each entry that occurs. The category with the largest total
+// weight replaces missing cells.
 func learnCategories(entries []entry, counts []int, weights []float64) (x *Text, present int) {
 	x = &Text{}
 	most := 0.0
@@ -60,13 +60,13 @@ func learnCategories(entries []entry, counts []int, weights []float64) (x *Text,
 	return x, present
 }
 
-// textRule returns what is wrong with a column of that many kinds of cells, or "": the
-// fault of the first cell of kind spelled, whose own rule comes before it; that of the
-// first cell of kind text; or that of the column, for the kind missing. example is a
-// cell. Where the column is declared to be categorical, its numbers are no fault.
+// textRule returns the rule that a column with the given counts of cells of each kind breaks, or
+// "", and the kind of the cell to report: the first cell of kind spelled, whose own rule takes
+// precedence, the first cell of kind text, or, for the kind missing, the column itself. example is
+// a cell. If the column is declared categorical, numbers in it are valid.
 func textRule(entries []entry, counts []int, kinds, present, rows int, declared bool, example string) (rule string, k kind) {
 	odd, numbers, cells := isOdd(entries, counts)
-	tooMany := kinds > MaxCategories || kinds > few && kinds > present/2
+	tooMany := kinds > MaxCategories || kinds > alwaysCategories && kinds > present/2
 	switch {
 	case declared && kinds <= MaxCategories:
 	case !declared && hasKind(entries, counts, spelled):
@@ -74,11 +74,11 @@ func textRule(entries []entry, counts []int, kinds, present, rows int, declared 
 	case kinds > MaxCategories && (odd || 2*numbers > cells):
 		return oddText, text
 	case kinds > MaxCategories:
-		return fmt.Sprintf("has more than %d different texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)), missing
+		return fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)), missing
 	case odd, tooMany && 2*numbers > cells:
 		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), text
 	case tooMany:
-		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(rows, "row")), missing
+		return fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(rows, "row")), missing
 	}
 	return "", missing
 }
@@ -93,13 +93,13 @@ func hasKind(entries []entry, counts []int, k kind) bool {
 	return false
 }
 
-// firstOf returns the first row of a coded column with a cell of that kind, or −1.
+// firstOf returns the first row of a coded column with a cell of the given kind, or −1.
 func (c *column) firstOf(k kind) int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == k })
 }
 
-// firstText returns the first row of a coded column with a text in it, which may be a
-// number but for its spelling.
+// firstText returns the first row of a coded column whose cell is a text or a number in an
+// unsupported spelling.
 func (c *column) firstText() int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind >= spelled })
 }

@@ -1,8 +1,8 @@
 package dataset
 
-// A thrift reads the compact protocol of Apache Thrift, in which Parquet writes
-// its headers. It never reads past its bytes, nor takes memory: lists are
-// walked, not made. After the first fault all that it returns is 0.
+// A thrift decodes the compact protocol of Apache Thrift, in which Parquet encodes its headers. It
+// never reads past its bytes, and allocates no memory: lists are traversed, not stored. After the
+// first error all its methods return 0.
 type thrift struct {
 	b   []byte
 	at  int
@@ -49,13 +49,13 @@ func (t *thrift) unsigned() uint64 {
 	return 0
 }
 
-// integer reads a number of type i16, i32 or i64.
+// integer decodes a number of type i16, i32 or i64.
 func (t *thrift) integer() int64 {
 	v := t.unsigned()
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// binary returns bytes of the header itself.
+// binary returns a byte string, which shares memory with the header.
 func (t *thrift) binary() []byte {
 	n := t.unsigned()
 	if n > uint64(len(t.b)-t.at) {
@@ -66,11 +66,10 @@ func (t *thrift) binary() []byte {
 	return t.b[t.at-int(n) : t.at]
 }
 
-// fields calls f for each field of a struct; what f does not read is passed
-// over by its type.
+// fields calls f for each field of a struct. A field that f does not decode is skipped.
 func (t *thrift) fields(f func(id int64, kind byte)) { t.nested(f, 0) }
 
-// deepest is how far structs may be nested in each other.
+// deepest is the maximum depth of nested structs.
 const deepest = 32
 
 func (t *thrift) nested(f func(id int64, kind byte), depth int) {
@@ -96,7 +95,7 @@ func (t *thrift) nested(f func(id int64, kind byte), depth int) {
 	}
 }
 
-// each calls f for each element of a list, which must read it.
+// each calls f for each element of a list. f must decode the element.
 func (t *thrift) each(f func()) {
 	n, _ := t.list()
 	for ; n > 0 && !t.bad; n-- {
@@ -109,7 +108,7 @@ func (t *thrift) list() (n uint64, kind byte) {
 	if n = uint64(head >> 4); n == 15 {
 		n = t.unsigned()
 	}
-	if n > uint64(len(t.b)-t.at) { // an element has a byte at least
+	if n > uint64(len(t.b)-t.at) { // an element has at least one byte
 		t.bad = true
 		return 0, 0
 	}
@@ -123,7 +122,7 @@ func (t *thrift) skip(kind byte, depth int) {
 	}
 	switch kind {
 	case thriftTrue, thriftFalse, thriftByte:
-		t.byte() // a boolean that is an element has a byte
+		t.byte() // in a list, a boolean takes a byte
 	case thriftI16, thriftI32, thriftI64:
 		t.unsigned()
 	case thriftDouble:

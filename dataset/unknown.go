@@ -2,15 +2,15 @@ package dataset
 
 import "slices"
 
-// Unknown is what a table has in a column of texts that its encoder does not know.
+// Unknown describes the categories of one column that its encoder does not know.
 type Unknown struct {
 	Column  string
-	Rows    int    // with a category that was not in the training table
+	Rows    int    // number of rows with a category that the training table lacks
 	Example string // the first of these categories in sorted order
 }
 
-// Unknown returns the columns of t with categories that were not in the training
-// table, in the order of the inputs: Features makes them zeros, unless RefuseUnknown.
+// Unknown returns the columns of t with categories that the training table lacks, in the order of
+// the inputs. Features encodes such a category as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {
@@ -39,7 +39,7 @@ func (u *Unknown) add(rows int, example string) {
 	u.Rows += rows
 }
 
-// MergeUnknown adds what other rows have to what some have.
+// MergeUnknown merges the unknown categories of other rows into list.
 func MergeUnknown(list, more []Unknown) []Unknown {
 	for _, u := range more {
 		i := slices.IndexFunc(list, func(v Unknown) bool { return v.Column == u.Column })

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// decode replaces in.r by a reader of UTF-8 where the file begins with the byte-order mark
-// of UTF-16.
+// decode replaces in.r by a reader of UTF-8 if the file begins with the byte-order mark of UTF-16.
 func (in *input) decode() error {
 	mark, _ := in.r.Peek(4)
 	little := bytes.HasPrefix(mark, []byte{0xff, 0xfe})
@@ -24,7 +23,7 @@ func (in *input) decode() error {
 	return nil
 }
 
-// A utf16Reader reads UTF-16 as UTF-8. What is no UTF-16 becomes what is no UTF-8.
+// A utf16Reader converts UTF-16 to UTF-8. Invalid UTF-16 becomes invalid UTF-8.
 type utf16Reader struct {
 	r    *bufio.Reader
 	big  bool
@@ -47,7 +46,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// invalid is no byte of UTF-8.
+// invalid is a byte that does not occur in UTF-8.
 const invalid = 0xff
 
 // rune decodes a character.

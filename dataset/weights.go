@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// totalWeight is the sum of the weights of n rows; nil: all 1.
+// totalWeight returns the sum of the weights of n rows; nil means that all are 1.
 func totalWeight(weights []float64, n int) float64 {
 	if weights == nil {
 		return float64(n)
@@ -18,8 +18,8 @@ func totalWeight(weights []float64, n int) float64 {
 	return sum
 }
 
-// valueWeights is how often each entry of a coded column occurs, by the weights of the
-// rows; without weights its counts.
+// valueWeights returns, for each entry of a coded column, the sum of the weights of its rows;
+// without weights, the number of its rows.
 func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	sums := make([]float64, len(c.entries))
 	if weights == nil {
@@ -36,8 +36,8 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	return sums
 }
 
-// weightedMoments are the moments of values that occur as often as their weights, > 0,
-// say. It passes over NaN, and scales as momentsOf does.
+// weightedMoments returns the moments of values with positive weights, where an integer weight acts
+// like repeating the value. It ignores NaN, and scales as momentsOf does.
 func weightedMoments(values, weights []float64) (m Moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {
@@ -46,7 +46,7 @@ func weightedMoments(values, weights []float64) (m Moments) {
 			m.Low, m.High = min(m.Low, v), max(m.High, v)
 		}
 	}
-	if m.Low >= m.High { // or there is none
+	if m.Low >= m.High { // or there are no values
 		m.Mean = m.Low
 		return m
 	}
@@ -70,7 +70,7 @@ func weightedMoments(values, weights []float64) (m Moments) {
 	return m
 }
 
-// median is that of the values which m are the moments of.
+// median returns the weighted median of the values whose moments are m.
 func (m Moments) median(values, weights []float64) (v float64, ok bool) {
 	if weights != nil {
 		return weightedMedian(values, weights)
@@ -78,9 +78,9 @@ func (m Moments) median(values, weights []float64) (v float64, ok bool) {
 	return median(values, int(m.N))
 }
 
-// weightedMedian is the median of values that occur as often as their weights say: the
-// value that half of the weight lies below, or the mean of the two in the middle where
-// half lies on either side. It passes over NaN; ok is false when there are no values.
+// weightedMedian returns the weighted median: the value at which the cumulative weight passes half
+// of the total, or the mean of two adjacent values if exactly half of the weight lies on either
+// side. It ignores NaN; ok is false if there are no values.
 func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	var order []int
 	for i, v := range values {

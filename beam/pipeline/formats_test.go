@@ -495,7 +495,7 @@ func TestFileFaults(t *testing.T) {
 		{"a column less", files{"a.csv": good, "b.csv": []byte("x1,x2,x3,x4,y\n1,2,3,4,5\n")}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x5", unlike %s/a.csv: all files must have the same columns`},
 		{"LIBSVM with more features than a table", files{"a.csv": []byte("x1,label\n1,2\n"), "b.svm": []byte("1 3:1\n")}, []string{"*"}, `pipeline: %s/b.svm has "x2", "x3" besides, unlike %s/a.csv: all files must have the same columns`},
 		{"half of a compressed file", files{"a.csv.gz": gzipped(t, good)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
-		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: is named like a Parquet file but does not begin as one does"},
+		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: has the name of a Parquet file but not the signature"},
 		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/a.npy has no target column "y"; it has "x1", "x2", "x3"`},
 	} {
 		dir := folder(t, c.files)

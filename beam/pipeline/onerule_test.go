@@ -72,7 +72,7 @@ func oneRuleCases() []oneRuleCase {
 		{"large integers", n, among("9007199254740993", "9007199254740992", "-9007199254740995"), ""},
 		{"true and false", n, among("true", "false", ""), ""},
 		{"codes", n, among("A1", "A2", "1-2"), ""},
-		{"a text in each row", n, word, `column "c": has 300 different texts, such as "w0", in 300 rows: too many to be categories`},
+		{"a text in each row", n, word, `column "c": has 300 distinct texts, such as "w0", in 300 rows: too many to be categories`},
 		{"two rows for each of 25 texts", 50, func(i int) string { return word(i % 25) }, ""},
 		{"two rows for most of 26 texts", 51, func(i int) string { return word(i % 26) }, "has 26 different texts"},
 		{"words among different numbers", n, func(i int) string {
@@ -97,7 +97,7 @@ func oneRuleCases() []oneRuleCase {
 			}
 			return fmt.Sprint(i)
 		}, `:2224: column "c": "abc" is not a number; correct it`},
-		{"many different texts", 2500, func(i int) string { return word(i % 1100) }, `column "c": has more than 1000 different texts, such as "w0": too many to be categories`},
+		{"many different texts", 2500, func(i int) string { return word(i % 1100) }, `column "c": has more than 1000 distinct texts, such as "w0": too many to be categories`},
 		{"1000 texts", 2500, func(i int) string { return word(i % 1000) }, ""},
 		{"constant", n, among("0.1"), ""},
 		{"constant but for missing cells", n, some(1, "0.1"), ""},

@@ -165,7 +165,7 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 		e.Inputs = append(e.Inputs, *in)
 	}
 	if len(e.Inputs) == 0 {
-		return nil, c.refused(p, "", "has no column besides the target; at least one feature is needed")
+		return nil, c.refused(p, "", "has no column except the target; at least one feature is needed")
 	}
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)

@@ -16,7 +16,7 @@ func TestCSVFlags(t *testing.T) {
 	for _, c := range []struct{ args, fault string }{
 		{"--delimiter tab --decimal , --thousands . --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
 		{"--delimiter ;;", `--delimiter: want one character, such as ; or |, or tab, got ";;"`},
-		{"--decimal ;", `--decimal, --thousands: the decimal mark ';' cannot be one: use . or ,`},
+		{"--decimal ;", `--decimal, --thousands: the character ';' cannot be a decimal mark: use . or ,`},
 		{"--comment //", `--comment: want one character, such as #, got "//"`},
 	} {
 		var o options
