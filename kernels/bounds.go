@@ -2,10 +2,9 @@ package kernels
 
 import "math"
 
-// Bounds returns numbers between which k(x, z) lies for all finite points of d
-// features: those of its program, by interval arithmetic, and, where k is positive
-// semi-definite and depends on x − z alone, ±k(x, x). ok is false where one of them
-// is not known to be finite.
+// Bounds returns bounds on k(x, z) over all finite points of d features. They come from interval
+// arithmetic on the program and, if k is positive semi-definite and depends only on x − z, from
+// |k(x, z)| ≤ k(x, x). ok is false if a bound is not known to be finite.
 func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	p := Compile(k)
 	stationary := true
@@ -48,14 +47,14 @@ func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	return r.low, r.high, ok
 }
 
-// An interval of numbers, of which infinite ends do not belong to it.
+// An interval of numbers; infinite endpoints do not belong to it.
 type interval struct{ low, high float64 }
 
 func (a interval) times(b interval) interval {
 	r := interval{math.Inf(1), math.Inf(-1)}
 	for _, x := range []float64{a.low, a.high} {
 		for _, y := range []float64{b.low, b.high} {
-			v := 0.0 // also of 0 and an infinite end
+			v := 0.0 // also for 0 times an infinite endpoint
 			if x != 0 && y != 0 {
 				v = x * y
 			}
@@ -65,7 +64,7 @@ func (a interval) times(b interval) interval {
 	return r
 }
 
-// bounds of a statistic for d features.
+// bounds returns the interval of a statistic for d features.
 func (s Stat) bounds(d int) interval {
 	switch s.Kind {
 	case SqDist, L1, Chi2, RootX, RootZ:
@@ -80,9 +79,9 @@ func (s Stat) bounds(d int) interval {
 	return interval{math.Inf(-1), math.Inf(1)}
 }
 
-// bounds of an operation on one value that lies in t.
+// bounds returns the interval of an operation's result for an operand in t.
 func (in Instr) bounds(t interval) interval {
-	ends := func(f func(float64) float64) interval { // of a function that does not fall
+	ends := func(f func(float64) float64) interval { // for an increasing function
 		return interval{f(t.low), f(t.high)}
 	}
 	positive := interval{max(t.low, 0), max(t.high, 0)}

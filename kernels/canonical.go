@@ -1,15 +1,14 @@
 package kernels
 
-// Canonical returns the one form among those that mean the same that Parse
-// makes: no Sum in a Sum, no Product or Scaled in a Product or Scaled, no Sum
-// or Product of one kernel, at most one Constant in a Sum and none in a
-// Product. Numbers that are multiplied become the weight of a Scaled around
-// the rest, numbers that are added one Constant, both from left to right;
-// nothing else changes its place, and a weight of 1 stays.
+// Canonical returns the form of k that Parse produces for all equivalent kernels: no Sum in a Sum,
+// no Product or Scaled in a Product or Scaled, no Sum or Product of one kernel, at most one
+// Constant in a Sum and none in a Product. Numeric factors are multiplied, from left to right, into
+// the weight of a Scaled around the product of the others, and constant terms are added, from left
+// to right, into one Constant. Nothing else is reordered, and a weight of 1 is kept.
 //
 //	Product{Linear{}, Constant{2}, Scaled{3, Gaussian{1}}}  →  Scaled{6, Product{Linear{}, Gaussian{1}}}
 //
-// The value of k(x, z) changes by rounding only.
+// The value of k(x, z) changes only by rounding errors.
 func Canonical(k Kernel) Kernel {
 	switch k := k.(type) {
 	case Sum:
@@ -30,7 +29,7 @@ func Canonical(k Kernel) Kernel {
 	return k
 }
 
-// addTerms appends the terms of k as the term of a sum.
+// addTerms appends k to the terms of a sum, or its terms if k is a Sum.
 func addTerms(terms Sum, k Kernel) Sum {
 	switch k := k.(type) {
 	case Sum:
@@ -55,10 +54,10 @@ func addTerms(terms Sum, k Kernel) Sum {
 	return append(terms, k)
 }
 
-// factors is a product while it is taken apart.
+// factors collects the factors of a product.
 type factors struct {
 	weight   float64
-	weighted bool // there was a number
+	weighted bool // some factor was a number
 	kernels  Product
 }
 

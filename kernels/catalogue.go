@@ -5,27 +5,28 @@ import (
 	"slices"
 )
 
-// A Description tells what a kernel of the parser is: the one table from which
-// Parse works, and that a list of kernels prints.
+// A Description describes a kernel that Parse knows. Parse and every list of kernels use the same
+// table of descriptions.
 type Description struct {
 	Name       string      `json:"name"`
-	Aliases    []string    `json:"aliases,omitempty"` // other names that Parse takes
+	Aliases    []string    `json:"aliases,omitempty"` // other names that Parse accepts
 	Formula    string      `json:"formula"`
 	Parameters []Parameter `json:"parameters"`
 	Example    string      `json:"example"`
 	Source     string      `json:"source"`
 
-	build func(a arguments) Kernel // of arguments that are complete and of the right type
-	wrap  func(k Kernel) Kernel    // instead of build, where the argument is a kernel
+	build func(a arguments) Kernel // requires complete arguments of the right types
+	wrap  func(k Kernel) Kernel    // replaces build if the argument is a kernel
 }
 
 // A Parameter is a named parameter of a kernel.
 type Parameter struct {
 	Name    string `json:"name"`
-	Type    string `json:"type"`    // what is written after the =
-	Default string `json:"default"` // empty: it must be given
+	Type    string `json:"type"`    // the type of the value after the =
+	Default string `json:"default"` // empty if the parameter is required
 	Rule    string `json:"rule"`
-	// InsteadOf names the parameter that this one is another way to give.
+	// InsteadOf names the parameter for which this parameter is an alternative parameterization,
+	// such as gamma for sigma.
 	InsteadOf string `json:"instead_of,omitempty"`
 
 	convert func(v float64) float64 // to the parameter InsteadOf
@@ -39,13 +40,13 @@ const (
 	InnerKernel = "kernel" // written without a name
 )
 
-// arguments are the values of the parameters, in the Description's order of
-// those that are not InsteadOf others.
+// arguments holds the values of the parameters, in the order of the Description, without the
+// parameters whose InsteadOf is set.
 type arguments []argument
 
 // argument is the value of a parameter: one number unless list is set.
 type argument struct {
-	name   string // of the parameter by which it was given
+	name   string // name of the parameter that gave the value
 	values []float64
 	list   bool
 }
@@ -201,8 +202,8 @@ var catalogue = []Description{
 	},
 }
 
-// Catalogue describes every kernel that Parse knows by name. What they are
-// joined with is described at Parse.
+// Catalogue describes every kernel that Parse knows by name. Parse documents the operators that
+// combine them.
 func Catalogue() []Description { return slices.Clone(catalogue) }
 
 // find returns the description of a name or an alias, or nil.

@@ -9,7 +9,7 @@ import (
 // Sum is k(x, z) = Σ_i k_i(x, z).
 type Sum []Kernel
 
-// String is "k1 + k2". A Sum in a Sum has no parentheses: see Canonical.
+// String returns "k1 + k2". A nested Sum is written without parentheses: see Canonical.
 func (k Sum) String() string {
 	texts := make([]string, len(k))
 	for i, t := range k {
@@ -35,7 +35,7 @@ func (k Sum) compile(c *compiler) {
 // Product is k(x, z) = Π_i k_i(x, z).
 type Product []Kernel
 
-// String is "k1*k2", with a Sum in parentheses.
+// String returns "k1*k2", with parentheses around a Sum.
 func (k Product) String() string {
 	texts := make([]string, len(k))
 	for i, t := range k {
@@ -117,7 +117,7 @@ func (k ExpOf) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-// text is k's text, also when k is nil, which only Check minds.
+// text returns the text of k. It accepts a nil k, which only Check rejects.
 func text(k Kernel) string {
 	if k == nil {
 		return "nil"

@@ -2,9 +2,9 @@ package kernels
 
 import "errors"
 
-// CosOf is cos(k(x, z)). It is no kernel for learning: with it a backend
-// evaluates trigonometric features, cos(ωᵀx + b) being CosOf{Sum{Linear{},
-// Constant{b}}} of x and ω. Its text is none that Parse takes.
+// CosOf is cos(k(x, z)). It is not a kernel for learning: a backend uses it to evaluate
+// trigonometric features, because cos(ωᵀx + b) is CosOf{Sum{Linear{}, Constant{b}}} of x and ω.
+// Parse does not accept its text.
 type CosOf struct{ Kernel Kernel }
 
 func (k CosOf) String() string { return "cos(" + text(k.Kernel) + ")" }

@@ -39,7 +39,7 @@ func (k Polynomial) Check(int) error {
 	return checkParams("polynomial", k)
 }
 
-// atLeastOne is the rule of counts.
+// atLeastOne is the rule for integer parameters ≥ 1.
 var atLeastOne = Rule{Min: 1, Max: math.MaxFloat64, Integer: true}
 
 func (k Polynomial) IsPSD() bool { return k.Check(-1) == nil }

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A FeatureMap is φ with k(x, z) = φ(x)ᵀφ(z): the coordinates of the feature
-// space of a kernel where they are finitely many.
+// A FeatureMap is the map φ of a kernel with a finite-dimensional feature space, k(x, z) =
+// φ(x)ᵀφ(z):
 //
 //	linear                 x: d
 //	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d, the
@@ -18,14 +18,14 @@ import (
 //	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d, 2d(L+1)
 //	constant               √value: 1
 //	normalized             φ/‖φ‖, or 0
-//	sum, product, scaled   one behind the other; all products of two; √weight φ
+//	sum, product, scaled   the concatenation; all products of coordinates; √weight φ
 type FeatureMap struct {
 	features int
 	m        mapping
 }
 
-// mostFeatures bounds the memory of one φ(x).
-const mostFeatures = 1 << 24
+// maxFeatures bounds the memory of one φ(x).
+const maxFeatures = 1 << 24
 
 // NewFeatureMap returns the feature map of k for points of d features. It fails
 // when k breaks a rule, when its feature space is not finite, and when it has
@@ -50,8 +50,8 @@ func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
 // Dim returns the number of dimensions of φ.
 func (f *FeatureMap) Dim() int { return f.m.dim() }
 
-// Apply writes φ(x) to dst, which has Dim elements. It panics when dst or x has
-// another length.
+// Apply writes φ(x) to dst, which must have Dim elements. It panics if dst or x has the wrong
+// length.
 func (f *FeatureMap) Apply(dst, x []float64) {
 	if len(dst) != f.Dim() || len(x) != f.features {
 		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %s, x %d; they must have %d and %d", count.Of(len(dst), "element"), len(x), f.Dim(), f.features))
@@ -59,7 +59,7 @@ func (f *FeatureMap) Apply(dst, x []float64) {
 	f.m.apply(dst, x)
 }
 
-// mapping is a feature map of one of these forms.
+// mapping is one of the feature maps below.
 type mapping interface {
 	dim() int
 	apply(dst, x []float64)
@@ -71,8 +71,8 @@ func mapOf(k Kernel, d int) (mapping, error) {
 	case Linear:
 		return mapOf(Polynomial{Degree: 1}, d)
 	case Polynomial:
-		if n := monomials(k, d); n > mostFeatures {
-			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, mostFeatures, count.Of(d, "feature"))
+		if n := monomials(k, d); n > maxFeatures {
+			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 		}
 		// The squares of all coefficients sum up to (d+c)^p.
 		if float64(k.Degree)*math.Log(float64(d)+max(k.C, 1)) > math.Log(math.MaxFloat64) {
@@ -112,10 +112,10 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		}
 		m = tensor(parts)
 	default:
-		return nil, fmt.Errorf("kernels: feature map: %v has no finite one", k)
+		return nil, fmt.Errorf("kernels: feature map: the feature space of %v is not finite", k)
 	}
-	if n := m.dim(); n > mostFeatures {
-		return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, mostFeatures, count.Of(d, "feature"))
+	if n := m.dim(); n > maxFeatures {
+		return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 	}
 	return m, nil
 }
@@ -131,11 +131,11 @@ func mapsOf(ks []Kernel, d int) ([]mapping, error) {
 	return parts, nil
 }
 
-// powers are the monomials of a polynomial map, lowest degree first. Each but
-// the first, which is 1, is one before it times a feature.
+// powers lists the monomials of a polynomial map, lowest degree first. Each monomial except the
+// first, which is 1, is an earlier monomial times a feature.
 type powers struct {
 	list []power
-	from int // what is before is not in the map, but on the way to it
+	from int // earlier monomials are only intermediate results, not part of the map
 }
 
 type power struct {
@@ -145,14 +145,14 @@ type power struct {
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials is the number of dimensions, or more than mostFeatures.
+// monomials returns the number of dimensions, or a number above maxFeatures.
 func monomials(k Polynomial, d int) float64 {
 	top := d + k.Degree // C(top, Degree)
 	if k.C == 0 {
 		top--
 	}
 	least, count := min(k.Degree, top-k.Degree), 1.0
-	for i := 1; i <= least && count <= mostFeatures; i++ {
+	for i := 1; i <= least && count <= maxFeatures; i++ {
 		count *= float64(top-least+i) / float64(i)
 	}
 	return count
@@ -207,7 +207,7 @@ func (p powers) apply(dst, x []float64) {
 	}
 }
 
-// fourierMap is cos wx_p and sin wx_p.
+// fourierMap is the map to cos wx_p and sin wx_p.
 type fourierMap struct {
 	frequencies []float64
 	features    int
@@ -241,7 +241,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit has length 1 or 0.
+// unit is a map scaled to norm 1, or 0 where the norm is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {
@@ -256,13 +256,13 @@ func (u unit) apply(dst, x []float64) {
 	}
 }
 
-// stacked is one map behind the other.
+// stacked is the concatenation of maps.
 type stacked []mapping
 
 func (s stacked) dim() int {
 	n := 0
 	for _, m := range s {
-		n = min(n+m.dim(), math.MaxInt32) // no overflow; more than is allowed
+		n = min(n+m.dim(), math.MaxInt32) // avoids overflow; above maxFeatures
 	}
 	return n
 }
@@ -274,7 +274,7 @@ func (s stacked) apply(dst, x []float64) {
 	}
 }
 
-// tensor is all products of one element of each map.
+// tensor is the map to all products of one element from each map.
 type tensor []mapping
 
 func (t tensor) dim() int {

@@ -8,14 +8,13 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Param is a continuous parameter of a kernel, which may be fitted: to values from
-// Min to Max of its Rule.
+// A Param is a continuous parameter of a kernel that may be fitted, within Min and Max of its Rule.
 //
-// Where Log is set the parameter is ≥ 0 by its rule, and derivatives are taken
-// by ln Value. A parameter that is 0 stays 0 there: its derivative is 0.
+// If Log is set, the rule makes the parameter ≥ 0, and derivatives are taken with respect to ln
+// Value. The derivative at 0 is 0, so such a parameter stays 0.
 type Param struct {
-	// Name is that of the parser: "sigma", "sigma[2]" for the length scale of
-	// the second feature, "2.sigma" for that of the second term or factor.
+	// Name is the parser's name: "sigma", "sigma[2]" for the length scale of the second feature,
+	// "2.sigma" for the sigma of the second term or factor.
 	Name  string
 	Value float64
 	Log   bool
@@ -25,8 +24,8 @@ type Param struct {
 // Nearest is the value nearest to v that obeys the rule.
 func (p Param) Nearest(v float64) float64 { return min(max(v, p.Min), p.Max) }
 
-// Params lists the continuous parameters of k: not degrees, nor the ν of a
-// Matérn kernel. A kernel that breaks a rule has none.
+// Params lists the continuous parameters of k, which exclude degrees and the ν of a Matérn kernel.
+// The list is empty if k breaks a rule.
 func Params(k Kernel) []Param {
 	if k == nil || k.Check(-1) != nil {
 		return nil
@@ -34,9 +33,8 @@ func Params(k Kernel) []Param {
 	return k.params()
 }
 
-// WithParams returns k with other values, not their logarithms, in the order of
-// Params. It fails when there are more or fewer of them or when one breaks its
-// rule, before or afterwards.
+// WithParams returns k with the given parameter values (not logarithms), in the order of Params. It
+// fails if the number of values is wrong, or if a parameter of k or a new value breaks its rule.
 func WithParams(k Kernel, values []float64) (Kernel, error) {
 	if k == nil {
 		return nil, fmt.Errorf("kernels: the kernel is nil")
@@ -65,9 +63,8 @@ func Gradient(k Kernel) []Kernel {
 }
 
 // Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is number Param of
-// Params(k), or its logarithm where Log is set. It is symmetric, as k is, but
-// not positive semi-definite, and has no text that Parse takes and no
-// parameters of its own.
+// Params(k), or its logarithm where Log is set. It is symmetric like k, but not positive
+// semi-definite. Parse does not accept its text, and it has no parameters.
 type Derivative struct {
 	Of    Kernel
 	Param int
@@ -107,11 +104,11 @@ func (Derivative) derive(c *compiler, _ int) {
 	c.push(Instr{Op: Const})
 }
 
-func (Derivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative has no further ones") }
+func (Derivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative cannot be differentiated again") }
 func (k Derivative) bounded() bool            { return k.Of.bounded() }
 
-// Sums and products: the parameters are those of the parts, one after the
-// other, and each belongs to one part.
+// The parameters of a sum or product are the parameters of its parts, in order. Each belongs to one
+// part.
 
 // join lists the parameters of the parts, numbered from 1.
 func join(parts []Kernel) []Param {
@@ -135,8 +132,7 @@ func assignParams(parts []Kernel, values []float64) []Kernel {
 	return changed
 }
 
-// owner is the part that parameter i of all belongs to, and which of its own it
-// is.
+// owner returns the part to which parameter i belongs, and the parameter's index within the part.
 func owner(parts []Kernel, i int) (part, own int) {
 	for part, k := range parts {
 		n := len(k.params())
@@ -151,13 +147,13 @@ func owner(parts []Kernel, i int) (part, own int) {
 func (k Sum) params() []Param              { return join(k) }
 func (k Sum) with(values []float64) Kernel { return Sum(assignParams(k, values)) }
 
-// derive: the other terms do not depend on it.
+// derive: the other terms do not depend on the parameter.
 func (k Sum) derive(c *compiler, i int) {
 	part, own := owner(k, i)
 	k[part].derive(c, own)
 }
 
-// deriveStat: of the terms that depend on s.
+// deriveStat: the sum over the terms that depend on s.
 func (k Sum) deriveStat(c *compiler, s Stat) {
 	terms := slices.DeleteFunc(slices.Clone(k), func(t Kernel) bool { return !depends(t, s) })
 	for i, t := range terms {
@@ -173,7 +169,7 @@ func (k Sum) bounded() bool { return allBounded(k) }
 func (k Product) params() []Param              { return join(k) }
 func (k Product) with(values []float64) Kernel { return Product(assignParams(k, values)) }
 
-// derive: the other factors stay.
+// derive: the derivative of one factor times the other factors.
 func (k Product) derive(c *compiler, i int) {
 	part, own := owner(k, i)
 	for f, t := range k {
@@ -188,7 +184,7 @@ func (k Product) derive(c *compiler, i int) {
 	}
 }
 
-// deriveStat: every factor that depends on s in turn, times the others.
+// deriveStat: the product rule over the factors that depend on s.
 func (k Product) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for i, t := range k {
@@ -218,7 +214,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive: by the logarithm of the weight a scaled kernel is its own derivative.
+// derive: the derivative with respect to the logarithm of the weight is the scaled kernel itself.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)

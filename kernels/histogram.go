@@ -7,11 +7,10 @@ import (
 )
 
 // ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0
-// for points without negative features, such as histograms; 0/0 counts as 0. It
-// is scikit-learn's chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007,
-// Local features and kernels for classification of texture and object
-// categories, IJCV 73). k(x, z) is NaN when a feature is negative: see
-// PointRule.
+// for points without negative features, such as histograms; 0/0 is taken as 0. It is scikit-learn's
+// chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for
+// classification of texture and object categories, IJCV 73). k(x, z) is NaN when a feature is
+// negative: see PointRule.
 type ChiSquared struct{ Gamma float64 }
 
 func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
@@ -43,11 +42,11 @@ func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 
 func (ChiSquared) bounded() bool { return true }
 
-// PointRule returns the rule that k has for the features of a point, beyond
-// being finite, or nil when there is none or k breaks a rule itself. The rule returns
-// an error that names the feature, counted from 1, its value and the rule. Points
-// of which the distances may leave the range of float64 break the rule of a kernel
-// of distances: its values would be those of an infinite distance.
+// PointRule returns a function that checks a point against the requirements of k, in addition to
+// finite features, or nil if k has no such requirements or breaks a rule itself. The function
+// returns an error that names the feature, counted from 1, its value and the rule. A kernel of
+// distances rejects points whose distances may overflow, because its values would be the values at
+// an infinite distance.
 func PointRule(k Kernel) func(x []float64) error {
 	if k == nil || k.Check(-1) != nil {
 		return nil
@@ -80,24 +79,24 @@ func PointRule(k Kernel) func(x []float64) error {
 	}
 }
 
-// PointError is the error of a point that a kernel is not defined for.
+// PointError is the error for a point at which a kernel is not defined.
 type PointError struct {
 	Kernel   string
 	Feature  int // from 1
 	Value    float64
 	Rule     string
-	Overflow bool // the value is too large, rather than of a wrong kind
+	Overflow bool // the value is too large; otherwise it is invalid at any scale
 }
 
 func (e *PointError) Error() string {
 	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.Kernel, e.Feature, e.Value, e.Rule)
 }
 
-// ErrOverflow matches errors about values of a kernel, or its length scale, that leave
-// their range because of the scale of the features.
-var ErrOverflow = errors.New("kernels: values leave the range of float64")
+// ErrOverflow matches errors about values or length scales of a kernel that are out of range
+// because of the scale of the features.
+var ErrOverflow = errors.New("kernels: values are outside the range of float64")
 
-// Overflow is err as one that matches ErrOverflow.
+// Overflow wraps err so that it matches ErrOverflow.
 func Overflow(err error) error { return overflow{err} }
 
 type overflow struct{ error }
@@ -106,8 +105,8 @@ func (e overflow) Unwrap() error { return e.error }
 
 func (overflow) Is(target error) bool { return target == ErrOverflow }
 
-// inRange refuses a point x for which ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ +
-// ‖z‖₁, may overflow with a z that is not refused.
+// inRange rejects a point x if the bound ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁, may
+// overflow for some accepted z.
 func (s Stat) inRange(x []float64) error {
 	sum, most, largest := 0.0, math.MaxFloat64/4, 0
 	if s.Kind == L1 {
@@ -129,7 +128,7 @@ func (s Stat) inRange(x []float64) error {
 	if sum <= most {
 		return nil
 	}
-	return &PointError{Kernel: s.Kind.String(), Feature: largest + 1, Value: x[largest], Rule: "distances of points of this size leave the range of float64: scale the features down", Overflow: true}
+	return &PointError{Kernel: s.Kind.String(), Feature: largest + 1, Value: x[largest], Rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
 }
 
 func notNegative(x []float64) error {

@@ -9,13 +9,13 @@ import (
 // this package are the only ones that implement it; they are used as values,
 // not as pointers.
 type Kernel interface {
-	// String is the text of the kernel, numbers in full: Parse(k.String())
-	// equals Canonical(k), and k itself if Parse made it.
+	// String returns the text of the kernel with numbers at full precision. Parse(k.String())
+	// equals Canonical(k), and equals k if k came from Parse.
 	String() string
 
-	// Check returns nil when every parameter obeys its rule for points of d
-	// features, or an error that names the first one that does not. With
-	// d < 0 the number of features is not known yet and is not checked.
+	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an
+	// error that names the first parameter that does not. d < 0 means that the number of features
+	// is not known yet; it is then not checked.
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite
@@ -25,20 +25,19 @@ type Kernel interface {
 	// compile appends the code that leaves k(x, z) on top of the stack.
 	compile(c *compiler)
 
-	// params, with and derive are the parameters, a copy with other values of
-	// them, and the code of the derivative by parameter i: see gradient.go.
+	// params returns the parameters, with a copy of the kernel with other values, and derive the
+	// code of the derivative with respect to parameter i: see gradient.go.
 	params() []Param
 	with(values []float64) Kernel
 	derive(c *compiler, i int)
 
-	// deriveStat appends the code of ∂k/∂s for a statistic s that compile loads,
-	// and bounded reports whether that stays finite where points coincide: see
-	// statderivative.go.
+	// deriveStat appends the code of ∂k/∂s for a statistic s that compile loads. bounded reports
+	// whether ∂k/∂s is finite where points coincide: see statderivative.go.
 	deriveStat(c *compiler, s Stat)
 	bounded() bool
 }
 
-// number is the shortest text that reads back as v.
+// number returns the shortest text that parses to v.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // Equal reports whether a and b are the same kernel with the same parameters.

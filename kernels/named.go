@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// ParseNamed reads a kernel that is not of this package from its text,
-// name( parameter = value, … ), by the descriptions of those that there are. It
-// returns the description and the values of all its parameters, which are
-// single numbers, by name. An error is a *ParseError.
+// ParseNamed parses a kernel defined in another package, written as name( parameter = value, … ).
+// list describes the known kernels. It returns the matching description and the values of all its
+// parameters, which are single numbers, by name. An error is a *ParseError.
 func ParseNamed(text string, list []Description) (d Description, values map[string]float64, err error) {
 	p := &parser{text: text}
 	err = p.run(func() {
@@ -45,8 +44,8 @@ func ParseNamed(text string, list []Description) (d Description, values map[stri
 	return d, values, err
 }
 
-// LeadingName is the name that a kernel's text begins with, in lower case; empty
-// when it begins with none.
+// LeadingName returns the name at the beginning of a kernel's text, in lower case, or "" if the
+// text does not begin with a name.
 func LeadingName(text string) string {
 	p := &parser{text: text}
 	p.advance()

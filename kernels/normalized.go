@@ -3,8 +3,8 @@ package kernels
 import "errors"
 
 // Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x
-// and z in feature space: 1 where they coincide, and 0 where k(x, x) or
-// k(z, z) is 0, as scikit-learn has it.
+// and z in feature space: 1 where they coincide, and 0 where k(x, x) or k(z, z) is 0, as in
+// scikit-learn.
 type Normalized struct{ Kernel Kernel }
 
 func (k Normalized) String() string { return "normalize(" + text(k.Kernel) + ")" }
@@ -25,7 +25,7 @@ func (k Normalized) compile(c *compiler) {
 	c.binary(Mul)
 }
 
-// roots is 1/√k(x,x) · 1/√k(z,z).
+// roots appends the code of 1/√k(x,x) · 1/√k(z,z).
 func (k Normalized) roots(c *compiler) {
 	c.load(Stat{Kind: RootX, Of: k.Kernel})
 	c.load(Stat{Kind: RootZ, Of: k.Kernel})
@@ -56,7 +56,7 @@ func (k Normalized) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
-// deriveStat: of k r_x r_z, by the statistics of k and by the roots r.
+// deriveStat: the derivative of k r_x r_z with respect to a statistic of k or one of the roots r.
 func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {

@@ -8,11 +8,11 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// Bounds on what Parse takes, so that no text can exhaust the stack or the
-// processor. A list of 10,000 length scales fits.
+// Limits of Parse, so that no text can exhaust the stack or the processor. They admit a list of
+// 10,000 length scales.
 const (
 	maxLength  = 1 << 18 // bytes
-	maxNesting = 64      // parentheses in parentheses; a program's Depth is at most twice that and a few
+	maxNesting = 64      // nested parentheses; a program's Depth is at most twice that plus a small constant
 	maxKernels = 1000    // kernels and numbers in one text
 )
 
@@ -25,11 +25,11 @@ const (
 //	           ( sum )
 //	           exp( sum )
 //	           normalize( sum )
-//	           name                  without parameters that must be given
+//	           name                  if it has no required parameters
 //	           name( parameter = value, … )
 //	value      number, or [ number, … ] with one for each feature
 //
-// Names are read without regard to case, and spaces do not count:
+// Names are case-insensitive, and spaces are ignored:
 //
 //	gaussian(sigma=2)
 //	gaussian(sigma=[1, 2, 0.5])
@@ -39,16 +39,15 @@ const (
 // gamma, as other libraries write it, is accepted for sigma: it is 1/(2σ²) for
 // gaussian and 1/σ for laplacian.
 //
-// The result is in the form that Canonical describes and passes Check(-1). An
-// error is a *ParseError.
+// The result is in canonical form (see Canonical) and passes Check(-1). An error is a *ParseError.
 func Parse(text string) (Kernel, error) {
 	return (&parser{text: text}).parse()
 }
 
-// ParseError says where a kernel's text is wrong, and how.
+// ParseError is an error in a kernel's text, with its position.
 type ParseError struct {
 	Text   string // what was parsed
-	Column int    // where, in characters from 1
+	Column int    // position in characters, from 1
 	Detail string
 }
 
@@ -56,9 +55,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("kernels: column %d: %s", e.Column, e.Detail)
 }
 
-// parser reads tokens and builds kernels by recursive descent. The first
-// failure is a panic with a *ParseError, which run recovers: no level then
-// has to hand errors through.
+// parser reads tokens and builds kernels by recursive descent. The first error is a panic with a
+// *ParseError, which run recovers, so that no level has to return errors.
 type parser struct {
 	text    string
 	next    token
@@ -104,13 +102,13 @@ func (p *parser) whole() Kernel {
 	}
 	k = Canonical(k)
 	p.check(0, k)
-	if len(k.String()) > maxLength { // or what was parsed could not be read back
+	if len(k.String()) > maxLength { // otherwise the kernel's own text could not be parsed
 		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
 	}
 	return k
 }
 
-// fail ends the parsing with an error at a byte of the text.
+// fail stops parsing with an error at the given byte of the text.
 func (p *parser) fail(at int, format string, args ...any) {
 	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, Detail: fmt.Sprintf(format, args...)})
 }
@@ -127,7 +125,7 @@ func (p *parser) check(at int, k Kernel) {
 	}
 }
 
-// take steps over the next token if it is the punctuation s.
+// take consumes the next token if it is the punctuation s.
 func (p *parser) take(s string) bool {
 	if p.next.kind != signToken || p.next.text != s {
 		return false
@@ -136,7 +134,7 @@ func (p *parser) take(s string) bool {
 	return true
 }
 
-// expect steps over the punctuation s, or fails.
+// expect consumes the punctuation s, or fails.
 func (p *parser) expect(s string) {
 	if !p.take(s) {
 		p.unexpected(s)
@@ -189,7 +187,7 @@ func (p *parser) factor() Kernel {
 	return nil
 }
 
-// named reads a kernel that begins with its name.
+// named parses a kernel that begins with its name.
 func (p *parser) named() Kernel {
 	at := p.next.at
 	typed := p.next.text
@@ -211,8 +209,7 @@ func (p *parser) named() Kernel {
 	return k
 }
 
-// arguments reads the parameters of d, whose name stands at a byte of the
-// text, with their parentheses.
+// arguments parses the parenthesized parameters of d, whose name is at the given byte of the text.
 func (p *parser) arguments(d *Description, at int) arguments {
 	given := map[string]argument{}
 	if p.take("(") && !p.take(")") {
@@ -243,7 +240,7 @@ func (p *parser) arguments(d *Description, at int) arguments {
 	return all
 }
 
-// parameter reads name=value into given, under the name it stands for.
+// parameter parses name=value into given, under the name of the parameter that it sets.
 func (p *parser) parameter(d *Description, given map[string]argument) {
 	at := p.next.at
 	if p.next.kind != nameToken {
@@ -276,7 +273,7 @@ func (p *parser) parameter(d *Description, given map[string]argument) {
 	given[target] = a
 }
 
-// unknownParameter fails at the next token, which is no parameter of d.
+// unknownParameter fails at the next token, which is not a parameter of d.
 func (p *parser) unknownParameter(d *Description) {
 	var known []string
 	for _, q := range d.Parameters {
@@ -288,7 +285,7 @@ func (p *parser) unknownParameter(d *Description) {
 	p.fail(p.next.at, "%s: unknown parameter %s%s; there are %s", d.Name, p.next, nearest(p.next.text, known), strings.Join(known, ", "))
 }
 
-// value reads what the parameter q of d takes.
+// value parses the value of the parameter q of d.
 func (p *parser) value(d *Description, q *Parameter) argument {
 	at := p.next.at
 	if p.take("[") {
@@ -338,7 +335,7 @@ func (p *parser) number() float64 {
 	return sign * v
 }
 
-// nearest is ", did you mean ...?" when a name is near.
+// nearest returns ", did you mean …?" if a known name is similar, otherwise "".
 func nearest(typed string, names []string) string {
 	if best := suggest.Nearest(typed, names); best != "" {
 		return fmt.Sprintf(", did you mean %q?", best)

@@ -27,7 +27,7 @@ func (Cosine) bounded() bool                  { return true }
 // product of the 2d(L+1) features cos and sin of (2πl/L)x_p.
 type CosineSeries struct{ L int }
 
-// harmonics bounds the memory of a program.
+// harmonics limits L, to bound the memory of a program.
 var harmonics = Rule{Min: 1, Max: 1 << 16, Integer: true}
 
 func (k CosineSeries) String() string { return fmt.Sprintf("cosineseries(l=%d)", k.L) }
@@ -56,9 +56,9 @@ func (k CosineSeries) frequencies() []float64 {
 }
 
 // SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, and 2π where Δ_p is
-// 0: the limit of CosineSeries for L → ∞, divided by L/2π. It is the Fourier
-// transform of the indicator of [−2π, 2π] but for a factor, and so positive
-// semi-definite by Bochner's theorem.
+// 0: the limit of CosineSeries for L → ∞, divided by L/2π. Up to a factor it is the Fourier
+// transform of the indicator function of [−2π, 2π], and therefore positive semi-definite by
+// Bochner's theorem.
 type SincLimit struct{}
 
 func (SincLimit) String() string            { return "sinc()" }

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// TermGradient returns the derivatives by x and by z of what feature p adds to a
-// statistic that is a sum over the features, where its values are x and z. At
-// the corner of |x − z| it is 0, a subgradient, and so is that of Chi2 where both
-// are 0. It panics for the statistics of one point, and for Entry, which
-// is no function of coordinates.
+// TermGradient returns the derivatives, with respect to x and z, of the term of feature p in a
+// statistic that is a sum over the features; x and z are the values of that feature. At the corner
+// of |x − z| it returns the subgradient 0, and likewise for Chi2 where both values are 0. It panics
+// for the statistics of one point, and for Entry, which is not a function of coordinates.
 func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	scale := 1.0
 	if s.Scale != nil {
@@ -53,9 +52,9 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	return dx, -dx
 }
 
-// sincDerivative is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose
-// difference cancels for small Δ, where the series (2π)³ (−Δ/3 + (2π)²Δ³/30 −
-// (2π)⁴Δ⁵/840) is used. With 2πΔ < 1/64 what it leaves out is below 2⁻⁵⁰ of it.
+// sincDerivative is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose numerator
+// cancels for small Δ. For 2πΔ < 1/64 it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840),
+// whose relative truncation error is below 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff
@@ -66,11 +65,10 @@ func sincDerivative(diff float64) float64 {
 	return (a*cos - sin) / diff / diff
 }
 
-// EvalGrad sets dx and dz to ∂k/∂x and ∂k/∂z of k(x, z) in float64, straight
-// from the definitions; either may be nil. Where a kernel has a corner, as the
-// exponential one has where x = z, the subgradient 0 is taken. It fails for
-// kernels of precomputed values, and those that StatDerivative.Check refuses, and panics
-// when lengths differ.
+// EvalGrad sets dx and dz to ∂k/∂x and ∂k/∂z of k(x, z) in float64, from the definitions; either
+// may be nil. At a corner of the kernel, such as x = z for the exponential kernel, it returns the
+// subgradient 0. It fails for kernels of precomputed values and kernels that StatDerivative.Check
+// refuses, and panics if lengths differ.
 func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	for _, d := range [][]float64{dx, dz} {
 		if d != nil && len(d) != len(x) {
@@ -103,7 +101,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 		}
 		for p := range x {
 			ux, uz := s.TermGradient(p, x[p], z[p])
-			// 0 stays 0 where the weight has no bound.
+			// 0 times an unbounded weight is taken as 0.
 			if dx != nil && ux != 0 {
 				dx[p] += weight * ux
 			}
@@ -115,8 +113,8 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	return nil
 }
 
-// CheckGrad returns nil when k(x, z) has derivatives by points of d features,
-// as far as its type can tell, or why it has none.
+// CheckGrad returns nil if k(x, z), as far as its type determines, is differentiable with respect
+// to points of d features; otherwise it returns the reason.
 func CheckGrad(k Kernel, d int) error {
 	if k == nil {
 		return fmt.Errorf("kernels: the kernel is nil")
@@ -140,9 +138,9 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointGradient returns the derivative of a statistic of one point by that point:
-// of k(x, x), or of 1/√k(x, x), which is −½ k(x, x)^−3/2 times as large; where
-// k(x, x) is 0 the root is constantly 0, and so its derivative.
+// PointGradient returns the derivative, with respect to the point, of a statistic of one point: of
+// k(x, x), or of 1/√k(x, x), which is the former times −½ k(x, x)^−3/2. If k(x, x) is 0, the
+// inverse root is defined as 0, and so is its derivative.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
 		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))

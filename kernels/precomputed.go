@@ -9,25 +9,23 @@ import (
 )
 
 // Precomputed is a kernel whose values were computed elsewhere: over strings or
-// trees, by a function of the user's, by another program. It makes every
-// learner work on objects that are not vectors. A point is not the object but
-// its row of kernel values, with two numbers before them:
+// trees, by a function of the user's, by another program. With it every learner works on objects
+// that are not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
 //
-// where c_0 … c_m−1 are all training objects. k of two points is found by the
-// number of either one, so that rows may be chosen, split into folds and
-// permuted at will. Two points that are both numbered −1 have a kernel value
-// only if they are equal, k(a, a); otherwise it is NaN. Numbers are exact in
+// where c_0 … c_m−1 are all training objects. k of two points is looked up by the number of either
+// point, so that rows may be selected, split into folds and permuted freely. For two points with
+// the number −1 the value is k(a, a) if the points are equal, otherwise NaN. Numbers are exact in
 // float32 up to 2²⁴.
 //
-// TrainingPoints and OtherPoints make the points.
+// TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}
 
 func (Precomputed) String() string { return "precomputed()" }
 
-// Check requires three features at least: a number and two values.
+// Check requires at least three features: a number and two values.
 func (Precomputed) Check(d int) error {
 	if d >= 0 && d < 3 {
 		return fmt.Errorf("kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got %d", d)
@@ -35,7 +33,7 @@ func (Precomputed) Check(d int) error {
 	return nil
 }
 
-// IsPSD is false: that is for the values to tell.
+// IsPSD is false: it depends on the values, which the kernel does not know.
 func (Precomputed) IsPSD() bool               { return false }
 func (Precomputed) compile(c *compiler)       { c.load(Stat{Kind: Entry}) }
 func (Precomputed) params() []Param           { return nil }
@@ -45,10 +43,10 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
 func (Precomputed) bounded() bool                  { return true }
 
-// IsPrecomputed reports whether k takes values that were computed elsewhere: it is
-// Precomputed, or sums, products, scalings and functions of it alone. It fails where k
-// also depends on features, or on the value of an object with itself: an n×n Gram
-// matrix, and the m×n values of m other objects, have neither.
+// IsPrecomputed reports whether k takes values that were computed elsewhere: it is Precomputed, or
+// sums, products, scalings and functions of Precomputed alone. It fails if k also depends on
+// features, or on the value of an object with itself: an n×n Gram matrix and the m×n values of m
+// other objects contain neither.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
@@ -68,8 +66,8 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	return values, nil
 }
 
-// PrecomputedIndex returns the number of a point's training object, or −1 when
-// it has none. It is meant for backends.
+// PrecomputedIndex returns the number of a point's training object, or −1 if it has none. It is
+// meant for backends.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -94,11 +92,11 @@ func entry(x, z []float64) float64 {
 	return math.NaN()
 }
 
-// notGram is what to do with a Gram matrix in the place of points.
+// notGram is the advice for a Gram matrix passed instead of points.
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
-// precomputedPoint is the rule of a point: a number, and for a training object the value
-// with itself in both places.
+// precomputedPoint checks a point: it begins with a valid number, and a training object has the
+// same value k(a, a) in both positions.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err
@@ -115,9 +113,8 @@ func precomputedPoint(x []float64) error {
 // TrainingPoints returns the points of a Gram matrix K of n training objects,
 // row-major, as an n × (n+2) matrix.
 //
-// It fails when a value is not finite, when K_ij and K_ji differ by more than
-// rounding of 2⁻⁴⁰ relative to the largest value, or when n is 0. The points
-// take the values of the lower triangle on both sides.
+// It fails if n is 0, if a value is not finite, or if K_ij and K_ji differ by more than 2⁻⁴⁰
+// relative to the largest value. The points use the lower triangle for both triangles.
 func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	if n == 0 || len(gram) != n*n {
 		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %s has %d² values, got %d", count.Of(n, "object"), n, len(gram))
@@ -136,9 +133,8 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	return points, nil
 }
 
-// OtherPoints returns the points of other objects from their kernel values with
-// the m training objects, one row of m for each object, and with themselves, as
-// a matrix with rows of m+2.
+// OtherPoints returns the points of other objects as a matrix with m+2 columns, from their kernel
+// values with the m training objects, one row per object, and with themselves.
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {

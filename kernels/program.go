@@ -26,10 +26,9 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// LogShift makes v·ln(v + LogShift), the form in which to write v·ln v where v may be
-// 0: there it is 0 in both precisions, where v·ln v is NaN, and elsewhere off by
-// LogShift at most, because ln(1 + δ/v) ≤ δ/v. It is the smallest normal number of
-// float32.
+// LogShift regularizes v·ln v where v may be 0: write v·ln(v + LogShift). At v = 0 it is 0 in both
+// precisions, whereas v·ln v is NaN. Elsewhere its error is at most LogShift, because ln(1 + δ/v) ≤
+// δ/v. It is the smallest normal number of float32.
 const LogShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -42,9 +41,9 @@ type Instr struct {
 // A Program computes k(x, z) from statistics of the pair. Programs are made by
 // Compile and are not changed afterwards.
 type Program struct {
-	Stats []Stat  // what Load refers to; no two are equal
-	Code  []Instr // leaves exactly one value on the stack
-	Depth int     // the deepest stack that Code needs
+	Stats []Stat  // the operands of Load, all different
+	Code  []Instr // ends with exactly one value on the stack
+	Depth int     // maximum stack depth of Code
 }
 
 // Compile returns the program of k. It does not check parameters: see
@@ -100,7 +99,7 @@ func (p *Program) Run(stats []float64) float64 {
 	return stack[0]
 }
 
-// powInt is x^n for n ≥ 1 by squaring.
+// powInt returns x^n for n ≥ 1 by repeated squaring.
 func powInt(x float64, n int) float64 {
 	r := 1.0
 	for ; n > 1; n >>= 1 {
@@ -112,8 +111,8 @@ func powInt(x float64, n int) float64 {
 	return r * x
 }
 
-// pow is x^a for x ≥ 0. math.Pow multiplies, and its error grows with a
-// where this one's grows with the logarithm of the result.
+// pow returns x^a for x ≥ 0. The error of math.Pow, which multiplies, grows with a; the error of
+// pow grows with the logarithm of the result.
 func pow(x, a float64) float64 {
 	switch {
 	case !(x >= 0):
@@ -131,7 +130,7 @@ type compiler struct {
 	depth, max int
 }
 
-// load pushes a statistic; equal ones share a slot.
+// load pushes a statistic; equal statistics share a slot.
 func (c *compiler) load(s Stat) {
 	i := slices.IndexFunc(c.stats, s.Equal)
 	if i < 0 {

@@ -59,7 +59,7 @@ func (k Gaussian) compile(c *compiler) {
 		c.unary(Instr{Op: Affine, A: -0.5})
 	} else {
 		c.load(Stat{Kind: SqDist})
-		// Divided twice: σ² alone leaves the range of float64 sooner.
+		// Divide twice: σ² would overflow or underflow sooner.
 		c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
 	}
 	c.unary(Instr{Op: Exp})
@@ -145,9 +145,9 @@ func (Laplacian) bounded() bool { return true }
 
 // RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and
 // σ = Sigma > 0: a mixture of Gaussians of all length scales (Rasmussen and
-// Williams 2006, equation 4.19). For a → ∞ it becomes Gaussian{Sigma}; where the
-// sum is rounded to float64, as Eval does, its relative error is about a·2⁻⁵³,
-// so that a Gaussian is better beyond a of some 10⁸.
+// Williams 2006, equation 4.19). For a → ∞ it becomes Gaussian{Sigma}; if the sum is rounded to
+// float64, as in Eval, its relative error is about a·2⁻⁵³, so a Gaussian is preferable for a above
+// about 10⁸.
 type RationalQuadratic struct{ A, Sigma float64 }
 
 func (k RationalQuadratic) String() string {
@@ -184,7 +184,8 @@ func (k RationalQuadratic) with(values []float64) Kernel {
 	return RationalQuadratic{A: values[0], Sigma: values[1]}
 }
 
-// derive: a t^−a (1 − 1/t − ln t) by ln a, and t^(−a−1) ‖x−z‖²/σ² by ln σ.
+// derive: a t^−a (1 − 1/t − ln t) with respect to ln a, and t^(−a−1) ‖x−z‖²/σ² with respect to ln
+// σ.
 func (k RationalQuadratic) derive(c *compiler, i int) {
 	if i == 1 {
 		k.power(c, -k.A-1)
@@ -293,7 +294,7 @@ func (k Matern) derive(c *compiler, _ int) {
 	}
 }
 
-// deriveStat: by ‖x−z‖²: with s = √(2ν) r it is dk/ds · ν/(σ²s), which is
+// deriveStat: with respect to ‖x−z‖². With s = √(2ν) r it is dk/ds · ν/(σ²s), which is
 //
 //	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
 func (k Matern) deriveStat(c *compiler, _ Stat) {

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// A Rule is what a parameter must be: a finite number from Min to Max, and an
-// integer where Integer is set. A kernel's Check, the texts of the catalogue and
-// whoever fits parameters work from the same Rule.
+// A Rule is the set of valid values of a parameter: finite numbers from Min to Max, or integers if
+// Integer is set. Check, the texts of the catalogue and every search over parameters use the same
+// Rule.
 type Rule struct {
 	Min, Max float64 // no bound: ∓math.MaxFloat64; > 0: the smallest positive float64
 	Integer  bool
 
-	tooLarge string // what to do about a value above Max
+	tooLarge string // advice for a value above Max
 }
 
 // The rules of most parameters.
@@ -20,13 +20,12 @@ var (
 	AnyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	NonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	Positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// LengthScale: from 1/σ² in the range of float64, for otherwise k(x, x) =
-	// exp(−0·Inf) would be NaN, to 1/σ² with all its digits; points that are in the
-	// range of a distance may be as far apart.
+	// LengthScale bounds σ so that 1/σ² neither overflows, because k(x, x) = exp(−0·Inf) would be
+	// NaN, nor becomes subnormal. Distances that do not overflow may be as large as Max.
 	LengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 
-// String is the rule in the words of a catalogue.
+// String returns the rule as text for a catalogue.
 func (r Rule) String() string {
 	bounded := r.Max < math.MaxFloat64
 	switch {
@@ -50,8 +49,7 @@ func (r Rule) lower() string {
 	return fmt.Sprintf("≥ %v", r.Min)
 }
 
-// Check returns nil where v obeys the rule, and otherwise an error that begins with
-// name.
+// Check returns nil if v obeys the rule, otherwise an error that begins with name.
 func (r Rule) Check(name string, v float64) error {
 	switch kind := "a finite number"; {
 	case r.Integer && !(v >= r.Min && v <= r.Max && v == math.Trunc(v)):
@@ -63,7 +61,7 @@ func (r Rule) Check(name string, v float64) error {
 		switch {
 		case r.Min >= 0 && r.Max == math.MaxFloat64:
 			kind += " " + r.lower()
-		case r.Min > 0: // a value within reach of the bounds gets an error of its own
+		case r.Min > 0: // a positive value outside the bounds has a separate error
 			kind += " > 0"
 		}
 		return fmt.Errorf("%s must be %s, got %v", name, kind, v)
@@ -75,12 +73,12 @@ func (r Rule) Check(name string, v float64) error {
 	return nil
 }
 
-// param is a parameter of the rule.
+// param returns a parameter with the rule.
 func (r Rule) param(name string, v float64) Param {
 	return Param{Name: name, Value: v, Log: r.Min >= 0, Rule: r}
 }
 
-// checkParams checks the parameters of a kernel that has rules for nothing else.
+// checkParams checks the parameters of a kernel without further rules.
 func checkParams(kernel string, k Kernel) error {
 	for _, p := range k.params() {
 		if err := p.Check("kernels: "+kernel+": "+p.Name, p.Value); err != nil {

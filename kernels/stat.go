@@ -14,18 +14,17 @@ const (
 	Dot    StatKind = iota // xᵀz
 	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
-	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It
-	// is the inner product of (cos wx_p, sin wx_p) over all p and w, and of
-	// the same of z: a matrix product on other features.
+	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It is the inner product
+	// of the features (cos wx_p, sin wx_p), over all p and w, of x and of z, and can therefore be
+	// computed by a matrix product.
 	CosSum
 	SinSum // Σ_p Σ_w w(x_p−z_p) sin(w(x_p−z_p))
 	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0
 	Chi2   // Σ_p (x_p−z_p)²/(x_p+z_p), 0/0 taken as 0; NaN when a feature is < 0
-	Entry  // of a Gram matrix that was computed elsewhere: see Precomputed
-	// What depends on one point only, which a backend evaluates once for each
-	// point and not for each pair: with the kernel k = Of of the Stat, SelfX is
-	// k(x, x), RootX is 1/√k(x, x), or 0 where k(x, x) is 0; SelfZ and RootZ
-	// are the same of z.
+	Entry  // an entry of a precomputed Gram matrix: see Precomputed
+	// The statistics of one point, which a backend evaluates once per point rather than once per
+	// pair. With the kernel k = Of of the Stat, SelfX is k(x, x), and RootX is 1/√k(x, x), or 0 if
+	// k(x, x) is 0. SelfZ and RootZ are the same for z.
 	SelfX
 	SelfZ
 	RootX
@@ -41,8 +40,8 @@ func (k StatKind) String() string {
 	return fmt.Sprintf("StatKind(%d)", uint8(k))
 }
 
-// TranslationInvariant reports whether the statistic is the same after one
-// vector has been added to both points, so that data may be centered first.
+// TranslationInvariant reports whether the statistic is unchanged when a vector is added to both
+// points, so that data may be centered first.
 func (k StatKind) TranslationInvariant() bool {
 	switch k {
 	case SqDist, L1, CosSum, SinSum, Sinc:
@@ -51,14 +50,14 @@ func (k StatKind) TranslationInvariant() bool {
 	return false
 }
 
-// OnePoint reports whether the statistic depends on one of the points only.
+// OnePoint reports whether the statistic depends on only one of the points.
 func (k StatKind) OnePoint() bool { return k >= SelfX }
 
 // A Stat is one statistic of a pair of points.
 type Stat struct {
 	Kind StatKind
-	// Scale is for Dot, SqDist and L1: they are taken after feature p of both
-	// points has been multiplied by Scale[p]. Nil is all ones.
+	// Scale applies to Dot, SqDist and L1: feature p of both points is multiplied by Scale[p]
+	// first. Nil means all ones.
 	Scale []float64
 	Freqs []float64 // the frequencies of CosSum and SinSum
 	Of    Kernel    // of the statistics of one point
@@ -84,7 +83,7 @@ func (s Stat) Eval(x, z []float64) float64 {
 	}
 	var sum float64
 	if s.Scale == nil {
-		// The usual ones, without a choice at every feature.
+		// The common statistics, without a switch at every feature.
 		switch s.Kind {
 		case Dot:
 			for p, v := range x {
@@ -104,14 +103,14 @@ func (s Stat) Eval(x, z []float64) float64 {
 	return sum
 }
 
-// term is what feature p adds to a statistic that is a sum over the features.
+// term returns the term of feature p in a statistic that is a sum over the features.
 func (s Stat) term(p int, x, z float64) float64 {
 	scale := 1.0
 	if s.Scale != nil {
 		scale = s.Scale[p]
 	}
-	// A difference is scaled once, not each of its terms: far from the origin
-	// their rounding would be larger than the difference.
+	// Scale the difference, not its two terms: far from the origin their rounding errors could
+	// exceed the difference.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)
@@ -143,13 +142,13 @@ func (s Stat) term(p int, x, z float64) float64 {
 		case x == 0 && z == 0:
 			return 0
 		}
-		// Divided first: the square alone may leave the range.
+		// Divide first: the square may overflow.
 		return diff / (x + z) * diff
 	}
 	panic(fmt.Sprintf("kernels: Stat.Eval: unknown statistic %d", s.Kind))
 }
 
-// inverseRoot is 1/√v, 0 for 0, and NaN for v < 0.
+// inverseRoot returns 1/√v, 0 for v = 0, and NaN for v < 0.
 func inverseRoot(v float64) float64 {
 	if v == 0 {
 		return 0

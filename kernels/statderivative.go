@@ -6,12 +6,12 @@ import (
 )
 
 // StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in their
-// order, as kernels that any backend evaluates. With the derivatives of the
-// statistics by the features they make the derivative by a point:
+// order, as kernels that any backend evaluates. Together with the derivatives of the statistics
+// they give the derivative with respect to a point:
 //
 //	∂k(x, z)/∂x_p = Σ_s StatDerivatives(k)[s](x, z) · ∂s(x, z)/∂x_p
 //
-// A kernel that breaks a rule has none.
+// The list is empty if k breaks a rule.
 func StatDerivatives(k Kernel) []StatDerivative {
 	if k == nil || k.Check(-1) != nil {
 		return nil
@@ -23,13 +23,12 @@ func StatDerivatives(k Kernel) []StatDerivative {
 	return all
 }
 
-// StatDerivative is ∂k/∂s of the kernel k = Of, where s is number Stat of
-// Compile(Of).Stats and the others are held. It is not positive semi-definite,
-// and is symmetric only where s is. It has no text that Parse takes and no
-// parameters of its own.
+// StatDerivative is ∂k/∂s for the kernel k = Of, where s is Compile(Of).Stats[Stat] and the other
+// statistics are held fixed. It is not positive semi-definite, and symmetric only if s is. Parse
+// does not accept its text, and it has no parameters.
 //
-// That of the exponential kernel has no bound where points coincide, and is
-// +Inf or −Inf there: see Bounded.
+// For the exponential kernel it is unbounded where points coincide, and +Inf or −Inf there: see
+// Bounded.
 type StatDerivative struct {
 	Of   Kernel
 	Stat int
@@ -49,7 +48,7 @@ func (k StatDerivative) Check(d int) error {
 		return err
 	}
 	if !differentiable(k.Of) {
-		return fmt.Errorf("kernels: derivative by a statistic: %v holds a derivative, of which there are no further ones", k.Of)
+		return fmt.Errorf("kernels: derivative by a statistic: %v contains a derivative, which cannot be differentiated again", k.Of)
 	}
 	if n := len(Compile(k.Of).Stats); k.Stat < 0 || k.Stat >= n {
 		return fmt.Errorf("kernels: derivative by a statistic: none has index %d: %v has %d", k.Stat, k.Of, n)
@@ -57,9 +56,9 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether the values stay finite where points coincide. Where
-// they do not, that of k by a point is not made of them there: by symmetry it is 0 where
-// there is one, and where there is none, as of the exponential kernel, 0 is taken.
+// Bounded reports whether the values stay finite where points coincide. If they do not, the
+// derivative of k with respect to a point is taken as 0 there: by symmetry it is 0 if it exists,
+// and otherwise, as for the exponential kernel, 0 is used.
 func (k StatDerivative) Bounded() bool { return k.Of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
@@ -83,13 +82,13 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// one is the derivative of a kernel that is its statistic.
+// one is the derivative of a kernel that equals its statistic.
 func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.
 func depends(k Kernel, s Stat) bool { return slices.ContainsFunc(Compile(k).Stats, s.Equal) }
 
-// parts are the kernels that k is made of.
+// parts returns the kernels of which k is composed.
 func parts(k Kernel) []Kernel {
 	switch k := k.(type) {
 	case Sum:
@@ -108,7 +107,7 @@ func parts(k Kernel) []Kernel {
 	return nil
 }
 
-// differentiable reports whether no part of k is a derivative already.
+// differentiable reports whether no part of k is itself a derivative.
 func differentiable(k Kernel) bool {
 	switch k.(type) {
 	case Derivative, StatDerivative:

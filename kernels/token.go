@@ -20,11 +20,11 @@ type tokenKind uint8
 const (
 	endToken    tokenKind = iota
 	nameToken             // letters, digits and _, beginning with a letter
-	numberToken           // what begins with a digit or a point
+	numberToken           // begins with a digit or a point
 	signToken             // any other character
 )
 
-// String is the token in quotation marks, for messages, shortened if long.
+// String returns the token in quotation marks, for messages, shortened if long.
 func (t token) String() string {
 	const limit = 40
 	if t.kind == endToken {
@@ -46,7 +46,7 @@ func (p *parser) advance() {
 	p.end = at + size
 }
 
-// scan returns the kind and the length of the token that s begins with.
+// scan returns the kind and the length of the token at the beginning of s.
 func scan(s string) (tokenKind, int) {
 	if s == "" {
 		return endToken, 0
@@ -64,9 +64,8 @@ func scan(s string) (tokenKind, int) {
 	return signToken, size
 }
 
-// scanNumber returns the length of the digits, points, letters and signs of an
-// exponent that s begins with. All of it is to be a number: 1.2.3 is one
-// token, and gives one message.
+// scanNumber returns the length of the run of digits, points, letters and exponent signs at the
+// beginning of s. The whole run must be a number: 1.2.3 is one token, and gives one message.
 func scanNumber(s string) int {
 	for i, c := range s {
 		exponent := (c == '+' || c == '-') && i > 0 && (s[i-1] == 'e' || s[i-1] == 'E')
@@ -82,7 +81,7 @@ func isNumeric(c rune) bool { return '0' <= c && c <= '9' || c == '.' }
 func inName(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) || c == '_' }
 
 // parseNumber returns the value of a decimal number, ±Inf if it is outside the
-// range of float64, and NaN if s is none.
+// range of float64, and NaN if s is not a number.
 func parseNumber(s string) float64 {
 	v, err := strconv.ParseFloat(s, 64)
 	if strings.ContainsAny(s, "xX_") || err != nil && err.(*strconv.NumError).Err != strconv.ErrRange {

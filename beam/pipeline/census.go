@@ -12,34 +12,33 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Census is what is known about some rows of the table: enough for the encoder, and
-// a sample of the rows. Censuses of different pieces are merged in any order, and
-// what is made of them does not depend on it.
+// Census summarizes a set of rows of the table: it holds the statistics for the encoder and a
+// sample of the rows. Censuses of different pieces are merged in any order, and the result does not
+// depend on the order.
 type Census struct {
-	First   Piece    // the least of the pieces: its order of columns is that of the features
-	Names   []string // of the columns, as there
-	Sparse  bool     // all pieces are of formats that leave zeros out
+	First   Piece    // the first of the pieces in order: its column order is the order of the features
+	Names   []string // of the columns, in the order of First
+	Sparse  bool     // the formats of all pieces omit zeros
 	Columns map[string]*Column
 	Rows    int64
-	Keep    int   // rows in the sample at most
+	Keep    int   // maximum number of rows in the sample
 	Sample  []Row // by priority, each only once
 }
 
-// Column is what is known about one column.
+// Column summarizes one column.
 type Column struct {
 	dataset.Cells
-	Present int64     // numbers in Sums
-	Sums    sums.Sums // for each of the units, of the numbers in it, and of their squares
+	Present int64     // how many numbers are in Sums
+	Sums    sums.Sums // for each unit, the sum of the numbers with that unit and the sum of their squares
 	Low     float64
 	High    float64
 
-	// The first pieces with a text, a missing cell, a number that is not finite and one in
-	// a spelling that is not read; of no path where none has.
+	// The first pieces that contain a text, a missing cell, a number that is not finite, and a
+	// number in an unsupported spelling. Path is "" if no piece contains one.
 	FirstText, FirstMissing, FirstNotFinite, FirstSpelled Piece
 }
 
-// Row is a row that was drawn: its cells in the order of the names, sorted, and
-// where it stands among all rows.
+// Row is a sampled row: its cells, in the sorted order of the column names, and its priority.
 type Row struct {
 	Priority uint64
 	Cells    []string
@@ -49,7 +48,7 @@ func newColumn() *Column {
 	return &Column{Low: math.Inf(1), High: math.Inf(-1), Sums: *sums.NewSums(2 * len(units))}
 }
 
-// newCensus is that of no rows.
+// newCensus returns the census of no rows.
 func newCensus(keep int) *Census { return &Census{Columns: map[string]*Column{}, Keep: keep} }
 
 // add adds the rows of a table of the piece.
@@ -98,15 +97,15 @@ func (c *Column) add(p Piece, t *dataset.Table, name string) error {
 	return nil
 }
 
-// units are powers of two by which numbers are divided before they are summed, so that no
-// square of a number leaves the range of float64, nor what rounding leaves of it. A number
-// takes the first unit whose limit is above its absolute value.
+// units lists powers of two by which numbers are divided before they are summed, so that neither
+// the square of a number nor the rounding error of the square overflows or underflows. A number is
+// divided by the first unit whose limit exceeds its absolute value.
 var units = [...]struct {
 	limit    float64
 	exponent int
 }{{0x1p-400, -600}, {0x1p400, 0}, {math.Inf(1), 600}}
 
-// addNumbers adds to the moments: squares as the two numbers that they exactly are.
+// addNumbers adds numbers to the moments. Each square is added exactly, as the sum of two float64.
 func (c *Column) addNumbers(numbers []float64) {
 	for _, v := range numbers {
 		if v != v {
@@ -138,15 +137,15 @@ func (c *Column) addZeros(n int64) {
 	c.Low, c.High = min(c.Low, 0), max(c.High, 0)
 }
 
-// keys are those of the rows by their features.
+// keys returns the keys of the rows, computed from their features.
 func (p Params) keys(t *dataset.Table) ([]uint64, error) {
 	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return !p.isFeature(name) }))
 }
 
-// draw lets rows into the sample: those of the smallest priorities, which are a
-// random function of the features and of p.Seed, so that each set of different rows
-// is equally likely to be drawn, and the same rows are whatever their order and
-// whatever the pieces: the rows that Mercer's own learners draw.
+// draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a
+// random function of the features and of p.Seed. Every set of distinct rows is therefore equally
+// likely, and the sample depends neither on the order of the rows nor on the pieces. Mercer's
+// learners draw the same rows.
 func (c *Census) draw(t *dataset.Table, p Params) error {
 	h, err := p.keys(t)
 	if err != nil {
@@ -241,7 +240,7 @@ func (c *Census) merge(o *Census) error {
 	return nil
 }
 
-// least is the piece that comes first; one of no path is none.
+// least returns the piece that comes first, ignoring pieces without a path.
 func least(a, b Piece) Piece {
 	if a.Path == "" || b.Path != "" && b.before(a) {
 		return b
@@ -258,7 +257,7 @@ func (c *Column) merge(o *Column) error {
 	return c.Sums.Merge(&o.Sums)
 }
 
-// censusOf is that of a piece.
+// censusOf returns the census of a piece.
 func censusOf(ctx context.Context, p Params, piece Piece) (*Census, error) {
 	c := newCensus(p.keep())
 	err := piece.tables(ctx, func(t *dataset.Table) error { return c.add(piece, t, p) })

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Pieces have the same columns, in any order, but for files of formats that leave
-// zeros out: a part of a LIBSVM file ends with the last feature that some row of it
-// has, and those past it are 0 in all of its rows.
+// All pieces have the same columns, in any order. Formats that omit zeros are an exception: a part
+// of a LIBSVM file ends with the highest feature that occurs in it, and higher features are 0 in
+// all its rows.
 
-// align gives c the columns of a piece that it lacks, or says why that cannot be: the
-// piece is p with these names, or what was merged with p as its least piece.
+// align adds to c the columns of a piece that c lacks, or returns an error if the pieces do not
+// match. p is the piece with the given names, or the first of several merged pieces.
 func (c *Census) align(p Piece, names []string, sparse bool) error {
 	if slices.Equal(c.Names, names) {
 		c.Sparse = c.Sparse && sparse
@@ -37,7 +37,7 @@ func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
 }
 
-// feature returns k of the name xk, and -1 of others.
+// feature returns k for the name xk, and −1 for any other name.
 func feature(name string) int {
 	k, err := strconv.Atoi(strings.TrimPrefix(name, "x"))
 	if err != nil || k < 0 || name != "x"+strconv.Itoa(k) {
@@ -46,12 +46,13 @@ func feature(name string) int {
 	return k
 }
 
-// areFeatures reports whether all are names of features of formats that name none.
+// areFeatures reports whether all names have the form xk or label, which formats without column
+// names use.
 func areFeatures(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) < 0 })
 }
 
-// widen adds features that are 0 in all rows so far, in their order before the label.
+// widen inserts features that are 0 in all rows so far, in order, before the label.
 func (c *Census) widen(features []string) {
 	if len(features) == 0 {
 		return
@@ -84,10 +85,10 @@ func (c *Census) widen(features []string) {
 	}
 }
 
-// labelName is the column of the labels in formats that name none.
+// labelName is the name of the label column in formats without column names.
 const labelName = "label"
 
-// otherColumns is the error for pieces that do not belong together.
+// otherColumns returns the error for pieces with different columns.
 func otherColumns(a Piece, names []string, b Piece, others []string) error {
 	if b.before(a) {
 		a, names, b, others = b, others, a, names
@@ -102,7 +103,7 @@ func otherColumns(a Piece, names []string, b Piece, others []string) error {
 	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b.Path, strings.Join(what, " and "), a.Path)
 }
 
-// some quotes a few of the names.
+// some quotes the first names and counts the others.
 func some(names []string) string {
 	const few = 4
 	var list []string

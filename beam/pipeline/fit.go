@@ -42,8 +42,8 @@ func init() {
 	register.Iter2[int, Part]()
 }
 
-// Fit adds the pipeline to s; beam.Run runs it. It returns what is wrong with the
-// params. What is wrong with the data fails the run.
+// Fit adds the pipeline to s; beam.Run runs it. It returns an error for invalid params. Invalid
+// data make the run fail.
 func Fit(s beam.Scope, p Params) error {
 	p, err := p.withDefaults()
 	if err != nil {
@@ -51,7 +51,7 @@ func Fit(s beam.Scope, p Params) error {
 	}
 	s = s.Scope("mercer")
 	listed := beam.ParDo(s.Scope("list"), &listFn{p}, beam.Impulse(s))
-	// Handed out anew, so that one worker does not keep all that it has listed.
+	// Redistribute the pieces, so that they do not all stay on the worker that listed them.
 	pieces := beam.Reshuffle(s, listed)
 
 	learn := s.Scope("learn")
@@ -121,8 +121,8 @@ func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit fu
 	return nil
 }
 
-// encode is gob, which keeps every bit of a number and asks the types that have one
-// for their own encoding.
+// encode uses gob, which keeps every bit of a number and calls the MarshalBinary method of types
+// that have one.
 func encode[T any](v T) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {

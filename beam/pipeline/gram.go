@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Part are sums over some rows as an element of a PCollection.
+// Part is the sums over a set of rows, as an element of a PCollection.
 type Part struct{ Sums *sums.Sums }
 
 var (
@@ -24,7 +24,7 @@ var (
 	partsMerged = beam.NewCounter("mercer", "merges")
 )
 
-// devices are those that this process has opened: all its bundles share them.
+// devices holds the devices that this process has opened; all its bundles share them.
 var devices struct {
 	sync.Mutex
 	open map[string]backend.Device
@@ -48,8 +48,8 @@ func device(name string) (backend.Device, error) {
 	return dev, nil
 }
 
-// rows calls use with the features and targets of the piece, some rows at a time,
-// and with their keys where there are folds.
+// rows calls use with the features and targets of the piece, a block of rows at a time, and with
+// the keys of the rows if there are folds.
 func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
@@ -75,14 +75,14 @@ func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y b
 	})
 }
 
-// hostOf is m where it stands.
+// hostOf returns m as a Host that shares its memory.
 func hostOf(m *mat.Dense) backend.Host[float64] {
 	raw := m.RawMatrix()
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// signs turns places of classes into targets of ±1, as learners.Classify does: one
-// column for two classes, one for each of more.
+// signs converts class indices to targets of ±1, as learners.Classify does: one column for two
+// classes, one column per class for more.
 func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	if labels == nil {
 		return y
@@ -106,12 +106,13 @@ func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	return out
 }
 
-// fold is that of a row; the key has been used for the sample in other bits.
+// fold returns the fold of a row with the given key. It uses other bits of the key than the sample
+// does.
 func fold(h uint64, seed uint64, folds int) int {
 	return int(rowkey.Mix(h^rowkey.Mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
 }
 
-// slots is how many sums are kept apart: one for each kernel and fold.
+// slots returns the number of separate sums: one for each kernel and fold.
 func (p Params) slots(plan *Plan) int { return len(plan.Bases) * p.Folds }
 
 // gramFn sums a piece: one part for each kernel and fold. Its key is the slot and
@@ -174,9 +175,9 @@ func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit fu
 	return nil
 }
 
-// bundleGroup is the group in which the parts of a bundle are merged: that of its
-// first piece, so that a runner that lifts combiners sends one part for each slot
-// of a bundle. It does not matter to the sums.
+// bundleGroup returns the group in which the parts of a bundle are merged: the group of its first
+// piece. A runner that lifts combiners then sends one part per slot and bundle. The choice has no
+// effect on the sums.
 type bundleGroup struct {
 	group int
 	known bool
@@ -219,7 +220,7 @@ func (mergeFn) MergeAccumulators(a, b Part) (sum Part, err error) {
 	return a, a.Sums.Merge(b.Sums)
 }
 
-// dropGroup leaves the slot of a key.
+// dropGroup reduces a key to its slot.
 type dropGroup struct{ Params Params }
 
 func (f *dropGroup) ProcessElement(ctx context.Context, key int, p Part, plan Plan, emit func(int, Part)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/beam/sums"
 )
 
-// measureFn sums what a solution leaves of a piece. Its key is the group.
+// measureFn sums the residuals of a solution over a piece. Its key is the group.
 type measureFn struct {
 	Params Params
 	group  bundleGroup
@@ -51,10 +51,10 @@ func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solv
 	return nil
 }
 
-// dropKey leaves the part.
+// dropKey drops the key and returns the part.
 func dropKey(_ int, p Part) Part { return p }
 
-// judgeFn gives a solution its residual, and corrects it.
+// judgeFn sets the residual of a solution and, except after the last pass, corrects the solution.
 type judgeFn struct {
 	Params  Params
 	Correct bool
@@ -83,7 +83,7 @@ func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solve
 	solved.Measured, solved.Residual = true, left.Residual
 	solved.setMSE(left.Squares)
 	if !(left.Residual <= f.Params.Tol) {
-		return fmt.Errorf("pipeline: the relative residual is %.2g, %.2g was asked for: raise lambda, the tolerance, or the passes above %d", left.Residual, f.Params.Tol, f.Params.Passes)
+		return fmt.Errorf("pipeline: the relative residual is %.2g, above the tolerance %.2g: raise lambda, the tolerance, or the number of passes above %d", left.Residual, f.Params.Tol, f.Params.Passes)
 	}
 	emit(solved)
 	return nil

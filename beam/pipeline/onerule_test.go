@@ -74,7 +74,7 @@ func oneRuleCases() []oneRuleCase {
 		{"codes", n, among("A1", "A2", "1-2"), ""},
 		{"a text in each row", n, word, `column "c": has 300 distinct texts, such as "w0", in 300 rows: too many to be categories`},
 		{"two rows for each of 25 texts", 50, func(i int) string { return word(i % 25) }, ""},
-		{"two rows for most of 26 texts", 51, func(i int) string { return word(i % 26) }, "has 26 different texts"},
+		{"two rows for most of 26 texts", 51, func(i int) string { return word(i % 26) }, "has 26 distinct texts"},
 		{"words among different numbers", n, func(i int) string {
 			if i%3 == 0 {
 				return word(i)
@@ -160,7 +160,7 @@ func TestOneRule(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, err := encoderOf(t, p, r)
-				if err != nil && strings.Contains(err.Error(), "has one class only") && len(want.Labels) == 1 {
+				if err != nil && strings.Contains(err.Error(), "has only one class") && len(want.Labels) == 1 {
 					continue // which learners refuse, not Learn
 				}
 				sameRule(t, fmt.Sprintf("%s, Beam, pieces of %d bytes", what, size), got, err, want, wantErr, 1e-12)

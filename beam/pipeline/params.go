@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Params say what to fit. Inputs, Targets and Model must be given.
+// Params specifies what to fit. Inputs, Targets and Model are required.
 type Params struct {
 	Inputs  []string // globs of tables
 	Targets []string // columns
@@ -19,45 +19,46 @@ type Params struct {
 	Model   string   // path of the model to write; the report goes to Model + ".json"
 
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
-	// Classify says that the one target names classes, which become targets of ±1.
+	// Classify states that the single target names classes, which become targets of ±1.
 	Classify bool
-	// Kernels are the candidates, in the form of kernels.Parse; none is the Gaussian
-	// with half the median distance of 500 rows. Not for ridge.
+	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. By default it is the
+	// Gaussian whose sigma is half the median distance of 500 rows. Not for ridge.
 	Kernels []string
-	// Lambdas are the candidates for λ, unscaled; none is 1.
+	// Lambdas lists the candidates for λ, unscaled; by default 1.
 	Lambdas []float64
-	// Folds of the cross-validation that chooses among them; 0 is 5, or none when
-	// there is one candidate. The fold of a row follows from its features.
+	// Folds is the number of folds of the cross-validation that chooses among the candidates. 0
+	// selects 5, or no cross-validation if there is one candidate. The fold of a row is a function
+	// of its features.
 	Folds int
 
-	Functions     int  // M: centers or random features; 0 is about 10√n of n rows, 1000 at most. Not for ridge
+	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not for ridge
 	Orthogonal    bool // random features with orthogonal directions
 	Intercept     bool // an unpenalized b
-	NoStandardize bool // use the numbers as they are
+	NoStandardize bool // do not standardize the features
 	RefuseMissing bool
 	Dialect       dataset.Dialect // of CSV files
 	Seed          uint64
 	Tol           float64 // relative residual to reach; 0 is 1e-6
-	// Passes over the samples after the sums. Each measures the residual of the
-	// solution; all but the last correct it. 0: the residual is that of the sums.
+	// Passes is the number of passes over the samples after the sums. Each measures the residual of
+	// the solution, and all but the last correct it. With 0 the residual is computed from the sums.
 	Passes int
 
 	Device     string // of the workers: see backend.Open; "" is the best
-	PieceBytes int64  // of a CSV file; 0 is 32 MiB
-	WholeFiles bool   // cut no file into pieces
-	// Fanout is the number of groups in which sums are merged before the groups are;
-	// 0 is 16.
+	PieceBytes int64  // size of a piece of a CSV file; 0 selects 32 MiB
+	WholeFiles bool   // do not split files into pieces
+	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
+	// across groups. 0 selects 16.
 	Fanout int
 }
 
 const (
-	mostFunctions     = 1000 // where no number is given
+	mostFunctions     = 1000 // if no number is given
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
 	defaultFanout     = 16
 )
 
-// withDefaults returns p with defaults in the place of zeros, or what is wrong.
+// withDefaults returns p with defaults for its zero fields, or an error for an invalid field.
 func (p Params) withDefaults() (Params, error) {
 	if p.Learner == "" {
 		p.Learner = "nystrom-ridge"
@@ -97,25 +98,25 @@ func (p Params) check(candidates int) error {
 	case len(p.Targets) == 0:
 		return errors.New("pipeline: no target column is named")
 	case p.Classify && len(p.Targets) != 1:
-		return bad("classes need exactly one target, %d are named", len(p.Targets))
+		return bad("classification needs exactly one target column, not %d", len(p.Targets))
 	case p.Model == "":
 		return errors.New("pipeline: no path for the model is given")
 	case !slices.Contains(Learners(), p.Learner):
-		return bad("no learner is called %q: there are %q", p.Learner, Learners())
+		return bad("unknown learner %q: use one of %q", p.Learner, Learners())
 	case p.Learner == "ridge" && len(p.Kernels) > 0:
 		return bad("ridge has no kernel, %q was given", p.Kernels)
 	case p.Functions < 0:
 		return bad("the number of functions must be ≥ 1, got %d", p.Functions)
 	case candidates > 1 && p.Folds < 2:
-		return bad("to choose among %d candidates takes at least 2 folds, got %d", candidates, p.Folds)
+		return bad("choosing among %d candidates needs at least 2 folds, got %d", candidates, p.Folds)
 	case p.Folds > 1000:
-		return bad("at most 1000 folds are made, got %d", p.Folds)
+		return bad("the number of folds must be ≤ 1000, got %d", p.Folds)
 	case !(p.Tol > 0 && p.Tol < 1):
 		return bad("the tolerance must be above 0 and below 1, got %v", p.Tol)
 	case p.Passes < 0:
 		return bad("the number of passes must be ≥ 0, got %d", p.Passes)
 	case p.PieceBytes < 1<<10:
-		return bad("pieces must have at least 1024 bytes, got %d", p.PieceBytes)
+		return bad("the size of a piece must be ≥ 1024 bytes, got %d", p.PieceBytes)
 	case p.Fanout < 1:
 		return bad("the fan-out must be ≥ 1, got %d", p.Fanout)
 	}
@@ -139,8 +140,7 @@ func (p Params) check(candidates int) error {
 	return nil
 }
 
-// Learners lists what can be fitted: those of Mercer's learners whose normal
-// equations are sums over the rows.
+// Learners lists the learners that can be fitted: their normal equations are sums over the rows.
 func Learners() []string {
 	var names []string
 	for _, name := range []string{"nystrom-ridge", "fourier-ridge", "ridge"} {

@@ -18,26 +18,25 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Piece is a file, or a part of a file of text that begins and ends with a line.
+// Piece is a file, or a part of a text file that consists of whole lines.
 type Piece struct {
 	Path     string
 	From, To int64  // bytes; To is 0 for a whole file
-	Header   []byte // of a part of a CSV file: its lines up to that with the names; none of LIBSVM
+	Header   []byte // of a part of a CSV file: its lines up to and including the column names; empty for LIBSVM
 	Dialect  dataset.Dialect
 }
 
-// group is the group of fanout in which the sums of the piece are merged.
+// group returns the group, out of fanout, in which the sums of the piece are merged.
 func (p Piece) group(fanout int) int {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s:%d", p.Path, p.From)
 	return int(h.Sum64() % uint64(fanout))
 }
 
-// before orders pieces by their places.
+// before orders pieces by path and position.
 func (p Piece) before(o Piece) bool { return p.Path < o.Path || p.Path == o.Path && p.From < o.From }
 
-// pieces expands the globs and cuts the files. Each file is taken once, whatever
-// number of globs it matches.
+// pieces expands the globs and splits the files. A file that matches several globs is used once.
 func pieces(ctx context.Context, p Params, emit func(Piece)) error {
 	var paths []string
 	for _, glob := range p.Inputs {
@@ -99,7 +98,7 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 		return err
 	}
 	begin, _ := bufio.NewReaderSize(at, headBytes).Peek(headBytes)
-	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // gzip by another name
+	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // gzip without the name .gz
 		emit(whole)
 		return nil
 	}
@@ -108,7 +107,7 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	if text == csvText {
 		var ok bool
 		if header, dialect, ok = p.Dialect.Header(begin); !ok {
-			emit(whole) // or the reader reports what is wrong
+			emit(whole) // the reader will report any error
 			return nil
 		}
 	}
@@ -126,7 +125,7 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	return nil
 }
 
-// headBytes is how much of a file is looked at for its header.
+// headBytes is the number of bytes at the beginning of a file that are searched for its header.
 const headBytes = 1 << 20
 
 const (
@@ -134,8 +133,8 @@ const (
 	libsvmText = "LIBSVM"
 )
 
-// textOf tells by its name what a file holds that may be cut at line ends; "" is one
-// that is a piece as a whole.
+// textOf returns the text format of a file that may be split at line ends, judged by its name, or
+// "" if the file must be a single piece.
 func textOf(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -146,7 +145,7 @@ func textOf(path string) string {
 	return ""
 }
 
-// lineEnd returns where the line ends that has the byte before at.
+// lineEnd returns the end of the line that contains the byte at − 1.
 func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	if at >= size {
 		return size, nil
@@ -171,8 +170,8 @@ func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	}
 }
 
-// chunkBytes is how much of a part is decoded at once: a line of LIBSVM may stand for
-// many more numbers than it has.
+// chunkBytes is the number of bytes of a part that are decoded at once. A line of LIBSVM may expand
+// to many more numbers than it states.
 func (p Piece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
@@ -180,8 +179,8 @@ func (p Piece) chunkBytes() int {
 	return 4 << 20
 }
 
-// tables calls use with the rows of the piece in their order, as tables whose size
-// depends on the piece alone.
+// tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend
+// on the piece alone.
 func (p Piece) tables(ctx context.Context, use func(t *dataset.Table) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
@@ -207,8 +206,8 @@ func (p Piece) file(ctx context.Context, use func(t *dataset.Table) error) error
 	return s.Tables(ctx, use)
 }
 
-// fetch copies a file to this machine. The copy has no name: it is gone when it is
-// closed, and with the process, however that ends.
+// fetch copies a file to this machine. The copy has no name: the system deletes it when it is
+// closed or when the process ends, for whatever reason.
 func fetch(ctx context.Context, path string) (copied *os.File, done func(), err error) {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
@@ -224,7 +223,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	named := os.Remove(out.Name()) != nil // where an open file cannot be removed
+	named := os.Remove(out.Name()) != nil // this system cannot remove an open file
 	done = func() {
 		out.Close()
 		if named {
@@ -238,7 +237,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	return out, done, nil
 }
 
-// part reads a part of a file of text.
+// part reads a part of a text file.
 func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {
@@ -288,7 +287,7 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 	}
 }
 
-// chunk calls use with some lines of a part, if there is a row among them.
+// chunk calls use with a range of lines of a part, if it contains a row.
 func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
 	var t *dataset.Table
 	var err error
@@ -316,9 +315,9 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed makes the line of a fault in the lines that begin at a byte of the file that
-// of the file, for which it reads what is before. Where that fails the place is what
-// `tail -c +BYTE FILE | sed -n LINEp` prints.
+// placed converts the line number in an error, counted from byte from of the file, to a line number
+// of the file, for which it counts the lines before that byte. If that fails, the message gives the
+// line and the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
 func (p Piece) placed(ctx context.Context, err error, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {

@@ -21,18 +21,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Plan is what all workers need to know to sum their pieces.
+// Plan holds what every worker needs to sum its pieces.
 type Plan struct {
 	Encoder     []byte // a dataset.Encoder, JSON
 	Rows        int64
 	Features    int
-	Targets     int          // columns of y: of K > 2 classes K, otherwise one for each target column
-	Bases       []sums.Basis // one for each kernel
-	Kernels     []string     // of the bases; "" of ridge
+	Targets     int          // columns of y: K for K > 2 classes, otherwise one for each target column
+	Bases       []sums.Basis // one per kernel
+	Kernels     []string     // of the bases; "" for ridge
 	TargetShift []float64    // nil without an intercept
 }
 
-// sampleRows is how many rows are drawn at least: for medians and the distance.
+// sampleRows is the minimum size of the sample, from which medians and distances are computed.
 const (
 	sampleRows = 4096
 	sigmaRows  = 500
@@ -71,7 +71,7 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 		plan.Bases, plan.Kernels = []sums.Basis{sums.LinearBasis(plan.Features, shift)}, []string{""}
 		return plan, nil
 	}
-	if p.Functions == 0 { // as many as solvers take, up to a limit
+	if p.Functions == 0 { // the default of package solvers, up to a limit
 		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Rows)), mostFunctions)))
 	}
 	x, err := c.sampled(p, enc)
@@ -104,7 +104,7 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 	return plan, nil
 }
 
-// basis is that of one kernel; x is the sample.
+// basis returns the basis of one kernel; x is the sample.
 func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums.Basis, error) {
 	rows, d := x.Dims()
 	if p.Learner == "fourier-ridge" {
@@ -121,10 +121,10 @@ func columnsOf(enc *dataset.Encoder) int {
 	return len(enc.Outputs)
 }
 
-// encoder is what dataset.Learn would learn from all rows: means and deviations to
-// rounding, categories exactly; the median that stands for missing numbers is that
-// of their counts where they have few values, and of the sample where not. What Learn
-// refuses is refused in the same words.
+// encoder returns the encoder that dataset.Learn would learn from all rows: categories are exact,
+// means and standard deviations agree up to rounding. The median that replaces missing numbers is
+// computed from their counts if the column has at most dataset.MaxCategories distinct values,
+// otherwise from the sample. Errors are the same as those of Learn.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	if err := (dataset.Rules{Targets: p.Targets, Drop: p.Drop}).CheckNames(strings.Join(p.Inputs, ", "), c.Names); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -136,12 +136,12 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 			return nil, fmt.Errorf("pipeline: %s has no target column %q; it has %s", c.First.Path, name, some(c.Names))
 		}
 		if p.Classify {
-			labels, fault := column.Classes(c.Rows, true) // as mercer fit --task classification has it
+			labels, fault := column.Classes(c.Rows, true) // as mercer fit --task classification does
 			if fault != nil {
 				return nil, c.fault(ctx, p, name, fault, column.FirstMissing, column.FirstNotFinite, column.FirstSpelled)
 			}
 			if len(labels) < 2 {
-				return nil, fmt.Errorf("pipeline: the target %q has one class only, %q; at least two are needed", name, labels)
+				return nil, fmt.Errorf("pipeline: the target %q has only one class, %q; at least two are needed", name, labels)
 			}
 			e.Labels = labels
 			continue
@@ -173,7 +173,7 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 	return e, nil
 }
 
-// input learns one column, in the order of decisions that dataset.Learn has.
+// input learns one column. It makes its decisions in the same order as dataset.Learn.
 func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Input, error) {
 	column := c.Columns[name]
 	example := func() string {
@@ -205,14 +205,14 @@ func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Inp
 	return &dataset.Input{Name: name, Number: n}, nil
 }
 
-// refused is what is wrong with a column, or with the table where there is no name.
+// refused returns the error for a rule that a column breaks, or the whole table if name is empty.
 func (c *Census) refused(p Params, name, rule string) error {
 	return fmt.Errorf("pipeline: %w", &dataset.Error{Source: strings.Join(p.Inputs, ", "), Column: name, Rule: rule})
 }
 
-// fault is a fault of a column: of the first cell that has it, which is in the least of
-// the pieces. It reads that piece again. Of the advice of dataset it leaves out what there
-// is no parameter for.
+// fault returns the error for the first faulty cell of a column, which is in the first of the
+// pieces. It reads that piece again. It omits advice of package dataset for which a pipeline has no
+// parameter.
 func (c *Census) fault(ctx context.Context, p Params, name string, f *dataset.Fault, pieces ...Piece) error {
 	if f.Rule() != "" {
 		return c.refused(p, name, f.Rule())
@@ -232,8 +232,8 @@ func (c *Census) fault(ctx context.Context, p Params, name string, f *dataset.Fa
 	return fmt.Errorf("pipeline: %s has changed since it was first read", first.Path)
 }
 
-// parameter is the parameter of a pipeline that the advice of dataset names, "" for none:
-// those of Params.Dialect are.
+// parameter returns the pipeline parameter for a name in the advice of package dataset, or "" if
+// there is none. The parameters in Params.Dialect are supported.
 func parameter(name string) string {
 	if name == "categorical" || name == "task=classification" {
 		return ""
@@ -241,8 +241,8 @@ func parameter(name string) string {
 	return name
 }
 
-// moments are those of the numbers: Σv²/n − mean² from sums of 106 bits, so that an offset
-// of 10⁷ deviations costs no digit that float64 has.
+// moments returns the moments of the numbers, with Σv²/n − mean² computed from sums of 106 bits. An
+// offset of 10⁷ standard deviations therefore costs no digit of the float64 result.
 func (c *Column) moments() dataset.Moments {
 	m := dataset.Moments{N: float64(c.Present), Low: c.Low, High: c.High}
 	if m.N == 0 {
@@ -269,7 +269,7 @@ func (c *Column) moments() dataset.Moments {
 	return m
 }
 
-// median is that of the numbers of a column, 0 where there is none.
+// median returns the median of the numbers of a column, or 0 if it has none.
 func (c *Census) median(name string) float64 {
 	column := c.Columns[name]
 	if column.Present == 0 {
@@ -309,14 +309,14 @@ func (c *Census) median(name string) float64 {
 			values = append(values, v)
 		}
 	}
-	if len(values) == 0 { // none of few values was drawn
+	if len(values) == 0 { // the sample missed every row that has a value
 		return column.moments().Mean
 	}
 	slices.Sort(values)
 	return middle(values[(len(values)-1)/2], values[len(values)/2])
 }
 
-// middle is (a + b)/2, where the sum may leave the range of float64.
+// middle returns (a + b)/2 without overflow of the sum.
 func middle(a, b float64) float64 {
 	if m := (a + b) / 2; !math.IsInf(m, 0) {
 		return m
@@ -324,7 +324,7 @@ func middle(a, b float64) float64 {
 	return a/2 + b/2
 }
 
-// targetMeans are those of the columns of y.
+// targetMeans returns the means of the columns of y.
 func (c *Census) targetMeans(enc *dataset.Encoder) []float64 {
 	means := make([]float64, columnsOf(enc))
 	if enc.Labels == nil {
@@ -348,8 +348,8 @@ func (c *Census) targetMeans(enc *dataset.Encoder) []float64 {
 	return means
 }
 
-// featureMeans are those of the features. They are taken out to keep digits, so
-// they need not be exact.
+// featureMeans returns the means of the features. They are subtracted only to avoid cancellation,
+// so they need not be exact.
 func (c *Census) featureMeans(enc *dataset.Encoder) []float64 {
 	var means []float64
 	for _, in := range enc.Inputs {
@@ -370,7 +370,7 @@ func (c *Census) featureMeans(enc *dataset.Encoder) []float64 {
 	return means
 }
 
-// sampled are the features of the sample, in the order of the priorities.
+// sampled returns the features of the sampled rows, in the order of their priorities.
 func (c *Census) sampled(p Params, enc *dataset.Encoder) (*mat.Dense, error) {
 	names := slices.Sorted(slices.Values(c.Names))
 	var columns []dataset.Column

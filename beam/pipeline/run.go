@@ -11,22 +11,21 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 )
 
-// Ran is a run of Fit that has ended well.
+// Ran describes a successful run of Fit.
 type Ran struct {
 	Report   Report
-	Attempts int              // runs that it took
-	Counters map[string]int64 // what the runner counted; empty where it does not tell
+	Attempts int              // number of attempts
+	Counters map[string]int64 // the counters of the runner; empty if it does not report them
 }
 
-// Run fits p on a runner that beam knows by that name, waits, and reads the report
-// that was written beside the model.
+// Run fits p on the runner registered with Beam under the given name, waits, and reads the report
+// written next to the model.
 //
-// Flink, Spark and Dataflow try the bundles of a lost worker again on another.
-// Prism, as of Beam 2.77, has one worker and ends the job instead, with one of several
-// errors of its own: then Run begins the job anew, up to attempts times in all. The model
-// has the same bits in either case. An error of the data ends the first attempt that
-// tells it, in one line, without what the runner says around it. Where Prism tells of
-// the step after the one that failed, up to ten more attempts are made for the reason.
+// Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism, as of Beam
+// 2.77, has a single worker and ends the job with one of several errors. Run then restarts the job,
+// up to attempts runs in total. The model has the same bits in either case. An error in the data is
+// not retried; it is returned as one line, without the text that the runner adds. If Prism reports
+// the step after the failed step instead, Run makes up to ten more attempts to obtain the reason.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {
@@ -64,8 +63,8 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 	}
 }
 
-// lostWorker reports whether a job ended because its worker did; runners say so in
-// words only.
+// lostWorker reports whether a job ended because its worker was lost. Runners report that only in
+// the text of the error.
 func lostWorker(err error) bool {
 	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected", "panic in stage.Execute"} {
 		if strings.Contains(err.Error(), words) {
@@ -75,8 +74,8 @@ func lostWorker(err error) bool {
 	return false
 }
 
-// afterFailure reports whether a step failed for want of what the one before it had to
-// hand on, which alone can say why it did not.
+// afterFailure reports whether a step failed because the previous step produced no output; only the
+// error of the previous step gives the reason.
 func afterFailure(err error) bool {
 	return strings.Contains(err.Error(), "want one value for Singleton side input")
 }

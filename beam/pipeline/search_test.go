@@ -228,7 +228,7 @@ func TestFaults(t *testing.T) {
 		{"other columns", Params{Inputs: []string{good, other}}, "all files must have the same"},
 		{"no such target", Params{Inputs: []string{good}, Targets: []string{"price"}}, `no target column "price"`},
 		{"texts as numbers", Params{Inputs: []string{good}, Targets: []string{"c"}}, "to learn classes, say so"},
-		{"a learner", Params{Inputs: []string{good}, Learner: "lasso"}, `no learner is called "lasso"`},
+		{"a learner", Params{Inputs: []string{good}, Learner: "lasso"}, `unknown learner "lasso"`},
 		{"a kernel", Params{Inputs: []string{good}, Kernels: []string{"gaussian(sigma=0)"}}, "sigma"},
 		{"a lambda", Params{Inputs: []string{good}, Lambdas: []float64{-1}}, "lambda must be"},
 		{"few folds", Params{Inputs: []string{good}, Lambdas: []float64{1, 2}, Folds: 1}, "at least 2 folds"},

@@ -18,23 +18,23 @@ type Score struct {
 	// MSE is the mean over the rows, each predicted by the model of the other folds,
 	// and over the columns of y, of (y − f(x))².
 	MSE float64 `json:"mse"`
-	// Fault says why there is none, such as that the equations are singular.
+	// Fault is the reason why there is no score, such as singular equations.
 	Fault string `json:"fault,omitempty"`
 }
 
-// Solved is the chosen model, and how it was come by.
+// Solved is the chosen model, with the scores that led to the choice.
 type Solved struct {
-	Candidate int // place of the kernel in Plan.Bases
+	Candidate int // index of the kernel in Plan.Bases
 	Lambda    float64
 	Solution  sums.Solution
 	Rows      int64
-	Scores    []Score // none when there was one candidate
-	Measured  bool    // Residual and MSE are of a pass over the samples, not of the sums
+	Scores    []Score // empty if there was one candidate
+	Measured  bool    // Residual and MSE come from a pass over the samples, not from the sums
 	Residual  float64
-	MSE       []float64 // of each column of y, over the rows it was fitted to
+	MSE       []float64 // for each column of y, over the training rows
 }
 
-// problem is that of a candidate.
+// problem returns the problem of a candidate.
 func (p Params) problem(plan *Plan, candidate int, lambda float64) sums.Problem {
 	return sums.Problem{Basis: plan.Bases[candidate], Targets: plan.Targets, TargetShift: plan.TargetShift, Lambda: lambda, Intercept: p.Intercept}
 }
@@ -52,7 +52,7 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next 
 	var slot int
 	for part := (Part{}); next(&slot, &part); part = (Part{}) {
 		if slot < 0 || slot >= len(parts) || parts[slot] != nil {
-			return fmt.Errorf("pipeline: sums of slot %d of %d came twice or from another plan", slot, len(parts))
+			return fmt.Errorf("pipeline: the sums of slot %d of %d arrived twice or belong to another plan", slot, len(parts))
 		}
 		parts[slot] = part.Sums
 	}
@@ -65,7 +65,7 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next 
 	return nil
 }
 
-// solve is solveFn on the parts of all slots, nil where a fold has no row.
+// solve is solveFn given the parts of all slots; a part is nil if its fold has no row.
 func (p Params) solve(ctx context.Context, dev backend.Device, plan *Plan, parts []*sums.Sums) (*Solved, *sums.Sums, error) {
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score
@@ -110,7 +110,7 @@ func (s *Solved) setMSE(squares []float64) {
 	}
 }
 
-// joined merges the sums of all folds but one.
+// joined merges the sums of all folds except one.
 func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
 	all := &sums.Sums{}
 	for k, s := range folds {
@@ -124,9 +124,9 @@ func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
 	return all, nil
 }
 
-// validate scores every λ for one kernel: from the sums of a fold follow the squared
-// errors on it of the model of the others, so that no row is read again. The work
-// is folds · λs · M³/3, beside nM² for the sums.
+// validate scores every λ for one kernel. The sums of a fold determine the squared errors, on that
+// fold, of the model fitted to the other folds, so no row is read again. The work is folds · λs ·
+// M³/3, in addition to nM² for the sums.
 func (p Params) validate(ctx context.Context, dev backend.Device, plan *Plan, candidate int, folds []*sums.Sums) ([]Score, error) {
 	scores := make([]Score, len(p.Lambdas))
 	for i, lambda := range p.Lambdas {
@@ -141,7 +141,7 @@ func (p Params) validate(ctx context.Context, dev backend.Device, plan *Plan, ca
 			return nil, err
 		}
 		if train.Rows == 0 {
-			return nil, errors.New("pipeline: all rows fell into one fold: there are too few different ones to choose by")
+			return nil, errors.New("pipeline: all rows fell into one fold: there are too few distinct rows for cross-validation")
 		}
 		for i := range scores {
 			problem := p.problem(plan, candidate, scores[i].Lambda)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Runners wrap the error of a DoFn in their own, as text of many lines. What is
-// between these marks is what the user is to read.
+// Runners wrap the error of a DoFn in a text of many lines. The text between these marks is the
+// message for the user.
 const (
 	userErrorStart = "⟦"
 	userErrorEnd   = "⟧"
 )
 
-// userError is an error with the marks.
+// userError is an error whose text is enclosed in the marks.
 type userError struct{ err error }
 
 func (t userError) Error() string { return userErrorStart + t.err.Error() + userErrorEnd }
@@ -27,7 +27,7 @@ func markUserError(err *error) {
 	}
 }
 
-// runnerError is the error of a runner with the text that a DoFn marked.
+// runnerError is an error of a runner, whose text is the message that a DoFn marked.
 type runnerError struct {
 	text string
 	err  error
@@ -37,7 +37,8 @@ func (q runnerError) Error() string { return q.text }
 
 func (q runnerError) Unwrap() error { return q.err }
 
-// extractUserError returns the error with the text that a DoFn marked in it, if there is one.
+// extractUserError returns an error with the text that a DoFn marked in err, or err itself if it
+// has no marks.
 func extractUserError(err error) (error, bool) {
 	_, text, found := strings.Cut(err.Error(), userErrorStart)
 	text, _, ended := strings.Cut(text, userErrorEnd)

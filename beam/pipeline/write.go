@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
-// Report is what is written beside the model, as JSON.
+// Report is the JSON report written next to the model.
 type Report struct {
 	Learner   string    `json:"learner"`
 	Kernel    string    `json:"kernel,omitempty"`
@@ -27,8 +27,8 @@ type Report struct {
 	Dropped   []string  `json:"dropped,omitempty"`
 	Classes   []string  `json:"classes,omitempty"`
 	Residual  float64   `json:"residual"`
-	Measured  bool      `json:"measured"` // the residual is of a pass over the samples, not of the sums
-	MSE       []float64 `json:"mse"`      // over the rows it was fitted to, of each column of y
+	Measured  bool      `json:"measured"` // the residual comes from a pass over the samples, not from the sums
+	MSE       []float64 `json:"mse"`      // over the training rows, for each column of y
 	Scores    []Score   `json:"scores,omitempty"`
 	Model     string    `json:"model"`
 }
@@ -61,8 +61,8 @@ func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solve
 	return writeFile(ctx, f.Params.Model+".json", append(report, '\n'))
 }
 
-// writeFile writes a file as a whole where the file system can rename: a worker
-// that is lost in the middle leaves no half of one.
+// writeFile writes a file atomically if the file system supports renaming: a worker that is lost
+// while writing leaves no partial file.
 func writeFile(ctx context.Context, path string, data []byte) error {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
@@ -94,7 +94,7 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	return nil
 }
 
-// bundle is the model as Mercer's learners restore it, and its encoder.
+// bundle returns the model in the form that Mercer's learners restore, with its encoder.
 func (p Params) bundle(plan *Plan, solved *Solved) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {

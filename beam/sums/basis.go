@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Kind says what the functions of a Basis are.
+// Kind is the family of the functions of a Basis.
 type Kind string
 
 const (
@@ -29,20 +29,20 @@ type Basis struct {
 	Features int                   // d
 	Kernel   kernels.Kernel        // of Centers and Fourier
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
-	Scale    float64               // of Fourier: see solvers.FourierProblem.Basis
-	Shift    []float64             // of Linear: taken from each sample, so that an offset costs no digits; nil is 0
+	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
+	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil is 0
 }
 
-// LinearBasis is the features themselves, less shift, which may be nil.
+// LinearBasis returns the basis of the features minus shift, which may be nil.
 func LinearBasis(d int, shift []float64) Basis { return Basis{Kind: Linear, Features: d, Shift: shift} }
 
-// CentersBasis is k at centers.
+// CentersBasis returns the basis of the functions k(c, ·) for the given centers c.
 func CentersBasis(k kernels.Kernel, centers backend.Host[float64]) Basis {
 	return Basis{Kind: Centers, Features: centers.Cols, Kernel: k, Points: centers}
 }
 
-// FourierBasis is that of solvers.FourierProblem with the same kernel, Count,
-// Orthogonal and Seed.
+// FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count, Orthogonal
+// and Seed.
 func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, orthogonal bool, seed uint64) (Basis, error) {
 	p := solvers.FourierProblem{Kernel: k, Count: count, Orthogonal: orthogonal, Seed: seed}
 	omega, scale, err := p.Basis(ctx, d)
@@ -60,7 +60,7 @@ func (b Basis) Size() int {
 	return b.Points.Rows
 }
 
-// Check returns nil when b can be used.
+// Check returns nil if b is valid.
 func (b Basis) Check() error {
 	switch {
 	case b.Features <= 0:
@@ -70,7 +70,7 @@ func (b Basis) Check() error {
 	case b.Kind == Linear:
 		return nil
 	case b.Kind != Centers && b.Kind != Fourier:
-		return fmt.Errorf("sums: no basis is called %q", b.Kind)
+		return fmt.Errorf("sums: unknown kind of basis %q", b.Kind)
 	case b.Kernel == nil:
 		return errors.New("sums: the kernel of the basis is missing")
 	case b.Points.Rows <= 0 || b.Points.Cols != b.Features:
@@ -82,7 +82,7 @@ func (b Basis) Check() error {
 	return backend.CheckPoints(b.Kernel, "points of the basis", b.Points)
 }
 
-// header is what of a Basis is no array.
+// header holds the fields of a Basis that are not arrays.
 type header struct {
 	Kind     Kind
 	Features int
@@ -92,8 +92,7 @@ type header struct {
 	Shifted  bool
 }
 
-// MarshalBinary returns a JSON header with its length in front, the points and
-// the shift.
+// MarshalBinary returns the length of a JSON header, the header, the points and the shift.
 func (b Basis) MarshalBinary() ([]byte, error) {
 	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil}
 	if b.Kernel != nil {
@@ -117,7 +116,7 @@ func (b Basis) MarshalBinary() ([]byte, error) {
 	return out, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary made.
+// UnmarshalBinary decodes the output of MarshalBinary.
 func (b *Basis) UnmarshalBinary(data []byte) error {
 	var h header
 	size := uint64(0)
@@ -126,7 +125,7 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 		data = data[8:]
 	}
 	if size == 0 || size > uint64(len(data)) {
-		return errors.New("sums: the encoding of a basis is cut short")
+		return errors.New("sums: the encoding of a basis is truncated")
 	}
 	if err := json.Unmarshal(data[:size], &h); err != nil {
 		return fmt.Errorf("sums: the encoding of a basis: %w", err)
@@ -159,13 +158,13 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 	return b.Check()
 }
 
-// placed is a Basis on a device.
+// placed is a Basis in the memory of a device.
 type placed struct {
 	Basis
 	b      backend.Backend[float64]
 	points backend.Matrix[float64]
 	x      backend.Matrix[float64] // of a panel
-	moved  backend.Host[float64]   // a panel less the shift
+	moved  backend.Host[float64]   // a panel minus the shift
 }
 
 // place puts b on the device with room for panels of rows rows.
@@ -229,8 +228,8 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 	return nil
 }
 
-// Penalty returns S of βᵀSβ: k(c, c), its lower triangle, for Centers, and
-// nothing, which is I, for the others.
+// Penalty returns the matrix S of the penalty βᵀSβ: for Centers the lower triangle of k(C, C),
+// otherwise an empty matrix, which means the identity.
 func (b Basis) Penalty(q backend.Backend[float64]) (backend.Host[float64], error) {
 	if b.Kind != Centers {
 		return backend.Host[float64]{}, nil

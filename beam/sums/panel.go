@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// PanelRows is how many rows are multiplied at once: enough that a Syrk over
-	// them runs at its rate.
+	// PanelRows is the number of rows that are multiplied at once: enough for a Syrk to run at full
+	// speed.
 	PanelRows = 512
-	// PlainRows is how many rows are summed in plain float64, on the device, before
-	// they join the sums: a fold costs what 10 rows or so do.
+	// PlainRows is the number of rows that are summed in plain float64, on the device, before they
+	// are added to the sums: that addition costs as much as about 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
-// A Gatherer makes the sums over rows of all products of two columns of
+// A Gatherer sums over rows the products of all pairs of columns of
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
 // which are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by
-// rows. Rows are buffered until a panel is full. It is for one goroutine.
+// rows. Rows are buffered until a panel is full. It must be used by one goroutine at a time.
 type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *placed
-	rule    func([]float64) error // of the kernel, for points; nil: none
+	rule    func([]float64) error // the kernel's check of a point; nil if it has none
 	m, t, q int
 
 	panel panel // less y₀
@@ -40,7 +40,7 @@ type Gatherer struct {
 type panel struct {
 	x, y   backend.Host[float64]
 	filled int
-	shift  []float64 // taken from each row of y; nil: zeros
+	shift  []float64 // subtracted from each row of y; nil: zeros
 }
 
 func newPanel(d, t int, shift []float64) panel {
@@ -75,20 +75,19 @@ func (p *panel) add(x, y backend.Host[float64], check func(row []float64) error,
 	return nil
 }
 
-// rows returns the rows that are there.
+// rows returns the buffered rows.
 func (p *panel) rows() (x, y backend.Host[float64]) {
 	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
-// GathererBytes is what a Gatherer for q columns takes: q² on the device and q²
-// on the host, a panel, and the sums of 16 bytes an entry.
+// GathererBytes returns the memory of a Gatherer for q columns: q² numbers on the device and on the
+// host, a panel, and the sums of 16 bytes an entry.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }
 
-// NewGatherer takes the memory for rows of t targets. targetShift, y₀, is taken
-// from each target, so that an offset costs no digits; nil is zeros. Free gives the
-// memory back.
+// NewGatherer allocates a Gatherer for rows with t targets. targetShift, y₀, is subtracted from
+// each target to avoid cancellation; nil is zeros. Free releases the memory.
 func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) (*Gatherer, error) {
 	if err := basis.Check(); err != nil {
 		return nil, err
@@ -121,7 +120,7 @@ func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) 
 	return g, nil
 }
 
-// Free gives the memory of the device back.
+// Free releases the memory on the device.
 func (g *Gatherer) Free() {
 	g.phi.free()
 	for _, m := range []backend.Matrix[float64]{g.z, g.c} {
@@ -158,7 +157,7 @@ func (g *Gatherer) multiply() error {
 		beta = 0
 	}
 	g.b.Syrk(backend.Lower, backend.Transpose, 1, z, beta, g.c)
-	if err := g.b.Sync(); err != nil { // the buffer and the panel are used again
+	if err := g.b.Sync(); err != nil { // the buffer and the panel are about to be reused
 		return fmt.Errorf("sums: %w", err)
 	}
 	g.panel.filled = 0
@@ -188,8 +187,8 @@ func (g *Gatherer) fold() error {
 	return nil
 }
 
-// Take returns the sums over the rows since the last Take and begins anew. The
-// bits depend on these rows and their order only, not on what came before.
+// Take returns the sums over the rows added since the last Take and resets them. Their bits depend
+// only on these rows and their order, not on earlier rows.
 func (g *Gatherer) Take() (*Sums, error) {
 	if err := g.multiply(); err != nil {
 		return nil, err

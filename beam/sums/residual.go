@@ -10,13 +10,13 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A Measurer makes the sums, in a pass of their own, of what a solution leaves:
-// with e = Y − ΦB − b
+// A Measurer sums the residuals of a solution in a separate pass over the samples. With e = Y − ΦB
+// − b the sums are
 //
 //	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
 //
-// It subtracts before it sums, so that the residual is right to rounding of e and
-// not of ΦᵀY (as solvers.SolveNystrom does).
+// It subtracts before it sums, so that the error of the residual is relative to e rather than to
+// ΦᵀY (as in solvers.SolveNystrom).
 type Measurer struct {
 	b       backend.Backend[float64]
 	phi     *placed
@@ -29,10 +29,10 @@ type Measurer struct {
 	sums          *Sums
 }
 
-// MeasuredLen is how many sums a Measurer makes.
+// MeasuredLen returns the number of sums of a Measurer.
 func MeasuredLen(m, t int) int { return (m + 2) * t }
 
-// NewMeasurer takes the memory to measure sol, a solution of p.
+// NewMeasurer allocates a Measurer for sol, a solution of p.
 func NewMeasurer(dev backend.Device, p Problem, sol *Solution) (*Measurer, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func NewMeasurer(dev backend.Device, p Problem, sol *Solution) (*Measurer, error
 	return g, nil
 }
 
-// Free gives the memory of the device back.
+// Free releases the memory on the device.
 func (g *Measurer) Free() {
 	g.phi.free()
 	for _, m := range []backend.Matrix[float64]{g.z, g.e, g.beta, g.r} {
@@ -123,7 +123,7 @@ func (g *Measurer) multiply() error {
 	return nil
 }
 
-// Take returns the sums over the rows since the last Take and begins anew.
+// Take returns the sums over the rows added since the last Take and resets them.
 func (g *Measurer) Take() (*Sums, error) {
 	if err := g.multiply(); err != nil {
 		return nil, err
@@ -133,15 +133,15 @@ func (g *Measurer) Take() (*Sums, error) {
 	return s, nil
 }
 
-// Measured is what the samples say of a solution.
+// Measured holds the residual and the squared errors of a solution, measured on the samples.
 type Measured struct {
 	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.RelativeResidual
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // the numerator, M×t
 }
 
-// Measure turns the sums of a Measurer for sol into a residual, which is to be at most tol; s
-// are those of the Gatherer, over the same rows.
+// Measure computes the residual of sol, to be compared with tol, from the sums of a Measurer. s
+// holds the sums of the Gatherer over the same rows.
 func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution, tol float64) (*Measured, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
@@ -182,14 +182,14 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 	return out, nil
 }
 
-// Correct returns sol with one step of refinement by what was measured of it:
-// β + (G + λS)⁻¹(Φᵀ(y − Φβ − b) − λSβ) (Björck 1987).
+// Correct returns sol after one step of iterative refinement with the measured residual: β + (G +
+// λS)⁻¹(Φᵀ(y − Φβ − b) − λSβ) (Björck 1987).
 func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, left *Measured) (*Solution, error) {
 	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
 	}
-	// A correction needs few digits.
+	// A correction needs only low accuracy.
 	e.Right = left.left
 	res, err := solvers.SolveEquations(ctx, dev, e.Equations, solvers.StreamParams{Tol: 0.5})
 	if err != nil {

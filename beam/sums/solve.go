@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Problem is what is solved of the sums of a Gatherer:
+// Problem is the problem that is solved with the sums of a Gatherer:
 //
 //	minimize Σ_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
@@ -18,24 +18,24 @@ import (
 type Problem struct {
 	Basis       Basis
 	Targets     int       // t
-	TargetShift []float64 // y₀ of the Gatherer; nil: zeros. Only with an intercept
+	TargetShift []float64 // y₀ as in the Gatherer; nil: zeros. Requires an intercept
 	Lambda      float64   // ≥ 0
 	Intercept   bool
 }
 
-// Solution is β and b of a Problem, of the features and targets as they were given
-// to Add, with the shifts taken out again.
+// Solution holds β and b of a Problem, for features and targets in the units given to Add, without
+// the shifts.
 type Solution struct {
-	Beta      backend.Host[float64] // M×t; of Fourier it multiplies the scaled functions
+	Beta      backend.Host[float64] // M×t; for Fourier it multiplies the scaled functions
 	Intercept []float64
 	Residual  float64 // of the summed equations: see solvers.EquationsResult
 	Jitter    float64
-	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, from the
-	// sums: right to about 2⁻⁴⁰ of Σ (y_i − y₀)².
+	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, computed from the sums
+	// with an error of about 2⁻⁴⁰ of Σ (y_i − y₀)².
 	Squares []float64
 }
 
-// equations are sums as matrices, centered with an intercept.
+// equations holds the sums as matrices, centered if there is an intercept.
 type equations struct {
 	solvers.Equations
 	rows    float64
@@ -43,9 +43,8 @@ type equations struct {
 	meanY   []float64
 }
 
-// equations unpacks s. With an intercept it takes Φᵀ1 1ᵀΦ/n out, and the same for
-// the targets, in numbers of two float64: nothing is lost when the functions are
-// far from 0.
+// equations unpacks s. With an intercept it subtracts Φᵀ1 1ᵀΦ/n, and likewise for the targets, in
+// pairs of float64, so no accuracy is lost if the functions are far from 0.
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
@@ -64,8 +63,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		if p.Intercept {
 			ih, il := s.high[at(q-1, i)], s.low[at(q-1, i)]
 			jh := s.high[at(q-1, j)] / e.rows
-			// −(i)(j)/n: the product of the high parts is exact in two numbers, and
-			// what is left of the others is below its rounding.
+			// −(i)(j)/n: the product of the high parts is exact in two numbers, and the error of
+			// the other products is below its rounding error.
 			ph := ih * jh
 			pl := math.FMA(ih, jh, -ph)
 			jl := (math.FMA(-jh, e.rows, s.high[at(q-1, j)]) + s.low[at(q-1, j)]) / e.rows
@@ -104,7 +103,7 @@ func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par sol
 		return nil, err
 	}
 	if p.TargetShift != nil && !p.Intercept {
-		return nil, errors.New("sums: targets are shifted, which an intercept alone makes good")
+		return nil, errors.New("sums: shifted targets need an intercept")
 	}
 	e, err := p.equations(ctx, dev, s)
 	if err != nil {
@@ -120,7 +119,7 @@ func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par sol
 	return sol, err
 }
 
-// intercept sets b of a β.
+// intercept computes b from β.
 func (p Problem) intercept(e *equations, sol *Solution) {
 	sol.Intercept = make([]float64, p.Targets)
 	for j := range sol.Intercept {
@@ -141,9 +140,9 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 	}
 }
 
-// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need
-// not be those that sol was solved for: with c = (β; b) and Z as in Gatherer it is
-// (−c; 1)ᵀ ZᵀZ (−c; 1). It is right to rounding of its terms, and never below 0.
+// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need not be the rows
+// that sol was fitted to. With c = (β; b) and Z as in Gatherer it is (−c; 1)ᵀ ZᵀZ (−c; 1). It is
+// exact up to rounding of its terms, and never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Sums are sums over some rows, each a number of two float64. Sums of different
-// rows are merged in any order. The zero value is that of no rows.
+// Sums holds sums over a set of rows, each as a pair of float64. Sums of different rows are merged
+// in any order. The zero value holds no rows.
 type Sums struct {
 	Rows int64 // how many rows
 	high []float64
@@ -21,10 +21,10 @@ func NewSums(count int) *Sums {
 	return &Sums{high: make([]float64, count), low: make([]float64, count)}
 }
 
-// Triangle is the number of entries of a q×q triangle.
+// Triangle returns the number of entries of a q×q triangle.
 func Triangle(q int) int { return q * (q + 1) / 2 }
 
-// at is the place of entry (i, j), j ≤ i, in a triangle packed by rows.
+// at returns the index of entry (i, j), j ≤ i, in a triangle packed by rows.
 func at(i, j int) int { return i*(i+1)/2 + j }
 
 // Len returns the number of sums.
@@ -38,8 +38,7 @@ func (s *Sums) Add(i int, v float64) {
 	s.high[i], s.low[i] = addOne(s.high[i], s.low[i], v)
 }
 
-// Merge adds the sums of other rows; o is not changed. It fails when they are not
-// sums of the same things.
+// Merge adds the sums of other rows; o is not changed. It fails if the numbers of sums differ.
 func (s *Sums) Merge(o *Sums) error {
 	if o.Len() == 0 && o.Rows == 0 {
 		return nil
@@ -63,8 +62,8 @@ func (s *Sums) Clone() *Sums {
 	return &Sums{Rows: s.Rows, high: slices.Clone(s.high), low: slices.Clone(s.low)}
 }
 
-// Bytes is the length of the encoding of count sums: what one part costs where it
-// is shuffled.
+// Bytes returns the length in bytes of the encoding of count sums, which is the size of a part when
+// it is shuffled.
 func Bytes(count int) int64 { return 16 + 16*int64(count) }
 
 // MarshalBinary returns the number of rows and of sums, the high parts and the low
@@ -81,10 +80,10 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary made.
+// UnmarshalBinary decodes the output of MarshalBinary.
 func (s *Sums) UnmarshalBinary(b []byte) error {
 	if len(b) < 16 {
-		return errors.New("sums: the encoding is cut short")
+		return errors.New("sums: the encoding is truncated")
 	}
 	rows, count := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	if rows > math.MaxInt64 || count != uint64(len(b)-16)/16 || (len(b)-16)%16 != 0 {
@@ -105,5 +104,5 @@ func (s *Sums) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// Exact returns sum i as the two float64 that it is.
+// Exact returns sum i as a pair of float64, without rounding.
 func (s *Sums) Exact(i int) (high, low float64) { return s.high[i], s.low[i] }

@@ -1,7 +1,7 @@
 package sums
 
-// twoSum returns s = a + b rounded and what rounding took: s + e = a + b exactly
-// (Knuth 1969, The Art of Computer Programming 2, 4.2.2, theorem B).
+// twoSum returns s = a + b, rounded, and the rounding error e: s + e = a + b exactly (Knuth 1969,
+// The Art of Computer Programming 2, 4.2.2, theorem B).
 func twoSum(a, b float64) (s, e float64) {
 	s = a + b
 	v := s - a

@@ -11,25 +11,26 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Eigen is K = U Λ Uᵀ: what Mercer's theorem says of a kernel, on a sample.
+// Eigen is the eigendecomposition K = U Λ Uᵀ of a Gram matrix: Mercer's expansion of the kernel on
+// a sample.
 type Eigen struct {
-	Values  []float64            // λ, the largest first
+	Values  []float64            // λ, in descending order
 	Vectors host.Matrix[float64] // U: column j belongs to λ_j
-	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues of that size may
-	// be rounding.
+	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues up to that size may be rounding
+	// errors.
 	Tolerance float64
 }
 
 // Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in
-// O(n³). Once ctx is done it returns at once; what it has begun goes on in the
-// background and is thrown away.
+// O(n³). It returns as soon as ctx is done; the computation then finishes in the background and its
+// result is discarded.
 func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	k, _, err := check("decompose", gram)
 	if err != nil {
 		return nil, err
 	}
 	done := make(chan *Eigen, 1)
-	var fault any // of gonum's, which is the caller's to recover
+	var fault any // a panic of gonum, passed on to the caller
 	go func() {
 		var e *Eigen
 		defer func() {
@@ -52,7 +53,7 @@ func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	}
 }
 
-// lower is a symmetric matrix by its lower triangle.
+// lower is a symmetric matrix stored as its lower triangle.
 type lower struct{ host.Matrix[float64] }
 
 func (k lower) SymmetricDim() int   { return k.Rows }
@@ -80,7 +81,7 @@ func decompose(k host.Matrix[float64]) *Eigen {
 	return e
 }
 
-// Rank is the number of eigenvalues above the tolerance.
+// Rank returns the number of eigenvalues above the tolerance.
 func (e *Eigen) Rank() int {
 	r := 0
 	for r < len(e.Values) && e.Values[r] > e.Tolerance {
@@ -89,9 +90,9 @@ func (e *Eigen) Rank() int {
 	return r
 }
 
-// EffectiveDim is tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ), the degrees of freedom of kernel
-// ridge regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50);
-// at λ = 0 it is Rank. Eigenvalues up to the tolerance count as 0.
+// EffectiveDim returns tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ), the degrees of freedom of kernel ridge
+// regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50); at λ = 0 it equals
+// Rank. Eigenvalues up to the tolerance count as 0.
 func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	sum := 0.0
 	for _, v := range e.Values[:e.Rank()] {
@@ -100,8 +101,8 @@ func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	return sum
 }
 
-// Negative is the number of eigenvalues below −tolerance: Mercer's condition does not
-// hold where there is one.
+// Negative returns the number of eigenvalues below −tolerance. If it is positive, Mercer's
+// condition does not hold.
 func (e *Eigen) Negative() int {
 	n := 0
 	for n < len(e.Values) && e.Values[len(e.Values)-1-n] < -e.Tolerance {
@@ -110,9 +111,9 @@ func (e *Eigen) Negative() int {
 	return n
 }
 
-// Features returns the points of the sample in the coordinates of their
-// principal axes, the rows of UΛ^½ without the columns whose λ is not above the
-// tolerance: n × Rank. The inner products of the rows are K.
+// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½
+// without the columns whose λ is not above the tolerance, n × Rank. The inner products of its rows
+// are K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)
@@ -124,9 +125,9 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns other points in the coordinates of Features, from their kernel
-// values with the sample, one row for each: φ(x) = Λ^−½Uᵀk_x, m × Rank. They are
-// the projections on the space that the sample spans.
+// Extend returns the coordinates of other points along the same axes, m × Rank, from their kernel
+// values with the sample, one row per point: φ(x) = Λ^−½Uᵀk_x. This is the projection of φ(x) on
+// the span of the sample.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	n, r := len(e.Values), e.Rank()
 	cross, err := hostOf("extend", k)
@@ -151,10 +152,10 @@ func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	return out, nil
 }
 
-// PSD is what CheckPSD found.
+// PSD is the result of CheckPSD.
 type PSD struct {
 	Smallest, Largest float64 // eigenvalues
-	Tolerance         float64 // Smallest may be as far below 0 by rounding
+	Tolerance         float64 // rounding may move Smallest below 0 by this much
 }
 
 // OK reports whether K is positive semi-definite to working precision.

@@ -12,10 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// OfFunction returns the values f(i, j) of a function of the user's for all
-// pairs of n things, in parallel. It evaluates both f(i, j) and f(j, i), and
-// fails when they differ by more than rounding or one is not finite. f is called
-// by several goroutines at once.
+// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It calls both f(i,
+// j) and f(j, i), and fails if they differ by more than rounding or a value is not finite. f must
+// be safe for concurrent use.
 func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)
 	if err == nil {
@@ -27,7 +26,7 @@ func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.
 	return k, nil
 }
 
-// CrossFunction returns f(i, j) for n things against m others; see OfFunction.
+// CrossFunction returns f(i, j) for n objects against m others; see OfFunction.
 func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	if f == nil || n < 0 || m < 0 {
 		return host.Matrix[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)
@@ -41,8 +40,8 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 	})
 }
 
-// TrainingPoints returns the points of kernels.Precomputed that stand for the
-// sample of a Gram matrix, n × (n+2).
+// TrainingPoints returns the points of kernels.Precomputed that represent the sample of a Gram
+// matrix, n × (n+2).
 func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 	k, data, err := check("precomputed", gram)
 	if err != nil {
@@ -53,10 +52,9 @@ func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, err
 }
 
-// OtherPoints returns the points of kernels.Precomputed for others, from their
-// values with the sample, one row for each, and with themselves. Where these are not
-// known, diag is nil and 0 takes their place: a prediction f(x) = Σ α_j k(x, x_j) does
-// not depend on them, a variance does.
+// OtherPoints returns the points of kernels.Precomputed that represent other objects, from their
+// kernel values with the sample, one row per object, and with themselves, diag. If diag is nil, 0
+// is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
 func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
 	cross, err := hostOf("precomputed", k)
 	if err != nil {
@@ -66,7 +64,7 @@ func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
 		diag = make([]float64, cross.Rows)
 	}
 	if len(diag) != cross.Rows {
-		return host.Matrix[float64]{}, fmt.Errorf("gram: precomputed: %s, %s of points with themselves", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
+		return host.Matrix[float64]{}, fmt.Errorf("gram: precomputed: %s, but diag has %s", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
 	}
 	points, err := kernels.OtherPoints(cross.Cols, packed(cross), diag)
 	return host.Matrix[float64]{Rows: cross.Rows, Cols: cross.Cols + 2, Stride: cross.Cols + 2, Data: points}, err

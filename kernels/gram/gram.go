@@ -1,10 +1,9 @@
-// Package gram holds what is done with a whole Gram matrix K, such as mercer.Gram
-// returns: Mercer's condition on a sample, the eigenvectors and the feature map that
-// they give, distances and the mean in feature space; and Gram matrices of functions of
-// the user's.
+// Package gram implements operations on a whole Gram matrix K, such as the result of mercer.Gram: a
+// test of Mercer's condition, eigenvectors and the feature map that they define, distances and
+// centering in feature space, and Gram matrices of user functions.
 //
-// Any gonum matrix is taken, and results are gonum matrices. What takes O(n³) here is
-// for samples of up to a few thousand points; solvers has other ways for fits.
+// It accepts any gonum matrix and returns gonum matrices. The O(n³) operations are meant for
+// samples of up to a few thousand points; package solvers fits larger samples.
 package gram
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// hostOf returns k as a row-major matrix, which shares its memory where it is one.
+// hostOf returns k as a row-major matrix, which shares the memory of k if k is row-major.
 func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	if h, ok := k.(host.Matrix[float64]); ok {
 		return h, nil // of no rows too
@@ -31,15 +30,15 @@ func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	return h, nil
 }
 
-// check requires a square matrix, finite and symmetric, and returns it, and its
-// elements without padding.
+// check requires a square, finite, symmetric matrix. It returns the matrix, and its elements
+// without padding.
 func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
 	if k, err = hostOf(what, m); err != nil {
 		return k, nil, err
 	}
 	n := k.Rows
 	if n == 0 || k.Cols != n {
-		return k, nil, fmt.Errorf("gram: %s: a Gram matrix is square and not empty, this is %d×%d", what, k.Rows, k.Cols)
+		return k, nil, fmt.Errorf("gram: %s: a Gram matrix must be square and not empty, got %d×%d", what, k.Rows, k.Cols)
 	}
 	data = packed(k)
 	if err := kernels.CheckGram(n, data); err != nil {
@@ -55,8 +54,8 @@ func Check(k mat.Matrix) error {
 	return err
 }
 
-// packed returns the elements of h without gaps between its rows: those of h itself
-// where it has none.
+// packed returns the elements of h without gaps between rows: h's own memory if h has no gaps,
+// otherwise a copy.
 func packed(h host.Matrix[float64]) []float64 {
 	if h.Stride == h.Cols {
 		return h.Data[:h.Rows*h.Cols]
@@ -69,7 +68,7 @@ func packed(h host.Matrix[float64]) []float64 {
 }
 
 // SquaredDistances returns d²_ij = K_ii + K_jj − 2K_ij, the squared distances in
-// feature space; what rounding makes negative is 0.
+// feature space; negative rounding errors are replaced by 0.
 func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 	k, _, err := check("distances", gram)
 	if err != nil {
@@ -85,17 +84,16 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 	return d, nil
 }
 
-// Centering is the mean of a sample in feature space, as far as kernel values
-// show it.
+// Centering holds the means of a Gram matrix that are needed to center other points.
 type Centering struct {
-	Rows []float64 // mean of each column of K, which is that of the row
+	Rows []float64 // mean of each row of K, which equals the mean of the column
 	All  float64   // mean of all of K
 }
 
 // Center moves the origin of feature space to the mean of the sample, in place, of a
 // *mat.Dense or a host.Matrix: K_ij − K̄_i − K̄_j + K̄, the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
 // Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
-// appendix A). The result centers other points.
+// appendix A). The result is used to center other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {
@@ -121,7 +119,7 @@ func Center(gram mat.Matrix) (Centering, error) {
 	return c, nil
 }
 
-// writable returns the elements of k themselves.
+// writable returns the elements of k in place.
 func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	_, dense := k.(mat.RawMatrixer)
 	if _, ok := k.(host.Matrix[float64]); !ok && !dense {
@@ -130,8 +128,8 @@ func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	return hostOf("center", k)
 }
 
-// Cross centers the values of other points with the sample, one row for each,
-// in place, of a *mat.Dense or a host.Matrix.
+// Cross centers, in place, a *mat.Dense or host.Matrix of the kernel values of other points with
+// the sample, one row per point.
 func (c Centering) Cross(cross mat.Matrix) error {
 	k, err := writable(cross)
 	if err != nil {
@@ -155,7 +153,7 @@ func (c Centering) Cross(cross mat.Matrix) error {
 // unit is half the distance from 1 to the next number.
 const unit = 0x1p-53
 
-// tolerance is how far below zero rounding may move an eigenvalue: the entries
-// of K and the symmetric QR algorithm are off by a small multiple of nu‖K‖
-// (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
+// tolerance bounds the amount by which rounding can move an eigenvalue below zero: the errors of
+// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖ (Golub and Van
+// Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// checkPointGradient compares the derivatives by both points with differences
-// of values at neighboring points.
+// checkPointGradient compares the derivatives with respect to both points with finite differences.
 func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	if usesEntry(k) {
 		if err := kernels.CheckGrad(k, len(points[0])); err == nil {
@@ -37,8 +36,8 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkBounded compares what the kernel says of its derivatives by the statistics where
-// points coincide with their values there.
+// checkBounded compares the kernel's bounded method with the values of its derivatives with respect
+// to the statistics where points coincide.
 func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 	finite, bounded := true, true
 	for _, s := range kernels.StatDerivatives(k) {
@@ -60,7 +59,8 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 // step of the differences.
 const step = 0x1p-9
 
-// checkDerivative compares the derivative by feature p of x (which = 0) or z (1).
+// checkDerivative checks the derivative with respect to feature p of x (which = 0) or z (which =
+// 1).
 func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
 	t.Helper()
 	apart := math.Abs(x[p] - z[p])
@@ -90,9 +90,9 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
-	// As in checkGradient: what the step's doubling changes is above the error of
-	// the differences, the values are rounded, and the derivative itself is a sum of
-	// products, each rounded as the value is.
+	// As in checkGradient, the change when the step is doubled bounds the truncation error of the
+	// differences. The values are rounded, and the derivative itself is a sum of products whose
+	// rounding errors are those of values.
 	own := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
@@ -106,7 +106,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 }
 
-// reach bounds the derivative of a statistic by feature p.
+// reach bounds the derivative of a statistic with respect to feature p.
 func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	if s.Kind.OnePoint() {
 		sum := 0.0
@@ -130,8 +130,8 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics of the point have derivatives there: the
-// root of k(x, x) has none where that is 0.
+// smooth reports whether the statistics are differentiable at the point: the root of k(x, x) is not
+// where k(x, x) = 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// checkFeatureMap: where k has a finite feature map, φ(x)ᵀφ(z) is k(x, z).
+// checkFeatureMap checks that φ(x)ᵀφ(z) = k(x, z) if k has a finite feature map.
 func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
 	f, err := kernels.NewFeatureMap(k, len(points[0]))
 	if err != nil {
@@ -26,9 +26,8 @@ func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
 				size += math.Abs(v * b[p])
 			}
 			want := kernels.Eval(k, points[i], points[j])
-			// A dimension is a product of some ten numbers that are rounded,
-			// sines and cosines of an angle by as much as it is large, and the
-			// sum has as many roundings as terms.
+			// A dimension is a product of about ten rounded numbers. The error of a sine or cosine
+			// is proportional to its angle, and the sum has one rounding per term.
 			reach := 0.0
 			for _, s := range kernels.Compile(k).Stats {
 				for _, w := range s.Freqs {

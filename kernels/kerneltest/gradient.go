@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// checkGradient compares every derivative with differences of values at
-// neighboring parameters, and WithParams of the values of Params with k.
+// checkGradient compares every derivative with finite differences in the parameter, and checks that
+// WithParams of the values of Params returns k.
 func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	params := kernels.Params(k)
 	values := make([]float64, len(params))
@@ -21,8 +21,8 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 	for i, p := range params {
 		const h = 0x1p-9
-		// moved is k with the coordinate, θ or ln θ, moved by h from start: the value
-		// nearest to k's of which all neighbors that the differences take obey the rule.
+		// moved returns k with the coordinate, θ or ln θ, moved by h from start. start is the value
+		// nearest to k's at which all points of the difference formula obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))
@@ -47,17 +47,16 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 		m1, m2, m3, m4 := moved(-2*h), moved(-h), moved(h), moved(2*h)
 		c1, c2, c3, c4 := moved(-4*h), moved(-2*h), moved(2*h), moved(4*h)
 		for a, x := range points {
-			for b := a % 3; b <= a; b += 3 { // a third of the pairs, some with x = z
+			for b := a % 3; b <= a; b += 3 { // a third of the pairs, including pairs with x = z
 				z := points[b]
 				at := func(m kernels.Kernel) float64 { return kernels.Eval(m, x, z) }
 				got := kernels.Eval(g, x, z)
 				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
 				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
-				// The differences of five points are off by h⁴k⁽⁵⁾/30, which
-				// their own change, a 15th of it times 15 for the step twice as
-				// long, is far above; the values are rounded, and the sum of
-				// the coefficients over 12h is 1.5/h. Below the normal numbers
-				// nothing is relative.
+				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30, about 1/15 of the
+				// change when the step is doubled, so that change is a safe bound. Rounding of the
+				// values contributes 1.5/h times their error, the sum of the absolute coefficients
+				// over 12h. Below the normal numbers errors are absolute.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-fine) <= tol) {

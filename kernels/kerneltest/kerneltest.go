@@ -14,13 +14,11 @@ import (
 
 const seed = 20 // of all random points; logged with each failure
 
-// Run checks that k is what a kernels.Kernel must be, on random points of
-// every small number of features that k.Check accepts (one at least must be):
-// its rules, its text, its program, its derivatives, its feature map if
-// there is one, symmetry, the diagonal, invariance under
-// translation where its statistics have it, and, if k.IsPSD, Cauchy and
-// Schwarz's inequality and a positive semi-definite Gram matrix, also of
-// points that coincide.
+// Run checks that k obeys the contract of kernels.Kernel, on random points of every small number of
+// features that k.Check accepts (it must accept at least one). It checks the rules, the text, the
+// program, the derivatives, the feature map if k has one, symmetry, the diagonal, and translation
+// invariance if the statistics have it. If k.IsPSD, it checks the Cauchy–Schwarz inequality and
+// that Gram matrices are positive semi-definite, also for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -56,9 +54,9 @@ func Run(t *testing.T, k kernels.Kernel) {
 	})
 }
 
-// samplePoints returns points of d features: the origin, random ones near and
-// far, and some of them again. Where k has a rule for points that they break,
-// they have no sign; for precomputed values they are rows of a Gram matrix.
+// samplePoints returns points of d features: the origin, random points near and far, and
+// duplicates. If k rejects negative features, they are made nonnegative; for precomputed kernels
+// they are rows of a Gram matrix.
 func samplePoints(k kernels.Kernel, d int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, uint64(d)))
 	points := [][]float64{make([]float64, d)}
@@ -88,8 +86,7 @@ func usesEntry(k kernels.Kernel) bool {
 	return slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
 }
 
-// precomputedPoints returns the points of d−2 objects, of which the first comes
-// twice.
+// precomputedPoints returns the points of d−2 objects, with the first object twice.
 func precomputedPoints(r *rand.Rand, d int) [][]float64 {
 	n := d - 2
 	gram := make([]float64, n*n)
@@ -110,8 +107,8 @@ func precomputedPoints(r *rand.Rand, d int) [][]float64 {
 	return points
 }
 
-// checkText: the text parses to the kernel, in its canonical form, which has
-// the same text.
+// checkText checks that the text parses to the canonical form of the kernel, and that the canonical
+// form has the same text.
 func checkText(t *testing.T, k kernels.Kernel) {
 	parsed, err := kernels.Parse(k.String())
 	if err != nil {
@@ -126,8 +123,8 @@ func checkText(t *testing.T, k kernels.Kernel) {
 	}
 }
 
-// checkProgram walks the code: every operation finds its operands, Depth is the
-// deepest stack, one value is left, and every statistic is used.
+// checkProgram traverses the code: every operation finds its operands, Depth is the maximum stack
+// depth, the stack ends with one value, and every statistic is used.
 func checkProgram(t *testing.T, k kernels.Kernel) {
 	p := kernels.Compile(k)
 	depth, deepest := 0, 0
@@ -177,8 +174,8 @@ func checkProgram(t *testing.T, k kernels.Kernel) {
 	}
 }
 
-// checkValues: k(x, z) is k(z, x) in every bit, Diag is k(x, x), and all are
-// finite.
+// checkValues checks that k(x, z) and k(z, x) are bitwise equal, that Diag is k(x, x), and that all
+// values are finite.
 func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i, x := range points {
 		if a, b := kernels.Diag(k, x), kernels.Eval(k, x, x); a != b {
@@ -193,9 +190,9 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkTranslation: a kernel of differences alone does not change when whole
-// numbers move by a whole number, which is exact, and has one value for all
-// k(x, x). A scaled statistic rounds before it takes differences.
+// checkTranslation checks that a kernel of differences does not change when integer points are
+// shifted by an integer, which is exact, and that k(x, x) is constant. Statistics with a scale are
+// excluded, because they round before they subtract.
 func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() || s.Scale != nil {
@@ -233,7 +230,7 @@ func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	n := len(points)
 	gram := mat.NewSymDense(n, nil)
-	var rounding float64 // of any entry
+	var rounding float64 // bound on the rounding error of any entry
 	for i, x := range points {
 		for j := range i + 1 {
 			v := kernels.Eval(k, x, points[j])
@@ -244,8 +241,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// Three entries are off by the rounding of one at most; the roots
-			// and their product round once more each.
+			// Each of the three entries has at most the error of one; the roots and their product
+			// are each rounded once more.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}
@@ -256,9 +253,9 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
 	}
 	smallest := eigen.Values(nil)[0]
-	// Entries that are off by ε move eigenvalues by nε at most (Weyl); the
-	// symmetric QR algorithm by a small multiple of nu‖K‖ (Golub and Van Loan,
-	// section 8.3.5), and ‖K‖ is at most the trace.
+	// Errors ε of the entries move eigenvalues by at most nε (Weyl); the symmetric QR algorithm
+	// moves them by a small multiple of nu‖K‖ (Golub and Van Loan, section 8.3.5), and ‖K‖ is at
+	// most the trace.
 	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
 	if !(smallest >= -tol) {
 		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)

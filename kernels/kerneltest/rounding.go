@@ -7,22 +7,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FunctionUlps is the error that an exp or another function may have: vector versions
-// reach about 1 ulp, so that 4 leaves them some freedom. An ulp is at most 2u.
+// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vector versions
+// have errors of about 1 ulp, so 4 leaves a margin. An ulp is at most 2u.
 const FunctionUlps = 4
 
-// Approx is a value with the largest error that it may have.
+// Approx is a value with a bound on its error.
 type Approx struct{ Value, Error float64 }
 
-// Rounded adds the error of n more roundings of unit u, relative to the largest
-// that the computed value can be.
+// Rounded adds the error of n more roundings with unit roundoff u, relative to the largest possible
+// computed value.
 func (a Approx) Rounded(n int, u float64) Approx {
 	a.Error += float64(n) * u * (math.Abs(a.Value) + a.Error)
 	return a
 }
 
-// smallest is the smallest normal number of the arithmetic of unit u: where
-// results underflow, errors are not relative any more.
+// smallest returns the smallest normal number of the arithmetic with unit roundoff u. Below it
+// errors are absolute, not relative.
 func smallest(u float64) float64 {
 	if u == 0x1p-53 {
 		return 0x1p-1022
@@ -33,8 +33,8 @@ func smallest(u float64) float64 {
 // Propagate runs the program on statistics with errors, in arithmetic of unit
 // roundoff u, 2⁻⁵³ in float64 or 2⁻²⁴: a running error analysis (Higham, Accuracy
 // and Stability of Numerical Algorithms, 2nd edition, 2002, section 3.3), exact in
-// the propagated part and with every rounding counted. The error is NaN where there
-// is no bound, so that no comparison with it holds.
+// the propagated part and with every rounding counted. The error is NaN if there is no bound, so
+// that every comparison with it is false.
 func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 	var stack []Approx
 	for _, in := range p.Code {
@@ -74,7 +74,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Pow:
 			// A, the logarithm and their product are rounded, 2 + FunctionUlps units.
 			power := math.Pow(max(v, 0), in.A)
-			move := math.Pow(v+e, in.A) // from 0, where the logarithm has no bound
+			move := math.Pow(v+e, in.A) // from 0, where the logarithm is unbounded
 			if e < v {
 				log := math.Abs(in.A * math.Log(v))
 				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
@@ -116,10 +116,9 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 // logMove bounds |ln(v±e) − ln v| by −ln(1 − e/v).
 func logMove(v, e float64) float64 { return -math.Log1p(-min(e/v, 1)) }
 
-// Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value:
-// what Propagate makes of the errors of the statistics by their definition, where a
-// sum of n terms of size s is off by nu·s. Statistics taken otherwise, such as
-// ‖x−z‖² from xᵀz, have another error.
+// Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value. It propagates
+// the errors of the statistics, where a sum of n terms of total size s has an error of nu·s. The
+// bound does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
 func Rounding(k kernels.Kernel, x, z []float64) float64 {
 	p := kernels.Compile(k)
 	stats := make([]Approx, len(p.Stats))
@@ -132,7 +131,7 @@ func Rounding(k kernels.Kernel, x, z []float64) float64 {
 // unit is the unit roundoff of float64.
 const unit = 0x1p-53
 
-// statRounding returns a statistic in float64, with its error.
+// statRounding returns a statistic in float64 with a bound on its error.
 func statRounding(s kernels.Stat, x, z []float64) Approx {
 	v := s.Eval(x, z)
 	switch s.Kind {
@@ -149,7 +148,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 		return at
 	}
 	var size float64  // Σ |term|
-	var extra float64 // what the roundings inside of the terms move them by
+	var extra float64 // error bound of the roundings inside the terms
 	for p := range x {
 		a, b := x[p], z[p]
 		if s.Scale != nil {
@@ -161,7 +160,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			size += math.Abs(a * b)
 		case kernels.SqDist:
 			size += diff * diff
-			if s.Scale != nil { // the rounded products move the difference
+			if s.Scale != nil { // rounding the products changes the difference
 				extra += 2 * diff * 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.L1:
@@ -170,8 +169,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 				extra += 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.CosSum, kernels.SinSum:
-			// An angle has three roundings, its frequency's among them, and
-			// the sine and the cosine have two units in the last place.
+			// An angle has three roundings, including the rounding of its frequency; sine and
+			// cosine have an error of two ulps.
 			for _, w := range s.Freqs {
 				angle := math.Abs(w) * diff
 				if s.Kind == kernels.CosSum {
@@ -192,8 +191,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			extra += 4 * diff
 		}
 	}
-	// At most three roundings in a term and one for each addition; four more
-	// for the two products with a scale, which was rounded itself.
+	// At most three roundings per term and one per addition; four more for the two products with a
+	// scale, which is itself rounded.
 	n := float64(len(x)*max(1, len(s.Freqs))) + 3
 	if s.Scale != nil {
 		n += 4
@@ -201,8 +200,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns v = 1/√s with its error, where Error is that of s:
-// |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2, a root and a quotient. It is 0 where s is 0.
+// InverseRoot returns v = 1/√s with its error bound, given the error e of s: |1/√(s±e) − 1/√s| ≤ ½e
+// (s−e)^−3/2, a root and a quotient. It is 0 if s is 0.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

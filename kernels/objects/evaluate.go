@@ -6,18 +6,18 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// Worker makes the function of one worker of Pairs.
+// Worker returns the function of one worker of Pairs.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
-// Evaluator makes the matrices of a kernel of which only values of pairs are known.
+// Evaluator computes the matrices of a kernel that is given by its values on pairs.
 type Evaluator struct {
 	Raw bool // not divided by √(k(a, a) k(b, b))
-	// Infinite is the error about object i, from 0, whose value with itself is not
-	// finite: by Cauchy and Schwarz's inequality every other value is where these are.
+	// Infinite returns the error for object i, counted from 0, whose value k(a, a) is not finite.
+	// By the Cauchy–Schwarz inequality, all values are finite if these are.
 	Infinite func(i int) error
 }
 
-// Gram returns k of all pairs of n objects.
+// Gram returns k for all pairs of n objects.
 func (e Evaluator) Gram(ctx context.Context, n int, o Options, pairs Worker) (host.Matrix[float64], error) {
 	gram, err := Pairs(ctx, n, n, true, o, pairs)
 	if err != nil {
@@ -36,8 +36,8 @@ func (e Evaluator) Gram(ctx context.Context, n int, o Options, pairs Worker) (ho
 	return gram, nil
 }
 
-// Cross returns k of n objects with m others. The workers of own have pairs of the
-// former, and of the latter.
+// Cross returns k for n objects with m others. The two workers in own evaluate pairs within the
+// first set and within the second.
 func (e Evaluator) Cross(ctx context.Context, n, m int, o Options, pairs Worker, own [2]Worker) (host.Matrix[float64], error) {
 	cross, err := Pairs(ctx, n, m, false, o, pairs)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e Evaluator) Cross(ctx context.Context, n, m int, o Options, pairs Worker,
 	return cross, nil
 }
 
-// Diag returns k of each of n objects with itself.
+// Diag returns k(a, a) for each of n objects.
 func (e Evaluator) Diag(ctx context.Context, n int, o Options, pairs Worker) ([]float64, error) {
 	diag, err := e.self(ctx, n, o, pairs)
 	if err == nil && !e.Raw {
@@ -64,7 +64,7 @@ func (e Evaluator) Diag(ctx context.Context, n int, o Options, pairs Worker) ([]
 	return diag, err
 }
 
-// self is Diag, not normalized, without progress.
+// self is Diag without normalization and progress.
 func (e Evaluator) self(ctx context.Context, n int, o Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)

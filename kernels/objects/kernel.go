@@ -10,21 +10,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Kernel is k(a, b) over objects that are given as text. The same text gives
-// the same values whatever else it is together with, however many workers there
-// are.
+// Kernel is k(a, b) over objects that are given as text. The value for given texts depends neither
+// on the other objects nor on the number of workers.
 //
-// The methods that take objects return within about 0.1 s of the end of ctx an
-// error that wraps context.Cause(ctx). An object that cannot be read gives an
-// error that names it, counted from 1.
+// The methods that take objects return within about 0.1 s after ctx is done, with an error that
+// wraps context.Cause(ctx). An object that cannot be parsed gives an error that names its number,
+// counted from 1.
 type Kernel interface {
 	// String is the text of the kernel: Parse(k.String()) equals k.
 	String() string
 	// Check returns nil when every parameter obeys its rule.
 	Check() error
-	// Input is what the objects are.
+	// Input returns the kind of the objects.
 	Input() Input
-	// Gram returns k of all pairs of objects, n × n, both triangles.
+	// Gram returns k for all pairs of objects, n × n, both triangles.
 	Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error)
 	// Cross returns k(a_i, b_j), one row for each a.
 	Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error)
@@ -40,17 +39,17 @@ const (
 	Tree Input = "tree" // a tree in brackets, (S (NP we) (VP sleep))
 )
 
-// Options are for work that takes long; the zero value is right for most.
+// Options controls long computations. The zero value is a useful default.
 type Options struct {
 	Threads  int                    // workers; 0 is GOMAXPROCS
-	Progress func(fraction float64) // nil, or told of the work as it is done, by one goroutine at a time; ends with 1
-	Memory   int64                  // bytes that matrices may take; 0 is 80 % of what the process may use
+	Progress func(fraction float64) // if not nil, called with the fraction done, by one goroutine at a time; the last call has 1
+	Memory   int64                  // maximum size of the matrices in bytes; 0 selects 80 % of the memory available to the process
 }
 
-// anywhere is what has room on any machine and is not asked about.
+// anywhere is a size in bytes below which the available memory is not checked.
 const anywhere = 1 << 26
 
-// limit is the bytes that may be taken; false when that is not known.
+// limit returns the number of bytes that may be allocated; ok is false if it is not known.
 func (o Options) limit() (int64, bool) {
 	if o.Memory != 0 {
 		return o.Memory, true
@@ -59,28 +58,28 @@ func (o Options) limit() (int64, bool) {
 	return free / 10 * 8, known
 }
 
-// fits returns nil when a rows × cols matrix, and one of its size that is made of
-// it, have room, and an error that is host.ErrMemory otherwise.
+// fits returns nil if a rows × cols matrix and a copy of it fit in memory, otherwise an error that
+// matches host.ErrMemory.
 func (o Options) fits(rows, cols int) error {
 	need := 2 * 8 * int64(rows) * int64(cols)
 	if o.Memory == 0 && need <= anywhere {
 		return nil
 	}
 	if limit, known := o.limit(); known && need > limit {
-		return fmt.Errorf("%w: the kernel values of %d × %s, and points made of them, take %d bytes, there is room for %d", host.ErrMemory, rows, count.Of(cols, "object"), need, limit)
+		return fmt.Errorf("%w: the kernel values of %d × %s and their points need %d bytes, but %d are available", host.ErrMemory, rows, count.Of(cols, "object"), need, limit)
 	}
 	return nil
 }
 
-// Room returns an error that is host.ErrMemory where numbers of 8 bytes for each
-// worker have no room.
+// Room returns an error that matches host.ErrMemory if the given count of 8-byte numbers for each
+// worker does not fit in memory.
 func (o Options) Room(what string, numbers float64) error {
 	need := 8 * numbers * float64(o.threads())
 	if need <= anywhere {
 		return nil
 	}
 	if limit, known := o.limit(); known && need > float64(limit) {
-		return fmt.Errorf("%w: %s takes %.0f bytes for %s, there is room for %d: shorten the objects, or take fewer threads", host.ErrMemory, what, need, count.Of(o.threads(), "thread"), limit)
+		return fmt.Errorf("%w: %s need %.0f bytes for %s, but %d are available: shorten the objects or use fewer threads", host.ErrMemory, what, need, count.Of(o.threads(), "thread"), limit)
 	}
 	return nil
 }
@@ -97,8 +96,8 @@ func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) 
 	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, err
 }
 
-// OtherPoints returns the points of objects that are not among the training
-// objects for kernels.Precomputed, one row of n+2 for each.
+// OtherPoints returns the points, for kernels.Precomputed, of objects that are not training
+// objects: one row of n+2 numbers for each.
 func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Options) (host.Matrix[float64], error) {
 	cross, err := k.Cross(ctx, others, training, o)
 	if err != nil {
@@ -113,9 +112,8 @@ func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Opt
 	return host.Matrix[float64]{Rows: len(others), Cols: n + 2, Stride: n + 2, Data: data}, err
 }
 
-// Normalize divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and gives 0 where
-// one of these is 0. With a and b the same objects the diagonal is exactly 1 or
-// 0.
+// Normalize divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and sets it to 0 if a factor under
+// the root is 0. If a and b are the same objects, the diagonal is exactly 1 or 0.
 func Normalize(k host.Matrix[float64], a, b []float64) {
 	rows, cols := roots(a), roots(b)
 	same := len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
@@ -153,11 +151,11 @@ func Ones(diag []float64) []float64 {
 	return ones
 }
 
-// Function is a kernel by a function of the user's, which must be symmetric and
-// finite: Gram checks both on every pair. It has no text that Parse takes.
+// Function is a kernel defined by a user function, which must be symmetric and finite: Gram checks
+// both on every pair. Parse does not accept its text.
 type Function struct {
 	Name string
-	K    func(a, b string) float64 // called by several goroutines at once
+	K    func(a, b string) float64 // must be safe for concurrent use
 }
 
 func (k Function) String() string { return k.Name }

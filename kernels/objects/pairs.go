@@ -11,48 +11,47 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// Stop reports whether work that is going on must end; its results are not used
-// any more. values is how much of a value has been computed since the last call,
-// for the progress; what a task does not say is added when it ends.
+// Stop reports whether the computation must end; its results are then discarded. values is the
+// number of values, possibly fractional, computed since the last call, for the progress report.
+// Values that a task does not report are added when it ends.
 type Stop func(values float64) bool
 
-// Poll is the number of operations after which a long value calls Stop: some
-// milliseconds of work.
+// Poll is the number of operations after which a long evaluation calls Stop: a few milliseconds of
+// work.
 const Poll = 1 << 22
 
-// maxOperations is where work is refused that could not end: 10¹⁵ steps of a scalar
-// loop, each a multiplication and an addition with a load and a store, keep one
-// processor of a few 10⁹ cycles a second busy for days, and eight for a day.
+// maxOperations is the number of operations above which work is refused. 10¹⁵ steps of a scalar
+// loop, each a multiplication and an addition with a load and a store, take days on one processor
+// of a few GHz, and a day on eight.
 const maxOperations = 1e15
 
-// Feasible returns an error for work of more than 10¹⁵ operations. advice says what to
-// do beside shortening objects, where the work goes by the square of their size.
+// Feasible returns an error for work of more than 10¹⁵ operations. advice is an alternative to
+// shortening the objects; the work is proportional to the square of their size.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
 	}
-	return fmt.Errorf("%s needs about %.1e operations, days of work begin at %.0e: shorten the objects to %.2g %% of their size, take fewer of them, or %s",
+	return fmt.Errorf("%s need about %.1e operations, more than the limit of %.0e: shorten the objects to %.2g %% of their size, use fewer objects, or %s",
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// columns is how many values of a row make a task, at least, and mostTasks
-// about how many tasks there are at most.
-const columns, mostTasks = 64, 1 << 18
+// columns is the minimum number of values of a row in a task, and maxTasks the approximate maximum
+// number of tasks.
+const columns, maxTasks = 64, 1 << 18
 
-// Pairs fills a rows × cols matrix in parallel. Each worker has a function of
-// its own, made by worker, that sets out to the values of row i in columns lo …
-// hi−1. With lower, rows and cols are equal, only the values up to the diagonal
-// are asked for, and the others are their mirror image. It fails with
-// host.ErrMemory, before anything is done, when there is no room.
+// Pairs fills a rows × cols matrix in parallel. worker returns a function for each worker that sets
+// out to the values of row i in columns lo, …, hi−1. If lower is set, the matrix must be square,
+// only the values up to the diagonal are computed, and the others are mirrored. It fails with
+// host.ErrMemory, before any work, if the matrix does not fit in memory.
 func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker func(stop Stop) func(i, lo, hi int, out []float64)) (host.Matrix[float64], error) {
 	if err := o.fits(rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
 	out := host.New[float64](rows, cols)
-	// The tasks, long rows first; the pairs before each, for the progress.
+	// The tasks, longest rows first, with the number of pairs before each, for the progress.
 	type task struct{ i, lo, hi int }
 	var tasks []task
-	total, width := 0, max(columns, rows*cols/mostTasks)
+	total, width := 0, max(columns, rows*cols/maxTasks)
 	for i := rows - 1; i >= 0; i-- {
 		end := cols
 		if lower {
@@ -84,8 +83,7 @@ func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker fu
 	return out, nil
 }
 
-// Each returns one value for each of n objects, in parallel; worker is as for
-// Pairs.
+// Each computes one value for each of n objects, in parallel; worker is as in Pairs.
 func Each(ctx context.Context, n int, o Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
 	out := make([]float64, n)
 	err := run(ctx, n, n, o, func(stop Stop) func(n int) int {
@@ -101,7 +99,7 @@ func Each(ctx context.Context, n int, o Options, worker func(stop Stop) func(i i
 	return out, nil
 }
 
-// threads is the number of workers.
+// threads returns the number of workers.
 func (o Options) threads() int {
 	if o.Threads == 0 {
 		return runtime.GOMAXPROCS(0)
@@ -109,7 +107,7 @@ func (o Options) threads() int {
 	return o.Threads
 }
 
-// run does tasks 0 … n−1. A task returns how much of total it was.
+// run executes tasks 0, …, n−1. A task returns its share of total.
 func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
@@ -119,7 +117,7 @@ func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) fu
 	defer context.AfterFunc(ctx, func() { stopped.Store(true) })()
 
 	var mu sync.Mutex
-	done, begun, reported := 0, 0.0, -1 // done are the values of tasks that are over, begun those of others
+	done, begun, reported := 0, 0.0, -1 // done counts the values of finished tasks, begun the values reported by running tasks
 	report := func(parts int, part float64) {
 		if o.Progress == nil {
 			return
@@ -130,9 +128,9 @@ func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) fu
 		begun += part
 		at := float64(done)
 		if done < total {
-			at = min(at+max(begun, 0), float64(total)*0.999) // rounded sums do not end the work
+			at = min(at+max(begun, 0), float64(total)*0.999) // rounding must not report the end early
 		}
-		// A thousand reports are enough; the last one says 1.
+		// Report at most a thousand times; the last report is 1.
 		if step := int(1000 * at / float64(total)); step > reported {
 			reported = step
 			o.Progress(at / float64(total))

@@ -8,11 +8,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Build makes a kernel from the values of its parameters, or fails.
+// Build returns a kernel with the given parameter values, or an error.
 type Build func(values map[string]float64) (Kernel, error)
 
-// Normalized is the parameter by which a kernel is divided by √(k(a,a) k(b,b)),
-// as it is where nothing is said, or is not.
+// Normalized is the parameter that selects division of a kernel by √(k(a,a) k(b,b)); its default is
+// 1.
 var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalized is 0.
@@ -31,8 +31,7 @@ var (
 	builds = map[string]Build{}
 )
 
-// Register makes a kernel known to Parse and Catalogue. It panics when the name
-// is taken.
+// Register adds a kernel to Parse and Catalogue. It panics if the name is already registered.
 func Register(d kernels.Description, build Build) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -56,8 +55,8 @@ func Catalogue() []kernels.Description {
 	return slices.Clone(list)
 }
 
-// IsObjectKernel reports whether text begins with the name of a kernel that Parse knows, or
-// with a number by which one is multiplied.
+// IsObjectKernel reports whether text begins with the name of a kernel that Parse knows, or with a
+// numeric weight.
 func IsObjectKernel(text string) bool {
 	_, at := weight(text)
 	name := kernels.LeadingName(text[at:])
@@ -67,11 +66,11 @@ func IsObjectKernel(text string) bool {
 }
 
 // Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or
-// a Sum of several, such as spectrum(length=2) + 0.5*spectrum(length=3). What is
-// wrong with a text is a *kernels.ParseError.
+// a Sum of several, such as spectrum(length=2) + 0.5*spectrum(length=3). An error in the text is a
+// *kernels.ParseError.
 func Parse(text string) (Kernel, error) { return parseSum(text) }
 
-// parseOne reads a kernel that is no sum.
+// parseOne parses a kernel that is not a sum.
 func parseOne(text string) (Kernel, error) {
 	d, values, err := kernels.ParseNamed(text, Catalogue())
 	if err != nil {

@@ -19,13 +19,12 @@ type Term struct {
 	Kernel Kernel
 }
 
-// Sum is Σ weight·k(a, b) over kernels on the same kind of objects. It is a
-// kernel, as they are: its features are theirs side by side, each scaled by the
-// root of its weight. Its text is that of its terms joined by +, with weights
-// before a *, such as spectrum(length=2) + 0.5*spectrum(length=3).
+// Sum is Σ weight·k(a, b) over kernels on the same kind of objects. Its feature space is the direct
+// sum of the feature spaces of its terms, each scaled by the root of the weight. Its text joins the
+// texts of the terms by +, with a weight before a *, as in spectrum(length=2) +
+// 0.5*spectrum(length=3).
 //
-// The cost is that of its terms, one after the other; the memory that of two
-// matrices.
+// The terms are evaluated one after the other, in the memory of two matrices.
 type Sum []Term
 
 func (k Sum) String() string {
@@ -40,7 +39,7 @@ func (k Sum) String() string {
 	return strings.Join(texts, " + ")
 }
 
-// Input is that of the terms.
+// Input returns the kind of objects of the terms.
 func (k Sum) Input() Input {
 	if len(k) == 0 {
 		return Text
@@ -48,8 +47,8 @@ func (k Sum) Input() Input {
 	return k[0].Kernel.Input()
 }
 
-// Check requires one term at least, weights ≥ 0 and finite, and kernels that are
-// right and over the same objects.
+// Check requires at least one term, finite weights ≥ 0, and valid kernels over the same kind of
+// objects.
 func (k Sum) Check() error {
 	if len(k) == 0 {
 		return errors.New("objects: sum: has no kernels")
@@ -111,8 +110,7 @@ func (k Sum) add(o Options, of func(Kernel, Options) (host.Matrix[float64], erro
 	return sum, nil
 }
 
-// terms splits a text at each + outside of parentheses, but for those of
-// exponents such as 1e+3.
+// terms splits a text at each + outside parentheses, except in exponents such as 1e+3.
 func terms(text string) []string {
 	var list []string
 	depth, from := 0, 0
@@ -136,8 +134,8 @@ func exponent(text string) bool {
 	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')
 }
 
-// weight takes a number and a * off the beginning of a term, and returns where the
-// kernel's text begins.
+// weight parses an optional number and * at the beginning of a term, and returns the position where
+// the kernel's text begins.
 func weight(term string) (w float64, at int) {
 	before, _, ok := strings.Cut(term, "*")
 	if !ok {
@@ -150,7 +148,7 @@ func weight(term string) (w float64, at int) {
 	return w, len(before) + 1
 }
 
-// parseSum reads the terms of a text; one of weight 1 alone is no Sum.
+// parseSum parses the terms of a text. A single term of weight 1 is returned without a Sum.
 func parseSum(text string) (Kernel, error) {
 	var sum Sum
 	at := 0 // of the term, in bytes

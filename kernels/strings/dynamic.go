@@ -6,23 +6,23 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// dynamic is the dynamic programme of the subsequence kernel for one string t
-// against any number of strings s.
+// dynamic is the dynamic program of the subsequence kernel for one string t against any number of
+// strings s.
 //
 // Let M_l(i, j) be the sum over the common subsequences of l characters that
 // end at s_i = t_j, weighted by λ^(spans in both). Then M_1 = λ², and with
 //
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
-// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of all M_p. Lodhi et
-// al. update every Q_l(i, j) by those of its neighbors. Here row i of s only
-// touches what changes: with Q_l(i, j) = λ^(i−base) R_l(j),
+// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of all M_p. Lodhi et al. compute every
+// Q_l(i, j) from its neighbors. Here row i of s updates only the values that change: with Q_l(i, j)
+// = λ^(i−base) R_l(j),
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //
-// which between two places where t has the character s_i is one multiple of the
-// powers of λ. All terms are positive: there is no cancellation. The power of
-// λ in front keeps the factors 1/λ^(i−base) of R_1 in range by moving base.
+// where the increment, between two positions of the character s_i in t, is a constant multiple of
+// the powers of λ. All terms are positive, so there is no cancellation. Moving base keeps the
+// factors 1/λ^(i−base) of R_1 in range.
 type dynamic struct {
 	length int
 	decay  float64
@@ -31,12 +31,12 @@ type dynamic struct {
 	r      [][]float64
 
 	t      []int32
-	start  []int32 // where the places of each character begin in places
+	start  []int32 // where the positions of each character begin in places
 	places []int32
-	heads  []float64 // R_l at the places of a row, level by level
+	heads  []float64 // R_l at the positions of a row's character, level by level
 	sums   []float64 // of each level
 
-	operations int // on elements of R, of all values so far
+	operations int // operations on elements of R, over all values so far
 }
 
 func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
@@ -55,7 +55,7 @@ func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynam
 	return d
 }
 
-// window is the number of rows in which the factors 1/λ^(i−base) stay in range.
+// window returns the number of rows for which the factors 1/λ^(i−base) stay in range.
 func window(decay float64) int {
 	if decay == 1 {
 		return math.MaxInt
@@ -63,7 +63,7 @@ func window(decay float64) int {
 	return max(1, int(math.Log(1e-100)/math.Log(decay)))
 }
 
-// load takes t and sorts its places by character.
+// load sets t and sorts its positions by character.
 func (d *dynamic) load(t []int32) {
 	d.t = t
 	clear(d.start)
@@ -82,7 +82,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value is k(s, t), not normalized. It calls stop with the rows that are done.
+// value returns k(s, t), not normalized. It reports finished rows to stop.
 func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {
@@ -141,7 +141,7 @@ func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 // update adds row i to every R_l; first is M_1 over λ^(i−base).
 func (d *dynamic) update(places []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
-	// What is read must be from before this row.
+	// The values that are read must precede this row's updates.
 	heads := d.heads[:levels*len(places)]
 	for m, j := range places {
 		heads[m*levels] = first
@@ -172,7 +172,7 @@ func (d *dynamic) update(places []int32, first float64) {
 	}
 }
 
-// add is x ← x + f·y.
+// add computes x ← x + f·y.
 func add(x, y []float64, f float64) {
 	y = y[:len(x)]
 	for i := range x {

@@ -16,8 +16,8 @@ import (
 // by √(k(s,s) k(t,t)) unless Raw. A string shorter than Length has k = 0.
 //
 // The substrings of all strings are numbered once, in O(Length·|s|) for each
-// string; a value then takes O(|s|+|t|), and a row of a matrix only as much as
-// the string has substrings in common with the others.
+// string; a value then takes O(|s|+|t|), and the cost of a row of a matrix is proportional to the
+// number of substrings that the string shares with the others.
 type Spectrum struct {
 	Length int  // ≥ 1
 	Raw    bool // not normalized
@@ -26,7 +26,7 @@ type Spectrum struct {
 func init() {
 	objects.Register(kernels.Description{
 		Name:    "spectrum",
-		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalized",
+		Formula: "Σ over substrings of the given length of (count in s)·(count in t), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
 			objects.Normalized,
@@ -91,13 +91,13 @@ func (k Spectrum) Diag(ctx context.Context, texts []string, o objects.Options) (
 	return diag, nil
 }
 
-// count is how often a substring occurs, by its number.
+// count holds the number of a substring and how often it occurs.
 type count struct {
 	substring int32
 	times     float64
 }
 
-// counts counts the substrings of each text and numbers the new ones.
+// counts counts the substrings of each text and numbers new substrings.
 func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
 	all := make([][]count, len(texts))
 	for i, s := range texts {
@@ -138,7 +138,7 @@ func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
 	return all
 }
 
-// squares are the inner products of counts with themselves.
+// squares returns the inner product of each element of counts with itself.
 func squares(all [][]count) []float64 {
 	sums := make([]float64, len(all))
 	for i, counts := range all {
@@ -149,9 +149,9 @@ func squares(all [][]count) []float64 {
 	return sums
 }
 
-// products are the inner products of all counts a with all b: for each
-// substring of a_i, those who have it are found in a list. They are sums of
-// integers, exact up to 2⁵³ in any order.
+// products returns the inner products of all counts a with all counts b. For each substring of a_i,
+// a list gives the elements of b that contain it. The sums are over integers, hence exact up to 2⁵³
+// in any order.
 func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
 	type holder struct {
 		who   int32

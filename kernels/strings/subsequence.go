@@ -19,11 +19,11 @@ import (
 //
 //	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
 //
-// with l(i) the last index less the first, plus 1. It is divided by
-// √(k(s,s) k(t,t)) unless Raw; a string shorter than Length has k = 0.
+// where l(i) is the last index minus the first, plus 1. It is divided by √(k(s,s) k(t,t)) unless
+// Raw; a string shorter than Length has k = 0.
 //
-// A value takes O(Length·|s|·|t|) operations at most, and less as fewer
-// characters are equal: only where they are, is there something to add up.
+// A value takes at most O(Length·|s|·|t|) operations, and fewer if fewer characters are equal,
+// because only pairs of equal characters contribute.
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
@@ -52,7 +52,7 @@ var (
 	decayRule  = kernels.Rule{Min: math.SmallestNonzeroFloat64, Max: 1}
 )
 
-// rawText is what stands in a kernel's text when it is not normalized.
+// rawText is the part of a kernel's text that disables normalization.
 func rawText(raw bool) string {
 	if raw {
 		return ",normalized=0"
@@ -66,8 +66,7 @@ func (k Subsequence) String() string {
 
 func (k Subsequence) Input() objects.Input { return objects.Text }
 
-// least is the smallest weight of a subsequence without gaps: below it the terms
-// of a sum are lost to the range of float64.
+// least is the minimum weight of a subsequence without gaps: smaller terms of a sum underflow.
 const least = 1e-280
 
 // Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
@@ -84,7 +83,7 @@ func (k Subsequence) Check() error {
 	return nil
 }
 
-// evaluator refuses texts with more subsequences than a float64 can count.
+// evaluator returns an error for texts whose number of subsequences overflows float64.
 func (k Subsequence) evaluator() objects.Evaluator {
 	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -127,9 +126,9 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
-// feasible returns an error where the values of texts a with b, or for the lower
-// triangle with the texts before, and those of each with itself are too much work
-// or too much to have in memory.
+// feasible returns an error if the values of texts a with texts b (or, for the lower triangle, with
+// the preceding texts), together with the values k(s, s), need too many operations or too much
+// memory.
 func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
 	operations, longest := k.operations(c, a, b, lower), 0
 	for _, list := range [][][]int32{a, b} {
@@ -141,17 +140,17 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 		}
 	}
 	what := fmt.Sprintf("strings: %v: texts of up to %d characters", k, longest)
-	advice := fmt.Sprintf("take spectrum(length=%d), whose work goes by the sum of their sizes", k.Length)
+	advice := fmt.Sprintf("use spectrum(length=%d), whose work is proportional to the sum of their sizes", k.Length)
 	if err := objects.Feasible(what, operations, advice); err != nil || longest < k.Length {
 		return err
 	}
 	return o.Room(what, 2*float64(k.Length)*float64(longest))
 }
 
-// operations is how many dynamic will count for the values of texts a with b, or
-// for the lower triangle with the texts before, the last row of each value
-// included. A row of s changes every R_l behind the first place of its character
-// in t: the sum over all pairs is one over the characters.
+// operations returns the number of operations that dynamic will count for the values of texts a
+// with texts b (or, for the lower triangle, with the preceding texts), including the last row of
+// each value. A row of s updates every R_l after the first position of its character in t, so the
+// sum over all pairs reduces to a sum over characters.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {
@@ -187,20 +186,20 @@ func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(k.Length-1) * sum
 }
 
-// worker makes the function that evaluates a row of pairs.
+// worker returns the function that evaluates a row of pairs.
 func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 	longest := 0
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	if k.Length > longest { // no common subsequence; the levels could fill the memory
+	if k.Length > longest { // no common subsequence; the levels could exhaust memory
 		return func(objects.Stop) func(i, lo, hi int, out []float64) {
 			return func(_, _, _ int, out []float64) { clear(out) }
 		}
 	}
 	powers := make([]float64, longest+1)
 	for d := range powers {
-		// What is far below every other term is 0: denormal numbers are slow.
+		// Negligible powers are set to 0, because subnormal numbers are slow.
 		if p := math.Pow(k.Decay, float64(d)); p > 1e-280 {
 			powers[d] = p
 		}
@@ -216,7 +215,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) fu
 	}
 }
 
-// coder numbers characters in the order in which they come.
+// coder numbers characters in order of first occurrence.
 type coder struct{ codes map[rune]int32 }
 
 func newCoder() *coder { return &coder{codes: map[rune]int32{}} }

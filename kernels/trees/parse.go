@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Tree is a tree that was read by Parse. Its nodes are in postorder: children
-// come before their parent, and the root is the last.
+// Tree is a tree returned by Parse. Its nodes are in postorder: children precede their parent, and
+// the root is last.
 type Tree struct{ nodes []node }
 
 type node struct {
@@ -16,16 +16,16 @@ type node struct {
 	children []child
 }
 
-// child is a node, by its number, or else a word.
+// child is either the number of a node or a word.
 type child struct {
 	node int32 // −1 for a word
 	word string
 }
 
-// Nodes returns the number of nodes, words not counted.
+// Nodes returns the number of nodes, excluding words.
 func (t *Tree) Nodes() int { return len(t.nodes) }
 
-// String is the tree in brackets, with one space between children.
+// String returns the tree in brackets, with one space between children.
 func (t *Tree) String() string {
 	var b strings.Builder
 	t.write(&b, len(t.nodes)-1)
@@ -46,13 +46,13 @@ func (t *Tree) write(b *strings.Builder, i int) {
 	b.WriteByte(')')
 }
 
-// maxDepth bounds the brackets in brackets, so that no text can exhaust the
-// stack of what walks a tree.
+// maxDepth bounds the nesting of brackets, so that no text can exhaust the stack of a recursive
+// traversal.
 const maxDepth = 10_000
 
-// ParseError says where a tree's text is wrong, and how.
+// ParseError is an error in a tree's text, with its position.
 type ParseError struct {
-	Tree   int // which of many, from 1; 0 where there is one
+	Tree   int // number of the tree, from 1; 0 if there is only one
 	Column int // in characters from 1
 	Detail string
 }
@@ -91,14 +91,14 @@ func parse(text string) (*Tree, *ParseError) {
 			continue
 		}
 		if complete {
-			return fail(at, "the tree has ended, but %s follows", shortened(rest))
+			return fail(at, "the tree is complete, but %s follows", shortened(rest))
 		}
 		switch rest[0] {
 		case '(':
 			if len(stack) == maxDepth {
 				return fail(at, "more than %d brackets are open", maxDepth)
 			}
-			// The label follows at once or after spaces; a bracket means none.
+			// The label follows, possibly after spaces; a bracket means that there is no label.
 			trimmed := strings.TrimLeftFunc(rest[1:], unicode.IsSpace)
 			label := trimmed[:wordLength(trimmed)]
 			stack = append(stack, open{node{label: label}, at})
@@ -139,7 +139,7 @@ func parse(text string) (*Tree, *ParseError) {
 	return t, nil
 }
 
-// wordLength is the length of what stands before the next space or bracket.
+// wordLength returns the length of s up to the next space or bracket.
 func wordLength(s string) int {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r == '(' || r == ')' || unicode.IsSpace(r) }); i >= 0 {
 		return i
@@ -147,7 +147,7 @@ func wordLength(s string) int {
 	return len(s)
 }
 
-// shortened is s in quotation marks, for messages.
+// shortened returns s in quotation marks, shortened for messages.
 func shortened(s string) string {
 	const limit = 40
 	if r := []rune(s); len(r) > limit {

@@ -14,21 +14,19 @@ import (
 
 // Subtree is the tree kernel of Collins and Duffy (2001, Convolution kernels
 // for natural language, NIPS 14): the number of subtrees that two trees have in
-// common, where a subtree has more than one node and, for each of its nodes,
-// all of its children or none. With a production being a label with the labels
-// and words below it,
+// common, where a subtree has more than one node and contains, for each of its nodes, either all
+// children or none. A production is a label with the labels and words of its children. Then
 //
 //	k(a, b) = Σ_{m of a} Σ_{n of b} C(m, n)
 //	C(m, n) = 0                                     productions differ
 //	        = Decay Π_i (1 + C(child_i m, child_i n))   otherwise
 //
-// over the children that are nodes. Decay in (0, 1] makes large subtrees count
-// less: a subtree of p productions has the weight Decay^p. It is divided by
-// √(k(a,a) k(b,b)) unless Raw.
+// over the children that are nodes. Decay in (0, 1] downweights large subtrees: a subtree of p
+// productions has the weight Decay^p. It is divided by √(k(a,a) k(b,b)) unless Raw.
 //
-// Only pairs of nodes with the same production are looked at (Moschitti 2006,
-// Making tree kernels practical for natural language learning): that is
-// O(|a|·|b|) at worst, and near |a|+|b| for trees of language.
+// Only pairs of nodes with the same production are visited (Moschitti 2006, Making tree kernels
+// practical for natural language learning). The cost is O(|a|·|b|) at worst, and close to |a|+|b|
+// for parse trees of natural language.
 type Subtree struct {
 	Decay float64
 	Raw   bool // not normalized
@@ -107,9 +105,9 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
-// feasible returns an error where the values of trees a with b, or for the lower
-// triangle with the trees before, and those of each with itself are too much work
-// or too much to have in memory.
+// feasible returns an error if the values of trees a with trees b (or, for the lower triangle, with
+// the preceding trees), together with the values k(a, a), need too many operations or too much
+// memory.
 func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
@@ -129,17 +127,17 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 		}
 	}
 	const what = "trees: subtree: pairs of nodes with the same production"
-	if err := objects.Feasible(what, operations, "make productions differ, by words or labels"); err != nil {
+	if err := objects.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
-	// By Cauchy and Schwarz's inequality no two trees have more pairs than one of
-	// them with itself.
+	// By the Cauchy–Schwarz inequality two trees have at most as many pairs as the larger of the
+	// counts of each tree with itself.
 	return o.Room(what, pairs)
 }
 
-// operations is how many matcher will count for the values of trees a with b, or
-// for the lower triangle with the trees before: the sum over all pairs of trees is
-// one over the productions.
+// operations returns the number of operations that matcher will count for the values of trees a
+// with trees b (or, for the lower triangle, with the preceding trees). The sum over all pairs of
+// trees reduces to a sum over productions.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {
@@ -163,7 +161,7 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 	return sum
 }
 
-// evaluator refuses trees whose number of subtrees is no float64.
+// evaluator returns an error for trees whose number of subtrees overflows float64.
 func (k Subtree) evaluator() objects.Evaluator {
 	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -173,10 +171,10 @@ func (k Subtree) evaluator() objects.Evaluator {
 // grammar numbers productions.
 type grammar map[string]int32
 
-// indexed is a tree as the kernel sees it.
+// indexed is a tree prepared for the kernel.
 type indexed struct {
 	production []int32
-	children   [][]int32 // those that are nodes
+	children   [][]int32 // the children that are nodes
 }
 
 // read parses trees and numbers their productions.
@@ -200,8 +198,8 @@ func (g grammar) index(t *Tree) indexed {
 	x := indexed{make([]int32, len(t.nodes)), make([][]int32, len(t.nodes))}
 	var b strings.Builder
 	for i, n := range t.nodes {
-		// Neither labels nor words have brackets or spaces, so that the text
-		// of a production means one thing only.
+		// Labels and words contain no brackets or spaces, so the text of a production is
+		// unambiguous.
 		b.Reset()
 		b.WriteString(n.label)
 		for _, c := range n.children {
@@ -222,7 +220,7 @@ func (g grammar) index(t *Tree) indexed {
 	return x
 }
 
-// worker makes the function that evaluates a row of pairs.
+// worker returns the function that evaluates a row of pairs.
 func (k Subtree) worker(g grammar, a, b []indexed) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 	return func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
@@ -241,14 +239,14 @@ type matcher struct {
 	tree   indexed
 	start  []int32 // where the nodes with each production begin in nodes
 	nodes  []int32
-	rank   []int32   // of a node among those with its production
-	common []float64 // C(m, n), for each n those m with its production
-	first  []int     // where those of n begin in common
+	rank   []int32   // rank of a node among the nodes with its production
+	common []float64 // C(m, n): for each n, the values for all m with the same production
+	first  []int     // where the values of n begin in common
 
-	operations int // on pairs of nodes and of their children, of all values so far
+	operations int // operations on pairs of nodes and of their children, over all values so far
 }
 
-// load takes a tree and sorts its nodes by production.
+// load sets the tree and sorts its nodes by production.
 func (m *matcher) load(t indexed) {
 	m.tree = t
 	clear(m.start)
@@ -272,9 +270,9 @@ func (m *matcher) load(t indexed) {
 	}
 }
 
-// value is k of the loaded tree and b, not normalized. The nodes of b come in
-// postorder, so that the pairs of children are known before their parents are
-// looked at; pairs with different productions have no place in memory.
+// value returns k of the loaded tree and b, not normalized. The nodes of b are in postorder, so
+// that pairs of children are evaluated before their parents. Pairs with different productions are
+// not stored.
 func (m *matcher) value(b indexed, stop objects.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
 	sum, from, since := 0.0, 0, 0

@@ -14,10 +14,10 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// bootFlags are what a runner gives to a process that is to be a worker
-// (--environment_type PROCESS with this program as the command): the boot part of
-// Beam's container, which asks the runner for the rest, for a program that need not
-// be fetched.
+// bootFlags are the flags with which a runner starts this program as a worker process
+// (--environment_type PROCESS with this program as the command). They replace the boot program of
+// Beam's container, which asks the runner for its other settings; the worker's program need not be
+// fetched.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -25,16 +25,15 @@ type bootFlags struct {
 
 func addBoot(flags *flag.FlagSet) *bootFlags {
 	b := &bootFlags{flags: flags}
-	flags.StringVar(&b.provision, "provision_endpoint", "", "of a runner, which gives it to its workers")
+	flags.StringVar(&b.provision, "provision_endpoint", "", "set by a runner when it starts a worker")
 	return b
 }
 
-// asked reports whether this process is to be a worker.
+// asked reports whether a runner started this process as a worker.
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
-// endWithParent ends this process, if it is a worker or has started one, soon after
-// the process that started it: a runner that ends with its program kills the first of
-// the two at best.
+// endWithParent ends this process, if it is a worker or has started one, soon after its parent
+// process ends: a runner that ends with its program kills at most the outer of the two processes.
 func (b *bootFlags) endWithParent() {
 	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
 		return
@@ -48,13 +47,12 @@ func (b *bootFlags) endWithParent() {
 	}()
 }
 
-// patience is how long a process stays whose worker was lost. Prism (2.77) takes note
-// of a worker's connection that breaks, and ends its job; but where the process that
-// it has started ends at the same time it may forget about the work that was under
-// way, and wait for ever.
+// patience is the time for which a process stays alive after its worker was lost. Prism (2.77)
+// notices that a worker's connection breaks and ends the job. If the process that it started ends
+// at the same moment, however, it may forget the work in progress and wait forever.
 const patience = 20 * time.Second
 
-// start runs the worker as a process of its own and waits for it.
+// start runs the worker as a separate process and waits for it.
 func (b *bootFlags) start() error {
 	id := strings.Trim(b.flags.Lookup("id").Value.String(), "'") // Prism quotes it
 	if id == "" {

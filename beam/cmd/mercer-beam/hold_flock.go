@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// hold locks a folder until it is released or this process ends; it is not ok when
-// another process holds it.
+// hold locks a folder until it is released or this process ends; ok is false if another process
+// holds the lock.
 func hold(dir string) (release func(), ok bool) {
 	f, err := os.Open(dir)
 	if err != nil {

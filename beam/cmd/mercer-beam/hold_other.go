@@ -2,6 +2,6 @@
 
 package main
 
-// hold would lock a folder: here folders are told apart by their names only, and
-// those of processes that were killed stay.
+// hold does nothing on this system, which has no flock: the folders of killed processes are not
+// removed.
 func hold(string) (release func(), ok bool) { return func() {}, false }

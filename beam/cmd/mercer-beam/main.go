@@ -46,7 +46,7 @@ func (l *list) Set(text string) error {
 	return nil
 }
 
-// numbers is a flag of numbers with commas between them.
+// numbers is a flag that holds a comma-separated list of numbers.
 type numbers []float64
 
 func (n *numbers) String() string { return fmt.Sprint(*n) }
@@ -62,8 +62,8 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
-// texts is a flag of texts with commas between them, in quotation marks where a text has a
-// comma, as the lists of mercer fit are.
+// texts is a flag that holds a comma-separated list of texts; a text that contains a comma is
+// quoted, as in the lists of mercer fit.
 type texts []string
 
 func (l *texts) String() string { return strings.Join(*l, ",") }
@@ -77,7 +77,7 @@ func (l *texts) Set(text string) error {
 	return err
 }
 
-// options are the flags of the command. Those of Beam are beside them.
+// options are the flags of the command; Beam registers its own flags in addition.
 type options struct {
 	pipeline.Params
 	task, missing string
@@ -87,10 +87,10 @@ type options struct {
 	intercept     string
 }
 
-// own names the flags that are this command's.
+// own is the set of flags defined by this command rather than by Beam.
 var own = map[string]bool{}
 
-// add adds the flags to the set where Beam's are too.
+// add registers the flags in the same flag set as Beam's.
 func (o *options) add(flags *flag.FlagSet) {
 	before := map[string]bool{}
 	flags.VisitAll(func(f *flag.Flag) { before[f.Name] = true })
@@ -100,33 +100,33 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.StringVar(&o.Learner, "learner", "nystrom-ridge", "`NAME`: "+strings.Join(pipeline.Learners(), ", "))
 	flags.StringVar(&o.task, "task", "regression", "regression, or classification of the cells of the target")
 	flags.Var((*list)(&o.Kernels), "kernel", "`KERNEL`, such as 'gaussian(sigma=2)'; repeat it to choose among several (default: gaussian, sigma half the median distance)")
-	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; with commas to choose among several (default 1)")
-	flags.IntVar(&o.Folds, "folds", 0, "parts of the cross-validation that chooses (default 5)")
-	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default: about 10√n of n rows, 1000 at most)")
+	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; give a comma-separated list to choose among several (default 1)")
+	flags.IntVar(&o.Folds, "folds", 0, "number of folds of the cross-validation (default 5)")
+	flags.IntVar(&o.Functions, "functions", 0, "M, the number of centers or random features (default: about 10√n for n rows, at most 1000)")
 	flags.BoolVar(&o.Orthogonal, "orthogonal", false, "random features with orthogonal directions")
 	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalized intercept (default: true for ridge)")
-	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "do not standardize the features")
 	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")
 	flags.StringVar(&o.Dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs (default: the most frequent of , ; tab | in the header, and spaces where there is none)")
 	flags.StringVar(&o.Dialect.Decimal, "decimal", "", "`MARK` of decimals in a CSV file, . or , (default: the comma in files cut at semicolons whose first numbers have one, otherwise the point)")
 	flags.StringVar(&o.Dialect.Thousands, "thousands", "", "`MARK` between groups of digits in a CSV file: one of , . ' _ or a space (default: none but ' and the no-break space)")
 	flags.StringVar(&o.Dialect.Comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
-	flags.Var((*texts)(&o.Dialect.NAValues), "na-values", "`TEXTS`, with commas, that stand for a missing cell in a CSV file besides the empty one and those of pandas")
-	flags.BoolVar(&o.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
+	flags.Var((*texts)(&o.Dialect.NAValues), "na-values", "`TEXTS`, separated by commas, that represent a missing cell in a CSV file, in addition to the empty cell and the defaults of pandas")
+	flags.BoolVar(&o.defaultNA, "keep-default-na", true, "treat the defaults of pandas as missing; =false: only the empty cell and --na-values")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of every random choice")
 	flags.Float64Var(&o.Tol, "tol", 1e-6, "relative residual to reach")
-	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the sums: the last measures the residual, those before correct the solution")
+	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the sums: each measures the residual, and all but the last correct the solution")
 	flags.StringVar(&o.Device, "device", "", "device of the workers, such as cpu or cuda/0 (default: the best)")
-	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are one piece of work (default 32 MiB)")
-	flags.BoolVar(&o.WholeFiles, "whole-files", false, "cut no file into pieces: for CSV with line breaks inside quotation marks")
-	flags.IntVar(&o.Fanout, "fanout", 0, "groups in which sums are merged before the groups are (default 16)")
-	flags.IntVar(&o.attempts, "attempts", 3, "how often a job is begun whose worker is lost, on runners that do not try bundles again")
+	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are processed as one piece (default 32 MiB)")
+	flags.BoolVar(&o.WholeFiles, "whole-files", false, "do not split files into pieces: for CSV with line breaks inside quotation marks")
+	flags.IntVar(&o.Fanout, "fanout", 0, "number of groups of the first merge level: sums are merged within groups, then across groups (default 16)")
+	flags.IntVar(&o.attempts, "attempts", 3, "maximum number of attempts at a job that loses a worker, on runners that do not retry bundles")
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
-	flags.BoolVar(&o.verbose, "verbose", false, "print what the runner logs")
+	flags.BoolVar(&o.verbose, "verbose", false, "print the log of the runner")
 	flags.VisitAll(func(f *flag.Flag) { own[f.Name] = !before[f.Name] })
 }
 
-// params returns the params, or what is wrong with the flags.
+// params returns the params, or an error for an invalid flag.
 func (o *options) params(inputs []string) (pipeline.Params, error) {
 	p := o.Params
 	p.Inputs = inputs
@@ -169,7 +169,7 @@ func usage() {
   mercer-beam --target COLUMN --model FILE [flags] GLOB...
 
 The files may be anything that mercer fit reads: CSV, LIBSVM, NPY, NPZ, Parquet,
-IDX. Of all flags of Beam these choose where the work is done:
+IDX. These flags of Beam choose the runner:
 
   --runner prism (in this process), flink, spark, dataflow, universal
   --endpoint HOST:PORT of the job service of flink, spark or universal
@@ -202,7 +202,7 @@ func main() {
 	if boot.asked() {
 		exit(boot.start())
 	}
-	beam.Init() // a worker does not come back from here
+	beam.Init() // does not return in a worker
 	ctx, stop := process.Interrupts()
 	defer stop()
 	remove := scratch()
@@ -227,31 +227,31 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// printed is what --json prints: the report, and what `mercer bench import` makes a
-// measurement of.
+// printed is the output of --json: the report, and the fields from which `mercer bench import`
+// makes a measurement.
 type printed struct {
 	Program string `json:"program"`
 	pipeline.Report
 	Seconds      float64 `json:"seconds"`
-	process.Used         // by this process, in which the workers are unless a runner has its own
+	process.Used         // by this process, which includes the workers unless the runner starts separate ones
 }
 
 // run fits and prints the report.
 func run(ctx context.Context, o *options, inputs []string, out io.Writer) error {
 	start := time.Now()
 	if len(inputs) == 0 {
-		return errors.New("no files are named; mercer-beam --help tells how")
+		return errors.New("no input files are given; see mercer-beam --help")
 	}
 	p, err := o.params(inputs)
 	if err != nil {
 		return err
 	}
 	if !o.verbose {
-		// Errors of the runner too: what they mean is returned, or tried again.
+		// Errors of the runner are discarded too: they are returned or lead to another attempt.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
-	// This program is its own worker: it needs not be compiled anew, which takes its
-	// source, where workers are processes beside it or containers of its system.
+	// If workers are local processes or containers of the same system, this program is the worker
+	// binary. Beam would otherwise compile the worker, which needs the source.
 	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
 	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
 		*jobopts.WorkerBinary = self
@@ -276,7 +276,7 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 	return err
 }
 
-// text is the report for eyes.
+// text formats the report for people.
 func text(ran *pipeline.Ran) string {
 	var b strings.Builder
 	add := func(name, format string, args ...any) {

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// scratchName is what the folders of temporary files begin with.
+// scratchName is the name prefix of the folders of temporary files.
 const scratchName = "mercer-beam-folder-"
 
-// scratch gives this process, and those that it starts, a folder of their own for
-// temporary files, and removes it in the end: Beam leaves a file behind for each job
-// that it runs in this process. It removes the folders of processes that were killed
-// before they could, too. Where there is no room for a folder Beam will say so.
+// scratch creates a folder for the temporary files of this process and its children, and removes it
+// at the end, because Beam leaves a file behind for each job that it runs in this process. It also
+// removes the folders of earlier processes that were killed. If the folder cannot be created, Beam
+// reports the error when it writes a file.
 func scratch() (remove func()) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
 	for _, dir := range old {
