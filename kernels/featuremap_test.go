@@ -63,8 +63,8 @@ func TestFeatureMapErrors(t *testing.T) {
 		d    int
 		want string
 	}{
-		{gaussian, 2, "kernels: feature map: gaussian(sigma=2) has no finite one"},
-		{kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 2, Kernel: gaussian}}, 2, "kernels: feature map: gaussian(sigma=2) has no finite one"},
+		{gaussian, 2, "kernels: feature map: the feature space of gaussian(sigma=2) is not finite"},
+		{kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 2, Kernel: gaussian}}, 2, "kernels: feature map: the feature space of gaussian(sigma=2) is not finite"},
 		{kernels.Gaussian{}, 2, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
 		{kernels.Polynomial{Degree: 9, C: 1}, 1000, "kernels: feature map: polynomial(degree=9,c=1) has more than 16777216 dimensions for 1000 features"},
 		{kernels.Polynomial{Degree: math.MaxInt32, C: 1}, 1000, "kernels: feature map: polynomial(degree=2147483647,c=1) has more than 16777216 dimensions for 1000 features"},

@@ -104,8 +104,10 @@ func (Derivative) derive(c *compiler, _ int) {
 	c.push(Instr{Op: Const})
 }
 
-func (Derivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative cannot be differentiated again") }
-func (k Derivative) bounded() bool            { return k.Of.bounded() }
+func (Derivative) deriveStat(*compiler, Stat) {
+	panic("kernels: a derivative cannot be differentiated again")
+}
+func (k Derivative) bounded() bool { return k.Of.bounded() }
 
 // The parameters of a sum or product are the parameters of its parts, in order. Each belongs to one
 // part.

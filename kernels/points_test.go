@@ -121,7 +121,7 @@ func TestDistancesInRange(t *testing.T) {
 			}
 		}
 		for _, v := range []float64{1e154, -1e155, math.MaxFloat64} {
-			says(t, k.String(), rule([]float64{1, v}), fmt.Sprintf("kernels: sqdist: feature 2 is %v: distances of points of this size leave the range of float64: scale the features down", v))
+			says(t, k.String(), rule([]float64{1, v}), fmt.Sprintf("kernels: sqdist: feature 2 is %v: distances between points of this size overflow float64: scale the features down", v))
 		}
 	}
 	if err := kernels.PointRule(kernels.Laplacian{Sigma: 1})([]float64{1e308, 1e308}); err == nil {

@@ -68,8 +68,10 @@ func (StatDerivative) derive(c *compiler, _ int) {
 	c.push(Instr{Op: Const})
 }
 
-func (StatDerivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative has no further ones") }
-func (k StatDerivative) bounded() bool            { return k.Of.bounded() }
+func (StatDerivative) deriveStat(*compiler, Stat) {
+	panic("kernels: a derivative cannot be differentiated again")
+}
+func (k StatDerivative) bounded() bool { return k.Of.bounded() }
 
 func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.Of, Compile(k.Of).Stats[k.Stat]) }
 

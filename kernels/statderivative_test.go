@@ -17,8 +17,8 @@ func TestStatDerivativeCheck(t *testing.T) {
 		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative by a statistic: none has index 1: gaussian(sigma=1) has 1"},
 		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative by a statistic: none has index 0: 1 has 0"},
 		{kernels.StatDerivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
-		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative by a statistic: ∂(gaussian(sigma=1))/∂ln sigma holds a derivative, of which there are no further ones"},
-		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative by a statistic: exp(∂(gaussian(sigma=1))/∂s0) holds a derivative, of which there are no further ones"},
+		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative by a statistic: ∂(gaussian(sigma=1))/∂ln sigma contains a derivative, which cannot be differentiated again"},
+		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative by a statistic: exp(∂(gaussian(sigma=1))/∂s0) contains a derivative, which cannot be differentiated again"},
 	} {
 		if err := c.k.Check(2); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %s", c.k, err, c.want)

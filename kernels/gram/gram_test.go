@@ -185,7 +185,7 @@ func TestNotPSD(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := gram.Decompose(ctx, host([]float64{1, 2})); err == nil || err.Error() != "gram: decompose: a Gram matrix is square and not empty, this is 1×2" {
+	if _, err := gram.Decompose(ctx, host([]float64{1, 2})); err == nil || err.Error() != "gram: decompose: a Gram matrix must be square and not empty, got 1×2" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := gram.CheckPSD(ctx, k, math.NaN()); err == nil {

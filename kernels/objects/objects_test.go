@@ -262,7 +262,7 @@ func TestGramBeyondMemoryIsRefused(t *testing.T) {
 			if o.Memory != room-1 {
 				list = many // 17 TB
 			}
-			want := fmt.Sprintf("take %d bytes", 16*int64(len(list))*int64(len(list)))
+			want := fmt.Sprintf("need %d bytes", 16*int64(len(list))*int64(len(list)))
 			if _, err := k.Gram(ctx, list, o); !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of %d, memory %d: %v", text, len(list), o.Memory, err)
 			}

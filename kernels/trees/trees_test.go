@@ -46,8 +46,8 @@ func TestParse(t *testing.T) {
 		"(S (NP we":                        `trees: column 4: the bracket of the node "NP" is not closed`,
 		"(S (ü a) (NP))":                   `trees: column 10: the node "NP" has no children`,
 		"()":                               `trees: column 1: the node "" has no children`,
-		"(S we))":                          `trees: column 7: the tree has ended, but ")" follows`,
-		"(S we) (S you)":                   `trees: column 8: the tree has ended, but "(S you)" follows`,
+		"(S we))":                          `trees: column 7: the tree is complete, but ")" follows`,
+		"(S we) (S you)":                   `trees: column 8: the tree is complete, but "(S you)" follows`,
 		")":                                "trees: column 1: a bracket is closed that was not opened",
 		strings.Repeat("(a ", 10001) + "b": "trees: column 30001: more than 10000 brackets are open",
 	} {
