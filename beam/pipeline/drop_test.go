@@ -84,7 +84,7 @@ func TestDroppedByOneRule(t *testing.T) {
 		{"l.parquet", "price", []string{"list"}, ""},
 		{"z.libsvm", "label", []string{"x9"}, ""},
 		{"z.libsvm", "label", []string{"x10"}, `has no column "x10"`},
-		{"one.csv", "y", []string{"id"}, "has no column besides the target"},
+		{"one.csv", "y", []string{"id"}, "has no column except the target"},
 		{"quoted.csv", "y", []string{"a,b"}, ""},
 	} {
 		path := filepath.Join(dir, c.file)
