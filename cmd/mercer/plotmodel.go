@@ -115,65 +115,59 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 		return pic, err
 	}
 	defer close()
-	var p *panel
-	for k, m := range list {
-		if err := a.addCurve(ctx, &p, k, m, &xName, level); err != nil {
+	for _, m := range list {
+		if err := drawable(m.b); err != nil {
+			return pic, err
+		}
+		if _, ok := m.b.Model.(learners.Classifier); ok {
+			return pic, usagef("%s is a model of classes; mercer plot boundary draws those", m.name)
+		}
+		if err := checkInterval(level, m.b); err != nil {
+			return pic, err
+		}
+		if xName, err = numberInput(m.b.Encoder, "--x", xName); err != nil {
 			return pic, err
 		}
 	}
-	// A function that leaves the rows far behind would leave them no room.
-	if y, err := list[0].t.Numbers(list[0].b.Encoder.TargetNames()[0]); err == nil {
-		if low, high, err := span(y); err == nil {
-			p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
+	t, target := list[0].t, list[0].b.Encoder.TargetNames()[0]
+	xs, err := t.Numbers(xName)
+	if err != nil {
+		return pic, err
+	}
+	low, high, err := span(xs)
+	if err != nil {
+		return pic, err
+	}
+	grid := floats.Span(make([]float64, 400), low, high)
+	p := newPanel("", xName, target)
+	p.grid()
+	y, noTruth := t.Numbers(target)
+	if noTruth == nil {
+		p.rows("rows", rowMark(color.Gray{0x80}), xs, y, nil)
+	}
+	for k, m := range list {
+		if err := a.addCurve(ctx, p, curveColors[k%len(curveColors)], m, xName, grid, level); err != nil {
+			return pic, err
 		}
+	}
+	if low, high, err := span(y); noTruth == nil && err == nil { // a function far from the rows would leave them no room
+		p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 	}
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
 }
 
-// addCurve adds the curve of model k; the first makes the panel and adds the rows.
-func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *string, level float64) error {
-	dev, b, t := m.dev, m.b, m.t
-	if err := drawable(b); err != nil {
-		return err
-	}
-	if _, ok := b.Model.(learners.Classifier); ok {
-		return usagef("%s is a model of classes; mercer plot boundary draws those", m.name)
-	}
-	if err := checkInterval(level, b); err != nil {
-		return err
-	}
-	var err error
-	if *xName, err = numberInput(b.Encoder, "--x", *xName); err != nil {
-		return err
-	}
-	xs, err := t.Numbers(*xName)
+// addCurve adds the predictions of a model over a grid of a column, with their band.
+func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn, xName string, grid []float64, level float64) error {
+	o, x, err := a.across(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
 		return err
 	}
-	low, high, err := span(xs)
+	c, err := a.coverOf(ctx, m.dev, m.b, x, o.Values, level)
 	if err != nil {
 		return err
 	}
-	const points = 400
-	grid := floats.Span(make([]float64, points), low, high)
-	rows, err := rowsAcross(b.Encoder, points, map[string][]float64{*xName: grid})
-	if err != nil {
-		return err
-	}
-	x, err := b.Encoder.Features(rows)
-	if err != nil {
-		return err
-	}
-	o, err := a.outcomes(ctx, dev, b.Model, x, false)
-	if err != nil {
-		return err
-	}
-	c, err := a.coverOf(ctx, dev, b, x, o.Values, level)
-	if err != nil {
-		return err
-	}
-	if u, ok := b.Model.(learners.Uncertain); ok && level == 0 {
-		v, err := u.Variance(ctx, dev, x)
+	if u, ok := m.b.Model.(learners.Uncertain); ok && level == 0 {
+		v, err := u.Variance(ctx, m.dev, x)
 		if err != nil {
 			return err
 		}
@@ -181,19 +175,8 @@ func (a *app) addCurve(ctx context.Context, to **panel, k int, m drawn, xName *s
 		c.lower.Apply(func(i, j int, f float64) float64 { return f - 2*math.Sqrt(v.At(i, j)) }, c.lower)
 		c.upper.Apply(func(i, j int, f float64) float64 { return f + 2*math.Sqrt(v.At(i, j)) }, c.upper)
 	}
-	look := curveColors[k%len(curveColors)]
-	target := b.Encoder.TargetNames()[0]
-	p := *to
-	if p == nil {
-		p = newPanel("", *xName, target)
-		p.grid()
-		if y, err := t.Numbers(target); err == nil {
-			p.rows("rows", rowMark(color.Gray{0x80}), xs, y, nil)
-		}
-		*to = p
-	}
 	at := func(values *mat.Dense) plotter.XYs {
-		line := make(plotter.XYs, points)
+		line := make(plotter.XYs, len(grid))
 		for i, v := range grid {
 			line[i].X, line[i].Y = v, values.At(i, 0)
 		}
