@@ -101,30 +101,6 @@ func badValue(c *cobra.Command) (err error) {
 	return err
 }
 
-// atMost is the rule of the subcommands that read no table: so many arguments.
-func atMost(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) > n {
-			return usagef("%s takes %s, and %q is one more", c.Name(), []string{"no argument", "one argument"}[n], args[n])
-		}
-		return nil
-	}
-}
-
-// oneFile is the rule of the subcommands that read a table.
-func oneFile(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		if err := badValue(c); err != nil {
-			return err
-		}
-		return usagef("%s needs one file (or - for standard input), got %s", c.Name(), count(len(args), "argument"))
-	}
-	if args[0] == "" {
-		return usagef("%s needs one file (or - for standard input): the name is empty", c.Name())
-	}
-	return nil
-}
-
 // flagError explains a flag that is not there or has a wrong value.
 func flagError(c *cobra.Command, err error) error {
 	var (
