@@ -73,7 +73,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 		}
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
-	if auto && best.bytesOf != nil && best.choice.(cgChoice).iterations <= fewIterations {
+	if auto && best.bytesOf != nil && best.its <= fewIterations {
 		return best, nil // the spectrum of what a series leaves would take longer than it saves
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
@@ -198,8 +198,9 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	}
 	blocks := math.Ceil(float64(z.columns) / krylov.BlockWidth)
 	e := estimate{
-		choice: cgChoice{o, p.name, rank, its, p.lambda},
-		cost:   device.look + gram + factor + blocks*taken*step + checks*check,
+		how:  cgChoice{o, p.name, rank, its, p.lambda},
+		its:  its,
+		cost: device.look + gram + factor + blocks*taken*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
@@ -265,14 +266,13 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
 }
 
-// cg solves by conjugate gradients; in float64 when float32 does not do and
+// run solves by conjugate gradients; in float64 when float32 does not do and
 // neither was asked for. Where the rank is not given either, the last fallback is the
 // factor in float64: with λ near the rounding of K, and eigenvalues that fall to there
 // without a gap, as those of a Gaussian kernel do, no rank below n makes the condition
 // small, and the residuals of cg end far above what rounding the solution to float64
 // costs.
-func (w *work) cg() error {
-	choice := w.plan.choice.(cgChoice)
+func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
 		return err
@@ -281,14 +281,14 @@ func (w *work) cg() error {
 	if err != nil {
 		return w.fail(err)
 	}
-	fallbacks := []fallback{w.conjugateFallback(choice.Operator, x)}
+	fallbacks := []fallback{choice.fallback(w, choice.Operator, x)}
 	if choice.Operator == Fixed16 && w.par.Operator == OperatorAuto {
 		fallbacks[0].gain = fixedGain
 		single := Unstored32
 		if w.plan.sizes.cgBytes(Stored32, choice.Preconditioner, choice.Rank, w.s.n) <= w.plan.available {
 			single = Stored32
 		}
-		fallbacks = append(fallbacks, w.conjugateFallback(single, x))
+		fallbacks = append(fallbacks, choice.fallback(w, single, x))
 	}
 	if choice.Operator.single() && w.par.Operator == OperatorAuto {
 		double := Unstored64
@@ -296,7 +296,7 @@ func (w *work) cg() error {
 			double = Stored64
 		}
 		if w.plan.sizes.cgBytes(double, choice.Preconditioner, choice.Rank, w.s.n) <= w.plan.available {
-			fallbacks = append(fallbacks, w.conjugateFallback(double, x))
+			fallbacks = append(fallbacks, choice.fallback(w, double, x))
 		}
 	}
 	if w.par.Operator == OperatorAuto && w.par.Rank == 0 && w.par.Preconditioner == "" {
@@ -305,18 +305,18 @@ func (w *work) cg() error {
 	return w.refine(x, fallbacks...)
 }
 
-// conjugateFallback is conjugate gradients with one way to keep K.
-func (w *work) conjugateFallback(o Operator, x backend.Matrix[float64]) fallback {
+// fallback is conjugate gradients with one way to keep K.
+func (choice cgChoice) fallback(w *work, o Operator, x backend.Matrix[float64]) fallback {
 	return fallback{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
 		if o.single() {
-			return w.newCG32(o)
+			return choice.newCG32(w, o)
 		}
-		return w.newCG64(o, x)
+		return choice.newCG64(w, o, x)
 	}}
 }
 
-func (w *work) newCG64(o Operator, x backend.Matrix[float64]) (inner, error) {
-	p, err := newPreconditioner(w, w.B, x)
+func (choice cgChoice) newCG64(w *work, o Operator, x backend.Matrix[float64]) (inner, error) {
+	p, err := newPreconditioner(w, w.B, choice, x)
 	if err != nil {
 		return nil, err
 	}
@@ -324,15 +324,15 @@ func (w *work) newCG64(o Operator, x backend.Matrix[float64]) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	return newConjugate(w, w.B, a, p, krylov.Params{})
+	return newConjugate(w, w.B, a, p, krylov.Params{Patience: choice.patience()})
 }
 
-func (w *work) newCG32(o Operator) (inner, error) {
+func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 	x, err := w.placeX32()
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	p, err := newPreconditioner(w, w.B32, x)
+	p, err := newPreconditioner(w, w.B32, choice, x)
 	var short *backend.MemoryError
 	switch {
 	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &short)):
@@ -354,7 +354,7 @@ func (w *work) newCG32(o Operator) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate(w, w.B32, a, p, krylov.Params{Limit: w.plan.sizes.innerLimit(o, w.plan.choice.(cgChoice).lambda)})
+	c, err := newConjugate(w, w.B32, a, p, krylov.Params{Patience: choice.patience(), Limit: w.plan.sizes.innerLimit(o, choice.lambda)})
 	if err != nil {
 		return nil, err
 	}
@@ -386,13 +386,13 @@ type preconditioner[T backend.Float] interface {
 	run.Releaser
 }
 
+// patience is that of the choice.
+func (choice cgChoice) patience() int { return max(patience, min(choice.iterations, maxPatience)) }
+
 // newConjugate returns the inner solver by an operator and a preconditioner, which are freed
 // with it; pre may be nil.
 func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Operator[T], pre preconditioner[T], par krylov.Params) (*conjugate[T], error) {
-	par.Order, par.Columns, par.Products, par.MaxProducts, par.Patience = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter(), patience
-	if choice, ok := w.plan.choice.(cgChoice); ok {
-		par.Patience = max(patience, min(choice.iterations, maxPatience))
-	}
+	par.Order, par.Columns, par.Products, par.MaxProducts = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter()
 	if s := w.checkpointer; s != nil {
 		par.Due, par.Save = s.due, func(st krylov.State) error { return s.write(&state{State: st}) }
 	}
@@ -443,8 +443,7 @@ func (c *conjugate[T]) release() {
 
 // newPreconditioner returns nil for rank 0. It is made in the precision in which it is
 // used, from x in that precision.
-func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], x backend.Matrix[T]) (preconditioner[T], error) {
-	choice := w.plan.choice.(cgChoice)
+func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], choice cgChoice, x backend.Matrix[T]) (preconditioner[T], error) {
 	if choice.Rank == 0 {
 		return nil, nil
 	}

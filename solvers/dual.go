@@ -28,7 +28,7 @@ type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
 	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t)
-	e := estimate{choice: dualChoice{keep}}
+	e := estimate{how: dualChoice{keep}}
 	e.cost = z.storedCost(Stored64) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
 	if keep {
 		e.note = "K stays beside the factor"
@@ -49,23 +49,23 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 	return e
 }
 
-// dual factors A = K + λW⁻¹ = LLᵀ in place of K, and solves for every output at
+// run factors A = K + λW⁻¹ = LLᵀ in place of K, and solves for every output at
 // once, twice: for the targets, and for the residual that leaves.
-func (w *work) dual() error {
+func (choice dualChoice) run(w *work) error {
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
 	}
-	return w.refine(x, w.direct(x))
+	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct is the fallback that solves by the factor in float64.
-func (w *work) direct(x backend.Matrix[float64]) fallback {
+// direct is the fallback that solves by the factor in float64, beside which K may be kept.
+func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	method := Dual
 	if w.onHost {
 		method = OutOfCore
 	}
-	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
+	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keep) }}
 }
 
 // withDirect adds the factor in float64 to the fallbacks, where there is memory for it.
@@ -75,7 +75,7 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 	if err != nil || e.bytesOf(n) > w.plan.available {
 		return fallbacks
 	}
-	g := w.direct(x)
+	g := w.direct(x, false)
 	make := g.make
 	g.make = func() (inner, error) { // it may take more than what was planned
 		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
@@ -90,10 +90,10 @@ type direct64 struct {
 	a numeric.Symmetric[float64]
 }
 
-func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
+func (w *work) newDirect(x backend.Matrix[float64], keep bool) (inner, error) {
 	var a numeric.Symmetric[float64]
 	var err error
-	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
+	if keep {
 		a, err = numeric.NewCopyInLowerTriangle(w.Mem, w.B, w.s.n)
 	} else {
 		a, err = newFactored(w, w.B, w.s.n)

@@ -112,7 +112,8 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	}
 	device := z.costs()
 	e := estimate{
-		choice: mixedChoice{o, reduced},
+		how: mixedChoice{o, reduced},
+		its: int(its),
 		cost: device.look + single + gram + z.potrfCost(rate) +
 			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
@@ -141,10 +142,9 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	return e
 }
 
-// mixed falls back to the factor in float64 when that in float32 does not do and
+// run falls back to the factor in float64 when that in float32 does not do and
 // it fits.
-func (w *work) mixed() error {
-	choice := w.plan.choice.(mixedChoice)
+func (choice mixedChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(w.s.columns(), krylov.BlockWidth)); err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate(w, w.B, a, p, krylov.Params{MaxSteps: mixedSteps})
+	c, err := newConjugate(w, w.B, a, p, krylov.Params{MaxSteps: mixedSteps, Patience: patience})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		e = z.mixedEstimate(Unstored64, false, par)
 	}
 	within := e.bytesOf
-	e.choice, e.note = outOfCoreChoice{single}, "the factor in float64"
+	e.how, e.note = outOfCoreChoice{single}, "the factor in float64"
 	if single {
 		e.note = "the factor in float32"
 	}
@@ -77,15 +77,14 @@ func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bo
 	return host > free || host == math.MaxInt64
 }
 
-func (w *work) outOfCore() error {
-	choice := w.plan.choice.(outOfCoreChoice)
+func (choice outOfCoreChoice) run(w *work) error {
 	w.onHost = true
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
 	}
 	if !choice.Single {
-		return w.refine(x, w.direct(x))
+		return w.refine(x, w.direct(x, false))
 	}
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (w *work) outOfCore() error {
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
-		fallbacks = append(fallbacks, w.direct(x))
+		fallbacks = append(fallbacks, w.direct(x, false))
 	}
 	return w.refine(x, fallbacks...)
 }

@@ -23,8 +23,7 @@ type Plan struct {
 	Bytes  int64   // peak that matrices will take on the device
 	Flops  float64 // floating-point operations, counted as in backend/flops.go; of an iterative method, about
 
-	how       method
-	choice    any // of the method within itself
+	how       solution
 	sizes     *sizes
 	stages    []stage
 	rows      int
@@ -64,7 +63,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	plan := Plan{
 		Method: m.name, Reason: reason, Bytes: e.bytesOf(z.n),
-		how: m, choice: e.choice, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available,
+		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available,
 	}
 	for _, s := range e.stages {
 		plan.Flops += s.flops
@@ -328,26 +327,25 @@ type method struct {
 	// estimate says what the method would do and take for a problem of these
 	// sizes, or why it cannot solve it: "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
-	// solve fills Result but for what Solve itself fills.
-	solve func(w *work) error
 	// iterates says that the estimate looks at the spectrum of K.
 	iterates bool
 	// saves says that the method writes checkpoints.
 	saves bool
 }
 
-// methods lists the ways to solve a Problem, the default for small ones first.
-// It is filled by init because the methods use what uses it.
-var methods []method
+// A solution is how a method goes about one Problem, as its estimate has chosen.
+type solution interface {
+	// run fills Result but for what Solve itself fills.
+	run(w *work) error
+}
 
-func init() {
-	methods = []method{
-		{name: Dual, count: "n²d + n³/3", estimate: dualEstimate, solve: (*work).dual},
-		{name: Primal, count: "nd² + d³/3", estimate: primalEstimate, solve: (*work).primal},
-		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true, saves: true},
-		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
-		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true, saves: true},
-	}
+// methods lists the ways to solve a Problem, the default for small ones first.
+var methods = []method{
+	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
+	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
+	{name: Mixed, estimate: mixedEstimate, iterates: true, saves: true},
+	{name: OutOfCore, estimate: outOfCoreEstimate, iterates: true},
+	{name: CG, estimate: cgEstimate, iterates: true, saves: true},
 }
 
 // Methods returns the names that Params.Method takes beside Auto.
@@ -394,7 +392,8 @@ type estimate struct {
 	bytesOf func(n int) int64 // peak on the device for n rows; never falls with n
 	cost    float64           // modeled time, in operations at the rate of a large float64 product
 	note    string            // what was chosen within the method, for Plan.Reason; may be empty
-	choice  any               // the same for its solve
+	how     solution          // the same to run it
+	its     int               // iterations, about, of an iterative method
 }
 
 // stage is a part of a Solve and its floating-point operations.

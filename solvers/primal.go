@@ -17,6 +17,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	}
 	n, d, t := z.n, z.d, z.t
 	e := estimate{
+		how: primalChoice{},
 		stages: []stage{
 			{"gram", backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n)},
 			{"factor", backend.PotrfFlops(d)},
@@ -37,14 +38,16 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// primal solves (XᵀWX + λI)w = XᵀWy, X and y centered when there is an
+// primalChoice solves (XᵀWX + λI)w = XᵀWy, X and y centered when there is an
 // intercept. XᵀWX is summed over blocks of rows, so X is never copied whole.
 //
 // The normal equations square the condition number of X. One step of iterative
 // refinement, with the residual taken from X instead of XᵀWX (Björck 1987,
 // "corrected seminormal equations"), gives back most of what that costs, for
 // two more passes over X.
-func (w *work) primal() error {
+type primalChoice struct{}
+
+func (primalChoice) run(w *work) error {
 	s := w.s
 	blocks, err := w.newBlocks()
 	if err != nil {

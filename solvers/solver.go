@@ -139,7 +139,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 
 	w := newWork(ctx, dev, p, par, plan)
 	defer w.Mem.FreeAll()
-	err = plan.how.solve(w)
+	err = plan.how.run(w)
 	w.res.Bytes = w.Mem.PeakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
