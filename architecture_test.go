@@ -71,7 +71,7 @@ var layers = []layer{
 	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/stream"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
@@ -100,6 +100,8 @@ var layers = []layer{
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
 	// process reads what a program has taken, for programs that report it.
 	{folder: "internal/process"},
+	// precision is how tests choose what a plan chooses otherwise.
+	{folder: "internal/precision"},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	// browser draws pages for tests.

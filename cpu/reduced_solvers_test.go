@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	"github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -17,10 +18,11 @@ import (
 func TestMixedReduced(t *testing.T) {
 	cpu.NeedReduced(t)
 	cpu.SmallReducedBlocks(t)
+	t.Cleanup(precision.Force(precision.Reduced))
 	solvertest.Run(t, solvertest.Suite{
 		Method:  solvers.Mixed,
 		Device:  "cpu",
-		Params:  solvers.Params{Tol: 4e-14, Operator: solvers.Unstored64, Precision: solvers.PrecisionReduced},
+		Params:  solvers.Params{Tol: 4e-14, Operator: solvers.Unstored64},
 		Kernels: []kernels.Kernel{kernels.Gaussian{Sigma: 2}},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda"
+	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -33,16 +34,18 @@ func BenchmarkFits(b *testing.B) {
 			p.Y.Data[i] = rng.NormFloat64()
 		}
 		for _, c := range []struct {
-			name string
-			par  solvers.Params
+			name   string
+			par    solvers.Params
+			factor precision.Precision
 		}{
-			{"auto", solvers.Params{}}, {"dual", solvers.Params{Method: solvers.Dual}},
-			{"mixed reduced", solvers.Params{Method: solvers.Mixed, Precision: solvers.PrecisionReduced}},
-			{"mixed float32", solvers.Params{Method: solvers.Mixed, Precision: solvers.PrecisionSingle}},
-			{"cg", solvers.Params{Method: solvers.CG}},
+			{name: "auto"}, {name: "dual", par: solvers.Params{Method: solvers.Dual}},
+			{"mixed reduced", solvers.Params{Method: solvers.Mixed}, precision.Reduced},
+			{"mixed float32", solvers.Params{Method: solvers.Mixed}, precision.Single},
+			{name: "cg", par: solvers.Params{Method: solvers.CG}},
 		} {
 			c.par.Tol = 1e-10
 			b.Run(fmt.Sprintf("n=%d/method=%s", n, c.name), func(b *testing.B) {
+				defer precision.Force(c.factor)()
 				plan, err := solvers.MakePlan(dev, p, c.par)
 				if err != nil {
 					b.Skip(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -76,7 +77,8 @@ func TestPlanOutOfCore(t *testing.T) {
 	dev := backendtest.Device(t, "cuda/0")
 	const n = 2_000_000
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1), Lambda: 1}
-	_, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore, Precision: solvers.PrecisionSingle})
+	defer precision.Force(precision.Single)()
+	_, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore})
 	var e *solvers.BudgetError
 	if !errors.As(err, &e) {
 		t.Fatalf("%d rows: %v", n, err)

@@ -76,7 +76,6 @@ func TestChoicesAreUsed(t *testing.T) {
 		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has none: leave the rank out, or use cg"},
 		"preconditioner": {solvers.Params{Method: solvers.Mixed, Preconditioner: "taylor"}, "preconditioner: the method mixed has none: leave the preconditioner out, or use cg"},
 		"no rank":        {solvers.Params{Preconditioner: "none", Rank: 7}, "the rank 7 has no use"},
-		"precision":      {solvers.Params{Method: solvers.CG, Precision: solvers.PrecisionSingle}, "precision: the method cg has none: leave the precision out, or use mixed or outofcore"},
 	} {
 		if _, err := solvers.MakePlan(dev, p, test.par); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -22,22 +23,6 @@ import (
 // integers of 16 bits on a processor) uses them for the factor when λ is well above their
 // rounding error, and float32 when that fails.
 const Mixed Method = "mixed"
-
-// Precision is that of the factor of Mixed.
-type Precision string
-
-const (
-	PrecisionAuto    Precision = ""        // what takes the least time
-	PrecisionSingle  Precision = "float32" // the products too
-	PrecisionReduced Precision = "reduced" // products of the device's reduced precision: FP16, or integers of 16 bits
-)
-
-func (f Precision) check() error {
-	if f == PrecisionAuto || f == PrecisionSingle || f == PrecisionReduced {
-		return nil
-	}
-	return fmt.Errorf("solvers: no precision is called %q: there are %q and %q", f, PrecisionSingle, PrecisionReduced)
-}
 
 // mixedSteps is how many iterations are tried before the factor is taken to be
 // too imprecise: more of them cost as much as a factor in float64.
@@ -60,13 +45,13 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 		list = []Operator{par.Operator}
 	}
 	factors := []bool{false}
-	switch reduced := numeric.ReducedUnit(z.dev.F32()) > 0; {
-	case par.Precision == PrecisionReduced && !reduced:
-		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no products of reduced precision: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
-	case par.Precision == PrecisionReduced:
-		factors = []bool{true}
-	case par.Precision == PrecisionAuto && reduced:
-		factors = []bool{false, true}
+	if numeric.ReducedUnit(z.dev.F32()) > 0 {
+		switch precision.Forced() {
+		case precision.Auto:
+			factors = []bool{false, true}
+		case precision.Reduced:
+			factors = []bool{true}
+		}
 	}
 	var best estimate
 	for _, reduced := range factors {
@@ -157,7 +142,7 @@ func (choice mixedChoice) run(w *work) error {
 	if choice.Reduced {
 		fallbacks = append(fallbacks, fallback{method: Mixed, text: "the factor of reduced precision", make: func() (inner, error) { return w.newMixed(choice.Operator, true, x) }})
 	}
-	if !choice.Reduced || w.par.Precision == PrecisionAuto {
+	if !choice.Reduced || precision.Forced() == precision.Auto {
 		fallbacks = append(fallbacks, fallback{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
 	}
 	return w.refine(x, w.withDirect(x, fallbacks)...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/precision"
 )
 
 // OutOfCore is Dual for a device whose memory is too small for K: the factor is in
@@ -26,10 +27,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	if !ok || !ok32 {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
 	}
-	if par.Precision == PrecisionReduced {
-		return estimate{}, fmt.Errorf("solvers: outofcore: the factor is in float64 or %q", PrecisionSingle)
-	}
-	single := par.Precision == PrecisionSingle || z.rates().Single >= 4
+	single := precision.Forced() == precision.Single || z.rates().Single >= 4
 	bytesOf := func(n int) (device, host int64) {
 		if single {
 			return b32.HostPackedBytes(n)

@@ -215,7 +215,6 @@ func (par Params) unusedBy(m Method) error {
 	}{
 		{"rank", par.Rank > 0, []Method{CG}},
 		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
-		{"precision", par.Precision != PrecisionAuto, []Method{Mixed, OutOfCore}},
 	} {
 		if choice.given && !slices.Contains(choice.users, m) {
 			return fmt.Errorf("solvers: %s: the method %s has none: leave the %s out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
@@ -245,7 +244,7 @@ const operations = "operations, those that are slower than in a matrix product c
 
 // cheapest takes the method of the least modeled time among those that fit the
 // memory, or of the least memory when none does. With a checkpoint only methods
-// that write one are taken, and with a rank, a preconditioner or a precision the methods
+// that write one are taken, and with a rank or a preconditioner the methods
 // that use it.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string

@@ -42,9 +42,6 @@ type Params struct {
 	// Operator is how an iterative method keeps K; OperatorAuto is the fastest
 	// that fits.
 	Operator Operator
-	// Precision is that of the factor of the method mixed; PrecisionAuto is the
-	// fastest that does.
-	Precision Precision
 	// Preconditioner names how an iterative method approximates K by low rank: by
 	// columns of K, whose pivots are drawn at random with probabilities proportional to
 	// the diagonal of the residual ("rpcholesky"), or by the first powers of the power
@@ -53,7 +50,7 @@ type Params struct {
 	// Preconditioners lists them.
 	Preconditioner string
 	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
-	// and the memory. With a rank, a preconditioner or a precision, Auto is the best of
+	// and the memory. With a rank or a preconditioner, Auto is the best of
 	// the methods that use it, and any other method refuses it.
 	Rank int
 	// Seed of every random choice; it changes how a solution is found, not which
@@ -166,9 +163,6 @@ func (par Params) check() error {
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
 	}
 	if err := par.Operator.check(); err != nil {
-		return err
-	}
-	if err := par.Precision.check(); err != nil {
 		return err
 	}
 	return checkPreconditioner(par.Preconditioner)
