@@ -374,7 +374,7 @@ func TestRowsRefused(t *testing.T) {
 		{map[string]any{"area": math.NaN()}, "cannot be read as JSON"},
 		{[]map[string]any{}, "has no rows"},
 		{[]map[string]any{{}}, "row 1 of 1 row has no columns"},
-		{json.RawMessage(`{"area": 1} {"area": 2}`), "something follows it"},
+		{json.RawMessage(`{"area": 1} {"area": 2}`), "with nothing after it"},
 		{json.RawMessage(`{"area": `), "unexpected EOF"},
 		{7, "must be an object or an array of objects"},
 		{nil, "has no rows"},
