@@ -1,7 +1,7 @@
 // Package mercer is a numeric engine for kernel machines on CPUs and GPUs. It is the
 // entry point for Go programs; the packages below it have every choice.
 //
-// # The way the data goes
+// # Data flow
 //
 //	dataset → learners → solvers → backend ─┬→ cpu   (avx512, avx2, neon, generic)
 //	             │          │               ├→ cuda  (NVIDIA's libraries, found at run time)
@@ -44,15 +44,15 @@
 //
 // # Where to begin
 //
-// The functions of this package are for programs that have their samples in gonum
-// matrices, or in tables: no device has to be chosen. There is an example of each.
-// Samples in float32 are a host.Matrix[float32], which is a gonum matrix; texts, trees and
-// other things get Gram matrices by kernels/strings, kernels/trees and kernels/gram, which
-// any learner takes with the kernel kernels.Precomputed.
+// The functions of this package are for programs whose samples are gonum matrices or tables. They
+// choose the device themselves. Each function has an example. Samples in float32 are a
+// host.Matrix[float32], which is a gonum matrix; kernels/strings, kernels/trees and kernels/gram
+// compute Gram matrices of texts, trees and other objects, which any learner accepts with the
+// kernel kernels.Precomputed.
 //
 //	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1}, x, y, mercer.Options{})
 //	f, err := m.Predict(ctx, points)
 //
-// λ is unscaled everywhere: the equation is (K + λI)α = y. It is alpha in
-// scikit-learn, and n times the λ of Falkon.
+// λ is unscaled everywhere: the equation is (K + λI)α = y. λ is called alpha in scikit-learn, and
+// equals n times the λ of Falkon.
 package mercer

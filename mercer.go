@@ -20,12 +20,12 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Options are what every call takes besides its data; the zero value is right
-// for most. A call refuses the options that it does not use.
+// Options holds the optional arguments of a call. The zero value is a useful default. A call
+// returns an error for an option that it does not use.
 type Options struct {
-	// Device does the work. nil is the one that all such calls share: the best
-	// there is, or what the environment variable MERCER_DEVICE names. Import
-	// package cuda for its registration, and GPUs are among them.
+	// Device does the computation. nil selects a device shared by all such calls: the device named
+	// by the environment variable MERCER_DEVICE, or else the best available device. GPUs are
+	// available if the program imports package cuda.
 	Device backend.Device
 	// Objects is the kernel on the texts or trees of a column that FitTable's rules name as
 	// the whole input.
@@ -33,7 +33,7 @@ type Options struct {
 	learners.Options
 }
 
-// shared is the device of all calls that name none.
+// shared is the device of all calls whose Options.Device is nil.
 var shared = sync.OnceValues(func() (backend.Device, error) { return backend.Open("", backend.Config{}) })
 
 func (o Options) device() (backend.Device, error) {
@@ -47,7 +47,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only returns an error when an option is given that a call does not use.
+// only returns an error if an option is set that the call does not use.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -68,11 +68,10 @@ type Learner[M learners.Model] interface {
 	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 }
 
-// Model is a fitted model that is ready to predict. It takes features; a model that was
-// fitted to a table, by FitTable or by the command, makes features of rows of such a table
-// by Encode. Its methods may be called by several goroutines at once, but for Calibrate.
-// After Close, and for a Model that is nil or zero, each method that can fail returns
-// ErrClosed.
+// Model is a fitted model that is ready to predict. Its methods take features; if the model was
+// fitted to a table, by FitTable or by the command, Encode converts rows of such a table to
+// features. All methods except Calibrate are safe for concurrent use. After Close, and for a nil or
+// zero Model, each method that can fail returns ErrClosed.
 type Model[M learners.Model] struct {
 	// Fitted is the model itself: its coefficients, its solver's report.
 	Fitted M
@@ -80,18 +79,18 @@ type Model[M learners.Model] struct {
 	predictor *learners.Predictor
 	dev       backend.Device
 	bundle    modelfile.Bundle
-	life      context.Context // of the work that Close ends
+	life      context.Context // context of the work that Close cancels
 	end       context.CancelCauseFunc
 	factors   run.Kept[factored]
 	use       sync.RWMutex // held for reading by the methods that need the device
 	cleanup   runtime.Cleanup
 }
 
-// ErrClosed is that of a Model or Factor after Close, and of one that nothing has opened.
+// ErrClosed is the error of a Model or Factor that is closed, nil or zero.
 var ErrClosed = run.ErrClosed
 
-// begin is called by the methods that need the device, and followed by m.use.RUnlock where
-// it returns nil.
+// begin is called by the methods that need the device. If it returns nil, the caller must call
+// m.use.RUnlock.
 func (m *Model[M]) begin(call string) error {
 	if m == nil || m.predictor == nil {
 		return fmt.Errorf("mercer: %s: the model %w", call, ErrClosed)
@@ -104,11 +103,10 @@ func (m *Model[M]) begin(call string) error {
 	return nil
 }
 
-// Fit fits a learner to n×d samples, a row each, and n×t targets. A *mat.Dense or
-// *mat.VecDense is not copied, and x and y are not changed.
+// Fit fits a learner to n×d samples, one per row, and n×t targets. A *mat.Dense or *mat.VecDense is
+// not copied, and x and y are not changed.
 //
-// The memory that the model takes on the device is given back when the model is
-// collected, or by Close.
+// The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
 	if l == nil {
 		return nil, errors.New("mercer: fit: the learner is missing")
@@ -127,13 +125,12 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted})
 }
 
-// FitTable fits a learner to a table: r names the target, or targets, the column of the
-// weights and the columns to leave out, and says how the other columns become features,
-// r.Labels for a classifier. The rules are kept with the
-// model, which takes rows of such tables by Encode and is saved with them.
+// FitTable fits a learner to a table. r names the targets, the weight column and the columns to
+// ignore, and specifies how the other columns become features; set r.Labels for a classifier. The
+// rules are part of the model and are saved with it; Encode applies them to rows of such tables.
 //
-// Where the rules name a column of texts or trees as the whole input, Options.Objects is the
-// kernel on it. There, and where the table is a Gram matrix, the learner's kernel must be
+// If the rules name a column of texts or trees as the whole input, Options.Objects must be the
+// kernel on it. In this case, and if the table is a Gram matrix, the learner's kernel must be
 // kernels.Precomputed{}.
 func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
 	switch {
@@ -175,7 +172,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	if o.Keys == nil { // so that the centers are those of the command
+	if o.Keys == nil { // so that the centers equal the centers that the command draws
 		if o.Keys, err = e.Keys(t); err != nil {
 			return nil, err
 		}
@@ -203,8 +200,7 @@ func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle
 	return m, nil
 }
 
-// Close ends the work of Prepare, waits for the methods under way and gives the memory on
-// the device back.
+// Close cancels the work of Prepare, waits for running methods, and releases the device memory.
 func (m *Model[M]) Close() {
 	if m == nil || m.predictor == nil {
 		return
@@ -217,8 +213,8 @@ func (m *Model[M]) Close() {
 	m.predictor.Close()
 }
 
-// Save writes the model to a file, which appears, or is replaced, as a whole, with the
-// rules for the columns of a table if it has some; the command mercer and Load read it.
+// Save writes the model, with the rules for the columns of a table if it has any, to a file that
+// the command mercer and Load can read. The file is created or replaced atomically.
 func (m *Model[M]) Save(path string) error {
 	if err := m.begin("save"); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Model returns the model as a learners.Model; nil where there is none.
+// Model returns the fitted model as a learners.Model, or nil if m is nil or zero.
 func (m *Model[M]) Model() learners.Model {
 	if m == nil {
 		return nil
@@ -22,7 +22,8 @@ func (m *Model[M]) Model() learners.Model {
 	return m.predictor.Model()
 }
 
-// Dims returns the columns of x and of what Predict returns; zeros where there is no model.
+// Dims returns the number of columns of x and of the result of Predict. Both are 0 if m is nil or
+// zero.
 func (m *Model[M]) Dims() (features, outputs int) {
 	if m == nil {
 		return 0, 0
@@ -30,8 +31,7 @@ func (m *Model[M]) Dims() (features, outputs int) {
 	return m.predictor.Dims()
 }
 
-// Predict returns f(x) for each row of x, n×outputs: numbers, or the labels of classes as y
-// had them.
+// Predict returns f(x) for each row of x, n×outputs: numbers, or class labels as in y.
 func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -50,31 +50,30 @@ func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 	return m.predictor.PredictRow(ctx, dst, x)
 }
 
-// Wanted says what PredictRows returns besides what it always does.
+// Wanted selects the optional results of PredictRows.
 type Wanted struct {
-	// Level, such as 0.9, asks for Lower and Upper of numbers, by Model.Intervals, and for
-	// the Set of classes, by Model.Sets; 0: for none.
+	// Level, such as 0.9, requests Lower and Upper for numbers, from Model.Intervals, and Set for
+	// classes, from Model.Sets; 0 requests neither.
 	Level float64
 	Std   bool // by Model.Std
 }
 
-// Prediction is that for one row of a table. Maps of numbers are by the names of the
-// targets.
+// Prediction is the prediction for one row of a table. The keys of Values, Lower and Upper are the
+// names of the targets.
 type Prediction struct {
 	Class         string             `json:"class,omitempty"`         // of a classifier
-	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of its classes, where it knows them
+	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of the classes, if the model has them
 	Set           []string           `json:"set,omitempty"`           // classes, one of them the observed one with probability Level
 	Values        map[string]float64 `json:"values,omitempty"`        // of other models
-	Lower         map[string]float64 `json:"lower,omitempty"`         // of the intervals of probability Level
+	Lower         map[string]float64 `json:"lower,omitempty"`         // bounds of the intervals with probability Level
 	Upper         map[string]float64 `json:"upper,omitempty"`
 	Std           map[string]float64 `json:"std,omitempty"`
-	dataset.Notes                    // of the cells that were not used as they stand
+	dataset.Notes                    // on the cells that were replaced, converted or ignored
 }
 
-// Encode returns the features of rows for Predict and the other methods: rows are a
-// *dataset.Table, or what dataset.FromRows takes: a []map[string]any, a struct or a slice
-// of structs with their JSON names, or JSON as a json.RawMessage. The columns of the
-// targets need not be there.
+// Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
+// or an argument of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON
+// names, or a json.RawMessage. The target columns may be absent.
 func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
 	if err := m.begin("encode"); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
 
 func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x *mat.Dense, err error) {
 	if m.bundle.Encoder == nil {
-		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, and knows no columns of a table: give Predict the features")
+		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
 	}
 	t, ok := rows.(*dataset.Table)
 	if !ok {
@@ -98,10 +97,10 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x *m
 	return t, x, err
 }
 
-// PredictRows predicts for rows of a table, which are what Encode takes. A column of the
-// model that no row has, and a cell that is not a number where the model takes numbers, are
-// errors that name the column. Other cells that are not used as they stand, such as a
-// category that training did not have, are in the Notes of their row.
+// PredictRows returns the predictions for rows of a table, in any form that Encode accepts. A
+// column of the model that no row has, and a cell that is not a number in a column of numbers, are
+// errors that name the column. Other cells that are replaced or ignored, such as a category that
+// the training table lacks, are listed in the Notes of their row.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 	return list, m.describeValues(ctx, list, x, y, want)
 }
 
-// describeValues adds the numbers y that a model of regression predicts for the rows of x.
+// describeValues adds the numbers y that a regression model predicts for the rows of x.
 func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *mat.Dense, want Wanted) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
@@ -141,7 +140,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *
 	}
 	names := m.bundle.Encoder.TargetNames()
 	if len(names) == 0 {
-		names = []string{"f"} // of a model of novelty, which has no target
+		names = []string{"f"} // a novelty detector has no target
 	}
 	named := func(values *mat.Dense, i int) map[string]float64 {
 		if values == nil {
@@ -160,7 +159,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *
 	return nil
 }
 
-// describeClasses adds the classes whose labels y are predicted for the rows of x.
+// describeClasses adds the classes with the labels y, predicted for the rows of x.
 func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x, y *mat.Dense, want Wanted) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")
@@ -195,18 +194,18 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 	return nil
 }
 
-// factored is a model with all kernel values among its samples, and whether it keeps the
-// factors that its intervals or deviations need.
+// factored is a model with the factors that its intervals and standard deviations need; notKept is
+// the reason if they are recomputed at each call.
 type factored struct {
 	model   learners.Model
 	notKept error // wraps learners.ErrNotKept
 }
 
-// Prepare does the work beforehand that the first call of Intervals or Std does, in about
-// the time of a fit; with Calibrate, Intervals needs none. Calls at the same time share it.
-// It goes on after ctx has ended, which Prepare then returns, for the calls to come, until
-// Close. Where the result takes more than half of the free memory it is not kept, and the
-// error wraps learners.ErrNotKept.
+// Prepare does the work of the first call of Intervals or Std in advance, in about the time of a
+// fit. After Calibrate, Intervals needs no such work. Concurrent calls share it. If ctx is done,
+// Prepare returns its error, but the work continues for later calls until Close. If the result
+// would take more than half of the free memory, it is not kept, and the error wraps
+// learners.ErrNotKept.
 func (m *Model[M]) Prepare(ctx context.Context) error {
 	if err := m.begin("prepare"); err != nil {
 		return err
@@ -226,7 +225,7 @@ func (m *Model[M]) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepared returns the model that knows intervals and deviations.
+// prepared returns the model that computes intervals and standard deviations.
 func (m *Model[M]) prepared(ctx context.Context) (*factored, error) {
 	return m.factors.Get(ctx, "", func(ctx context.Context) (*factored, error) {
 		full, err := m.bundle.Complete(ctx, objects.Options{})
@@ -243,7 +242,7 @@ func (m *Model[M]) prepared(ctx context.Context) (*factored, error) {
 	})
 }
 
-// lacks is the error of a method that the model has nothing for.
+// lacks returns the error for a method that the model does not support.
 func (m *Model[M]) lacks(what, remedy string) error {
 	return fmt.Errorf("mercer: this model of %s has no %s: %s", m.Fitted.Learner(), what, remedy)
 }
@@ -286,8 +285,8 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 	return p.Proba(ctx, m.dev, x)
 }
 
-// Neighbors returns, for each row of x, the indices of the samples of weight > 0 that its
-// prediction is made of, the nearest first, and their squared distances: see
+// Neighbors returns, for each row of x, the indices of the samples of positive weight that
+// determine its prediction, nearest first, and their squared distances: see
 // learners.KernelKNNModel.
 func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	if err := m.begin("neighbors"); err != nil {
@@ -303,8 +302,8 @@ func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int
 	return k.Neighbors(ctx, m.dev, x)
 }
 
-// Pairs returns the n×K(K−1)/2 decision values of the machines of the pairs of classes:
-// see learners.SVCModel.
+// Pairs returns the n×K(K−1)/2 decision values of the classifiers of the pairs of classes: see
+// learners.SVCModel.
 func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("pairs"); err != nil {
 		return nil, err
@@ -346,9 +345,9 @@ func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	return v, nil
 }
 
-// Calibrate gives the model prediction intervals, or sets of classes, by samples that it
-// was not fitted to: see learners.Calibrate. They are saved with it. No other method may
-// be under way.
+// Calibrate computes prediction intervals, or sets of classes, from samples that were not in the
+// training set: see learners.Calibrate. They are saved with the model. No other method may run at
+// the same time.
 func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	if err := m.begin("calibrate"); err != nil {
 		return err
@@ -362,10 +361,10 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie
-// with probability level, whatever their distribution: by Calibrate, at the cost of a
-// prediction, or where that was not called the jackknife+ of models that know it
-// (learners.Jackknife). The first call then takes as long as a fit, also after Load: see
-// Prepare.
+// with probability level, whatever their distribution: from Calibrate, at the cost of a prediction,
+// or, if Calibrate was not called, from the jackknife+ of models that support it
+// (learners.Jackknife). In the latter case the first call takes as long as a fit, also after Load:
+// see Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {
 		return nil, nil, err
@@ -392,8 +391,8 @@ func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (
 	return b.Intervals(ctx, m.dev, x, level)
 }
 
-// Sets returns for each row of x and each class 1 where it is in the set that holds the
-// observed class with probability level, otherwise 0: n×K. It needs Calibrate.
+// Sets returns an n×K matrix: for each row of x and each class 1 if the class is in the set that
+// contains the observed class with probability level, otherwise 0. It needs Calibrate.
 func (m *Model[M]) Sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	if err := m.begin("sets"); err != nil {
 		return nil, err

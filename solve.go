@@ -19,16 +19,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// tolerance is the relative residual ‖(K + λI)α − y‖/‖y‖ that the solutions for a
-// given K keep to.
+// tolerance is the maximum relative residual ‖(K + λI)α − y‖/‖y‖ of a solution for a given K.
 const tolerance = 1e-8
 
 // Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t
-// right-hand sides, and leaves K as it is: a Cholesky factor in half of K's
-// memory (n³/3 operations) and a step of refinement. When the relative residual
-// of a column stays above 1e-8, as it does where K + λI is close to singular, it
-// is an error. Of o only Device is used; with weights w the matrix to give is K
-// with λ/w_i − λ added to its diagonal.
+// right-hand sides, without changing K. It computes a Cholesky factor in half of K's memory (n³/3
+// operations) and takes one step of refinement. If the relative residual of a column stays above
+// 1e-8, because K + λI is close to singular, it returns an error. Only o.Device is used. For
+// weights w, pass K with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
 	if err := o.only("solve"); err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	return alpha, nil
 }
 
-// relative is the largest ‖r_j‖/‖y_j‖ of all columns; a column of zeros has 0.
+// relative returns the largest ‖r_j‖/‖y_j‖ over the columns; a zero column counts as 0.
 func relative(r, y *mat.Dense) float64 {
 	_, t := r.Dims()
 	worst := 0.0
@@ -100,11 +98,10 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 	return own.RawSymmetric()
 }
 
-// SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples by the
-// cheapest way that fits the memory, K stored or not, to a relative residual of
-// 1e-8: the result holds α, the residual, and what was done. With o.Weights the
-// equation is (K + λW⁻¹)α = y; o.Classes is refused. For several λ, or another
-// tolerance see package solvers.
+// SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, by the cheapest method that
+// fits in memory, with or without storing K, to a relative residual of 1e-8. The result holds α,
+// the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y; o.Classes is
+// refused. For several λ, or another tolerance see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
 	if err := o.only("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
@@ -121,18 +118,17 @@ func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat
 		solvers.Params{Memory: o.Memory, Progress: o.Progress, Checkpoint: o.Checkpoint})
 }
 
-// Factor is the Cholesky factor of K + λI, kept for many right-hand sides and
-// changed in O(n²) when a sample comes or goes. The methods are those of
-// solvers.Cholesky, and SolveTo and SolveVecTo for matrices of gonum. After Close each
-// method that can fail returns ErrClosed.
+// Factor is a Cholesky factor of K + λI for repeated solves, updated in O(n²) when a sample is
+// added or removed. It has the methods of solvers.Cholesky, and SolveTo and SolveVecTo for gonum
+// matrices. After Close each method that can fail returns ErrClosed.
 type Factor struct {
 	*solvers.Cholesky
 	cleanup runtime.Cleanup
 }
 
-// NewFactor factors K + λI for a symmetric matrix, which it leaves as it is: n³/3
-// operations, n²/2 elements. The memory is given back when the factor is
-// collected, or by Close. Of o only Device is used.
+// NewFactor factors K + λI for a symmetric matrix, without changing K: n³/3 operations, n²/2
+// elements. The memory is released by Close or when the factor is garbage collected. Only o.Device
+// is used.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {
 		return nil, err
@@ -160,8 +156,8 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 	return newFactor(solvers.NewCholesky(ctx, dev, k.SymmetricDim(), row, lambda))
 }
 
-// NewKernelFactor factors k(X, X) + λI for n×d samples, of which it keeps a copy:
-// n²d + n³/3 operations. Of o only Device is used.
+// NewKernelFactor factors k(X, X) + λI for n×d samples, and keeps a copy of the samples: n²d + n³/3
+// operations. Only o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {
 		return nil, err
@@ -186,7 +182,7 @@ func newFactor(c *solvers.Cholesky, err error) (*Factor, error) {
 	return f, nil
 }
 
-// Close waits for the methods under way and gives the memory on the device back.
+// Close waits for running methods and releases the device memory.
 func (f *Factor) Close() {
 	f.cleanup.Stop()
 	f.Cholesky.Close()

@@ -96,16 +96,16 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	return predictions, err
 }
 
-// Tune returns l with the kernel and the λ that have the best score, by default the mean
-// squared leave-one-out error in closed form, and all that were tried: see
-// tuning.Search. It begins at l.Kernel, or where that is nil at the Gaussian that
-// Fit would take. Of o Device and Weights are used; p has the memory and the progress.
+// Tune returns l with the kernel and λ of the best score, by default the mean squared leave-one-out
+// error in closed form, and the list of all evaluated settings: see tuning.Search. The search
+// starts at l.Kernel or, if it is nil, at the Gaussian that Fit would use. Only o.Device and
+// o.Weights are used; p holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
 	if err := o.only("tune", "Weights"); err != nil {
 		return l, nil, err
 	}
 	if l.Lambdas != nil {
-		return l, nil, errors.New("mercer: tune: one lambda is looked for, and Lambdas has one for each target: leave it out")
+		return l, nil, errors.New("mercer: tune: the search is for a single lambda, but Lambdas has one for each target: leave it out")
 	}
 	dev, err := o.device()
 	if err != nil {
@@ -130,8 +130,8 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	return l, found, nil
 }
 
-// LassoPath fits a model for each λ of lambdas, nil: 100 of them, in the time of little more
-// than the fit of the smallest: see learners.Lasso.Path.
+// LassoPath fits a model for each λ in lambdas (nil selects 100 values), in little more time than
+// the fit of the smallest λ alone: see learners.Lasso.Path.
 func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas []float64, o Options) ([]*Model[*learners.LinearModel], error) {
 	if err := o.only("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
@@ -153,9 +153,8 @@ func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas [
 	return models, nil
 }
 
-// Gram returns the matrix of k(x_i, z_j) for the rows of x and z; of x with itself where z
-// is nil. It is a gonum matrix; gonum.Dense makes a *mat.Dense of it without a copy. Of o
-// only Device is used.
+// Gram returns the matrix of k(x_i, z_j) for the rows of x and z; if z is nil, it uses x for z.
+// gonum.Dense converts the result to a *mat.Dense without a copy. Only o.Device is used.
 func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if err := o.only("gram"); err != nil {
@@ -179,7 +178,7 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, hx, hz)
 }
 
-// hosts are x and y as row-major matrices.
+// hosts returns x and y as row-major matrices.
 func hosts(call string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
 	if hx, err = gonum.Host("x", x); err == nil {
 		hy, err = gonum.Host("y", y)

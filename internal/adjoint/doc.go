@@ -1,8 +1,8 @@
-// Package adjoint differentiates kernel machines in reverse: given the gradient
-// of a loss by what a Gram matrix, a solve or a kernel ridge regression returns,
-// it computes the gradient by what went in: the points, the targets, λ and the
-// kernel's parameters. It is what an automatic differentiation system calls at
-// these three nodes; package gorgonia is such a caller.
+// Package adjoint differentiates kernel machines in reverse: given the gradient of a loss with
+// respect to the output of a Gram matrix, a solve or a kernel ridge regression, it computes the
+// gradient with respect to the inputs: the points, the targets, λ and the kernel's parameters. An
+// automatic differentiation system calls it at these three nodes; package gorgonia is such a
+// caller.
 //
 //	Gram, GramGradient            K = k(X, Z)
 //	Factor, Solve, SolveGradient  α = (K + λI)⁻¹y for any symmetric K
@@ -14,11 +14,10 @@
 //	∂loss/∂y = u   ∂loss/∂K = −uαᵀ, made symmetric   ∂loss/∂λ = −Σ u∘α
 //
 // (Giles 2008, Collected matrix derivative results for forward and reverse mode
-// algorithmic differentiation, section 2.2.3): backwards costs two triangular
-// solves, no second factorization, and no derivative of the algorithm's steps.
-// Points and parameters follow by ∂K: see GramGradient.
+// algorithmic differentiation, section 2.2.3): the backward pass costs two triangular solves and
+// needs neither a second factorization nor derivatives of the algorithm's steps. The gradients with
+// respect to points and parameters follow from ∂K: see GramGradient.
 //
 // Matrices are in the memory of the caller and are not changed. On a device whose
-// memory is Go memory nothing is copied. What the functions return belongs to the
-// caller.
+// memory is Go memory nothing is copied. The caller owns the results.
 package adjoint

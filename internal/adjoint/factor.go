@@ -53,7 +53,7 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 	return out.down()
 }
 
-// explain says what helps against a matrix that is not positive definite.
+// explain adds advice to the error for a matrix that is not positive definite.
 func explain(err error, lambda float64) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return message.Errorf("the matrix K + λI is not positive definite for lambda = %v: {raise $lambda|give a kernel that is}: %w", lambda, err)
@@ -103,9 +103,9 @@ func (w *work) solve(l matrix, y, dst host) error {
 	return out.down()
 }
 
-// SolveGradient returns the gradients of a loss by K and by λ, given α =
-// (K + λI)⁻¹y and u = (K + λI)⁻¹∂loss/∂α, both n×t; u itself is the gradient by
-// y. That by K is −½(uαᵀ + αuᵀ), the one for K that stays symmetric.
+// SolveGradient returns the gradients of a loss with respect to K and λ, given α = (K + λI)⁻¹y and
+// u = (K + λI)⁻¹∂loss/∂α, both n×t; u is the gradient with respect to y. The gradient with respect
+// to K is −½(uαᵀ + αuᵀ), for symmetric changes of K.
 func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	if err := checkRows("u", u, alpha.Rows, "alpha"); err != nil {
 		return host{}, 0, named("gradient of a solve", err)

@@ -73,14 +73,14 @@ func mirror(h host) {
 	}
 }
 
-// Weights is the gradient of a loss by a Gram matrix, n×m: Dense as it stands,
-// or U Vᵀ, with U n×t and V m×t, which is never stored as a whole.
+// Weights is the gradient of a loss with respect to an n×m Gram matrix: either the matrix Dense, or
+// the product U Vᵀ with U n×t and V m×t, which is never formed.
 type Weights struct {
 	Dense host
 	U, V  host
 }
 
-// Want says which gradients are wanted; others are not computed.
+// Want selects the gradients to compute.
 type Want uint8
 
 const (
@@ -89,21 +89,20 @@ const (
 	WantTheta                  // by the kernel's parameters
 )
 
-// Gradients are those of GramGradient; what was not wanted is empty.
+// Gradients holds the results of GramGradient; gradients that were not requested are empty.
 type Gradients struct {
 	X, Z host
 	// Theta is by the parameters of kernels.Params, by ln θ where Log is set.
 	Theta []float64
 }
 
-// GramGradient returns the gradients of a loss by the points and the kernel's
-// parameters, given its gradient W by K = k(X, Z):
+// GramGradient returns the gradients of a loss with respect to the points and the kernel's
+// parameters, given its gradient W with respect to K = k(X, Z):
 //
 //	∂loss/∂x_i = Σ_j W_ij ∂k(x_i, z_j)/∂x_i   ∂loss/∂θ = Σ_ij W_ij ∂k(x_i, z_j)/∂θ
 //
-// A z without rows is x, and X's gradient is then that by both places in which
-// its rows stand; W need not be symmetric. At corners of a kernel the subgradient
-// 0 is taken, as in kernels.EvalGrad.
+// If z has no rows, z is x, and the gradient with respect to X includes both arguments of k; W need
+// not be symmetric. At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
 // It works in blocks of rows. For each statistic s of the kernel's program the
 // device evaluates ∂k/∂s, a kernel of its own; for xᵀz and ‖x−z‖² two products
@@ -222,8 +221,8 @@ func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
 }
 
-// centered returns x and z less the mean of z, copies: products of what is far
-// from the origin cancel.
+// centered returns copies of x and z minus the mean of z, because products of points far from the
+// origin cancel.
 func centered(x, z host) (cx, cz host) {
 	mean := make([]float64, z.Cols)
 	for i := range z.Rows {

@@ -11,13 +11,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Host and matrix are what everything here is about.
+// The matrix types of this package.
 type (
 	host   = backend.Host[float64]
 	matrix = backend.Matrix[float64]
 )
 
-// work is one call.
+// work is the state of one call.
 type work struct{ run.Frame }
 
 func newWork(ctx context.Context, dev backend.Device) (*work, error) {
@@ -27,8 +27,8 @@ func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 	return &work{run.New(ctx, dev, nil)}, nil
 }
 
-// A buffer is a matrix that both sides work on: one memory where the device's is
-// Go memory, two elsewhere.
+// A buffer is a matrix that both the host and the device use. It has one memory if the device uses
+// Go memory, otherwise two.
 type buffer struct {
 	w    *work
 	host host
@@ -51,7 +51,8 @@ func (f buffer) view(first, rows int) buffer {
 	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.one}
 }
 
-// down waits until the host sees what the device has queued; up is the way back.
+// down waits for the queued work and makes the device's values visible to the host; up does the
+// reverse.
 func (f buffer) down() error {
 	if f.one {
 		return f.w.B.Sync()
@@ -66,7 +67,7 @@ func (f buffer) up() error {
 	return f.w.B.Upload(f.m, f.host)
 }
 
-// checkMatrix refuses what is not well formed, and NaN and Inf.
+// checkMatrix returns an error for a malformed matrix, NaN or Inf.
 func checkMatrix(name string, h host) error {
 	if h.Rows < 1 || h.Cols < 1 {
 		return fmt.Errorf("%s is empty: %s, %s", name, count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, that
-// is differentiated with the factor it was fitted with. K and its factor stay on
-// the device; only what is as large as X, y and Z crosses.
+// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, that is differentiated
+// with the factor of its fit. K and its factor stay on the device; only matrices of the size of X,
+// y and Z are transferred.
 //
 // Its methods may be called from several goroutines, except Close. X must not
 // change before Close.
@@ -66,7 +66,7 @@ func (r *Ridge) fit(ctx context.Context, y host, lambda float64) error {
 	return w.solve(r.l, y, r.alpha)
 }
 
-// Close gives the factor's memory back.
+// Close releases the factor's memory.
 func (r *Ridge) Close() {
 	if r.l != nil {
 		r.l.Free()
@@ -114,9 +114,9 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 	return out.down()
 }
 
-// RidgeGradients are the gradients of a loss by all that a prediction was made
-// of. X, n×d, Y, n×t, and Z, m×d, are as large as what they belong to; where z is
-// X, Z has no rows and X is for both its uses. What was not wanted is empty.
+// RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d,
+// Y, n×t, and Z, m×d, have the shapes of the inputs. If z is X, Z has no rows and X includes both
+// uses. Gradients that were not requested are empty.
 type RidgeGradients struct {
 	X, Y, Z host
 	Lambda  float64

@@ -1,5 +1,5 @@
-// Package atomicfile writes files that appear, or are replaced, as a whole:
-// under another name in the same folder, forced to the disk and renamed.
+// Package atomicfile creates or replaces files atomically: it writes a temporary file in the same
+// folder, flushes it to the disk and renames it.
 package atomicfile
 
 import (
@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// mode is that of a new file, less the umask.
+// mode is the mode of a new file, before the umask.
 const mode = 0o666
 
-// Write replaces the file at path by what write writes; an old file keeps its
-// mode. A symbolic link is followed: the file that it names is replaced or made,
-// not the link. On an error there is no new file and an old one is as it was,
-// unless the error says that the file was written; it is an *fs.PathError with
-// path as it was given. What earlier calls for the same path left behind, of a
-// process that was killed, is removed.
+// Write replaces the file at path by the output of write; an existing file keeps its mode. A
+// symbolic link is followed: the file that it names is replaced or made, not the link. On an error
+// there is no new file and an old one is as it was, unless the error says that the file was
+// written; it is an *fs.PathError with path as it was given. It removes temporary files for the
+// same path left by processes that were killed.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -80,7 +79,7 @@ func create(path string) (pending, error) {
 // that is taken for one: of 63 bits, one in 90,000 is shorter.
 const digits = 15
 
-// removeOrphans removes the temporary files for path that nobody writes any more.
+// removeOrphans removes the temporary files for path whose processes have ended.
 func removeOrphans(path string) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))

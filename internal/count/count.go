@@ -1,4 +1,4 @@
-// Package count puts a number and a word into a sentence.
+// Package count formats a number with a noun in the singular or plural.
 package count
 
 import (

@@ -48,12 +48,12 @@ const (
 	// reach is how far a parameter may go from the first start, as the
 	// logarithm of a factor: 100,000, as scikit-learn's default bounds.
 	reach = 11.5
-	// quietest is the smallest λ beside the mean of k(x, x): below it the
-	// rounding of K may exceed λ.
-	quietest = 1e-9
-	// loudest is the largest: beyond it K is nothing.
-	loudest = 1e6
-	// maxEvaluations is of one start of Maximize.
+	// minNoise is the smallest λ relative to the mean of k(x, x): below it the rounding error of K
+	// may exceed λ.
+	minNoise = 1e-9
+	// maxNoise is the largest λ relative to the mean of k(x, x): above it K is negligible.
+	maxNoise = 1e6
+	// maxEvaluations is the limit for one start of Maximize.
 	maxEvaluations = 150
 )
 
@@ -79,8 +79,8 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par s
 	}
 	l := math.Log(p.Lambda)
 	h.start = append(h.start, l)
-	h.low = append(h.low, min(l, math.Log(quietest*mean)))
-	h.high = append(h.high, max(l, math.Log(loudest*mean)))
+	h.low = append(h.low, min(l, math.Log(minNoise*mean)))
+	h.high = append(h.high, max(l, math.Log(maxNoise*mean)))
 	return h, nil
 }
 
@@ -88,14 +88,14 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par s
 // L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and λ, on
 // logarithmic scales where they are positive, from p's and from restarts more points of
 // a tenfold neighborhood of it. They stay in a box around the first start, and within
-// the bounds of their rules; outside it the likelihood is that of the nearest point of
-// the box less a quarter of the squared distance, so that the search comes back. report
-// may be nil; it is called with the number of evaluations, at most 150
-// for each start. An error that is ErrNotPosDef is one of all starts.
+// the bounds of their rules; outside it the likelihood is the value at the nearest point of the box
+// minus a quarter of the squared distance, so that the search returns to the box. report may be
+// nil; it is called with the number of evaluations, at most 150 for each start. An error that is
+// ErrNotPosDef is one of all starts.
 //
-// accept, which may be nil, solves with the result. A point where it returns ErrNotPosDef or a
-// *solvers.ConvergenceError is no candidate, and the next best takes its place; another error
-// ends the search.
+// accept, which may be nil, solves with the result. If it returns ErrNotPosDef or a
+// *solvers.ConvergenceError for a point, the next best point is tried; another error ends the
+// search.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, restarts int, seed uint64, report func(evaluations int), accept func(k kernels.Kernel, lambda float64) error) (kernels.Kernel, float64, error) {
 	h, err := newSearch(ctx, dev, p, par, report)
 	if err != nil {
@@ -131,8 +131,8 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par so
 	return nil, 0, fmt.Errorf("none of %s of the search can be solved: %w", count.Of(len(h.found), "point"), h.err)
 }
 
-// climb is one run of L-BFGS. How it ends does not matter as long as it has
-// seen good points: best keeps them.
+// climb is one run of L-BFGS. Its final status is ignored, because best keeps the best points that
+// it evaluated.
 func (h *search) climb(x []float64) error {
 	evaluations := h.evaluations
 	problem := optimize.Problem{
@@ -177,7 +177,7 @@ func (h *search) stopped() error {
 	return nil
 }
 
-// evaluate sets value and gradient to those at x, unless they are.
+// evaluate computes value and gradient at x, unless they are already computed there.
 func (h *search) evaluate(x []float64) {
 	if h.at != nil && floats.Equal(h.at, x) {
 		return

@@ -11,8 +11,7 @@ import (
 
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
 // θ = (W, b), or in the centered coordinates with steps that F itself allows where the
-// rate is 0. It stops where gᵀM⁻¹g/2 by the
-// metric is below tol of F.
+// rate is 0. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
 	step := 1.0 // of −gradient
@@ -79,8 +78,8 @@ func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	return u
 }
 
-// gain is the part of F that it may still fall by from p, by the model of second order
-// with the metric as its Hessian: gᵀM⁻¹g/2F.
+// gain is the relative decrease of F predicted at p by the second-order model with the metric as
+// its Hessian: gᵀM⁻¹g/2F.
 func (l *logit) gain(p *point, metric metric) (float64, error) {
 	if _, err := metric.refresh(l.spread); err != nil {
 		return 0, err

@@ -43,8 +43,8 @@ func (p KernelProblem) columns() int {
 	return p.Classes
 }
 
-// Bytes is what SolveKernel takes on the device where there are n samples: K, x, the
-// vectors on the device and those of the loop.
+// Bytes returns the memory that SolveKernel takes on the device for n samples: K, x, the vectors on
+// the device and the vectors of the loop.
 func (p KernelProblem) Bytes(n int) int64 {
 	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
 }
@@ -66,11 +66,11 @@ type KernelResult struct {
 	Residual  float64               // ‖λα − w(y − p)‖ / ‖w(y − p)‖
 	Loss      float64               // what was minimized
 	Square    float64               // Σ_c α_cᵀKα_c
-	Warning   string                // why it ended before Tol was reached; "": it was reached
+	Warning   string                // why it stopped before reaching Tol; "" if it reached Tol
 }
 
-// SolveKernel solves p. Rounding that hides the steps that are left, or MaxIter, ends it
-// with a Warning, but for λ so small that a factor of K helps.
+// SolveKernel solves p. If rounding error prevents further progress, or after MaxIter steps, it
+// stops with a Warning, unless λ is so small that solving over a factor of K is possible.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter

@@ -14,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A shortError says how far from the minimum Newton's method ended.
+// A shortError reports the residual at which Newton's method stopped before reaching the tolerance.
 type shortError struct {
 	steps         int
-	stalled       bool // rounding hides every step that is left
+	stalled       bool // rounding error prevents further progress
 	residual, tol float64
 }
 
@@ -39,7 +39,8 @@ func (e *shortError) text() string {
 // innerSteps limits the conjugate gradients of one Newton step.
 const innerSteps = 1000
 
-// minimize takes Newton steps until the residual is tol, or says why it ended before.
+// minimize takes Newton steps until the residual is at most tol, or returns the reason why it
+// stopped earlier.
 func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
