@@ -101,9 +101,9 @@ type Backend[T Float] interface {
 	// With returns the same queue under ctx, for one caller's work: once ctx
 	// is done, work queued through the result stops within about 0.1 s,
 	// leaves its outputs undefined, and the next method that waits returns an
-	// error that wraps context.Cause(ctx). If done is not nil it is told, by
-	// one goroutine at a time, of floating-point operations as they are
-	// finished, counted as in flops.go.
+	// error that wraps context.Cause(ctx). If done is not nil it is called, by one goroutine at a
+	// time, with the number of floating-point operations finished since the last call, counted as
+	// in flops.go.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.

@@ -2,10 +2,9 @@ package backend
 
 import "sync"
 
-// ForEachDevice calls f for 0 … n−1, on every device one call after the other, on several
-// devices at once; there is one at least. A device takes the next number when it has
-// done one. The error is that of the first number that failed; no number is begun
-// after it.
+// ForEachDevice calls f for 0, …, n−1, one call at a time on each device and on several devices at
+// once; there must be at least one device. A device that finishes a call takes the next number.
+// After a failure no further call starts; the error is the error of the lowest number that failed.
 func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) error {
 	var mu sync.Mutex
 	var failure error

@@ -32,8 +32,7 @@ func (e *PivotError) Error() string {
 // Is makes errors.Is(err, ErrNotPosDef) true.
 func (e *PivotError) Is(target error) bool { return target == ErrNotPosDef }
 
-// MemoryError says that a matrix does not fit into what is left of the
-// device's memory.
+// MemoryError reports that a matrix does not fit in the remaining memory of the device.
 type MemoryError struct {
 	Device      string
 	Asked, Free int64 // bytes
@@ -47,8 +46,8 @@ func (e *MemoryError) Error() string {
 // Order is the largest order of a square matrix of float64 that would fit.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder is that of a symmetric one in packed storage, about: n²/2 elements and
-// what rows are padded with.
+// PackedOrder is the approximate order of a symmetric matrix in packed storage that would fit: n²/2
+// elements and the padding of the rows.
 func (e *MemoryError) PackedOrder() int {
 	const padding = 16 // elements of a row
 	b := 0.5 + padding

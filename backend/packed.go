@@ -39,7 +39,7 @@ func (c Coding) Factors() (a, b float64) {
 	return 1 / c.Step, -c.Low / c.Step
 }
 
-// Value is that of a code.
+// Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
 // Check returns a *RangeError unless element (i, j) is within a half of the step of the
@@ -68,10 +68,9 @@ type ReducedBackend[T Float] interface {
 	// 2⁻¹⁹ as measured for the integers of the CPU. It is 0 where nothing is faster
 	// than PotrfPacked.
 	ReducedUnit() float64
-	// PotrfPackedReduced is PotrfPacked with those products for what lies off the
-	// diagonal and its blocks; the triangles and the solves with them stay in T.
-	// So element (i, j) of LLᵀ differs from that of A by about ReducedUnit·‖l_i‖‖l_j‖, with
-	// the norms of rows of L.
+	// PotrfPackedReduced is PotrfPacked with these products for the elements outside the diagonal
+	// blocks; the triangles and the solves with them stay in T. Element (i, j) of LLᵀ differs from
+	// element (i, j) of A by about ReducedUnit·‖l_i‖‖l_j‖, with the norms of rows of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 
@@ -86,7 +85,7 @@ type Rates struct {
 	Products float64 // operations a second of a large product in float64
 	Bytes    float64 // bytes a second of the device's memory
 	Pairs    float64 // instructions a second for the values of a kernel in float64
-	Step     float64 // seconds of a short operation that waits for the one before it
+	Step     float64 // seconds of a short operation that waits for the previous operation
 	Solve    float64 // seconds that a triangular solve with few columns takes for each row, beside the bytes of the triangle
 }
 
@@ -97,8 +96,8 @@ type Rated interface{ Rates() Rates }
 // PreserveBackend is an optional ability of a Backend, found by assertion.
 type PreserveBackend[T Float] interface {
 	// PotrfPreserve waits: A = UᵀU for a symmetric A that is given by its lower
-	// triangle, U in its upper one; what is below the diagonal stays. A
-	// *PivotError is that of Potrf.
+	// triangle, U in its upper one; elements below the diagonal are not changed. It returns a
+	// *PivotError as Potrf does.
 	PotrfPreserve(a Matrix[T]) error
 }
 

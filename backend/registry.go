@@ -15,9 +15,9 @@ import (
 type Config struct {
 	Threads int   // workers; 0 is GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
-	// Fallback, if it is not nil, is told why a device that is chosen automatically
-	// and has passed its probe cannot be opened; the next one is tried then. It is
-	// an error otherwise, and always for a device that was named.
+	// Fallback, if not nil, is called with the reason when an automatically chosen device has
+	// passed its probe but cannot be opened; the next device is then tried. If Fallback is nil, or
+	// the device was named, the failure is an error.
 	Fallback func(device string, err error)
 }
 

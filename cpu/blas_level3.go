@@ -231,8 +231,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// storedAs makes a matrix's view that of a matrix stored transposed, in rows ld
-// elements apart.
+// storedAs returns the view of a matrix stored transposed, with rows ld elements apart.
 func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld

@@ -6,10 +6,9 @@ import (
 )
 
 // Ceiling makes fused multiply-adds of the tier's widest vectors in registers,
-// some number of operations and a little more, and returns how many they were:
-// timed, it tells what one core can do that loads and stores nothing, and what
-// no product exceeds. It runs in the caller's goroutine, in float32 when single
-// is true and in float64 otherwise.
+// at least the given number of operations, and returns the number done. Its rate is the peak of one
+// core without loads and stores, which no product exceeds. It runs in the caller's goroutine, in
+// float32 when single is true and in float64 otherwise.
 //
 // It is found by asserting interface{ Ceiling(bool, float64) float64 } on a
 // device.

@@ -37,7 +37,7 @@ type scratch[T backend.Float] struct {
 	sparse ukr.Sparse[T]
 	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips
 	work   []T // grown as asked for
-	more   []T // likewise, for those who need two
+	more   []T // a second buffer, for routines that need two
 	third  []T
 	pairs  []T // likewise, for statistics taken pair by pair
 	total  []T // likewise, for the sums of a task
@@ -85,8 +85,7 @@ func (s *scratch[T]) last(n int) []T {
 // one operation share; the second result brings them back.
 func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
 
-// sharedSums is shared for sums, of which the large ones are not to be had by
-// those who need little.
+// sharedSums is shared for sums; a request for a small buffer never takes a large one.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return borrow[T](&e.sums, n) }
 
 func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {

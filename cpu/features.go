@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Statistics that are inner products of other features than those of the
-// points: CosSum is one of cosines and sines.
+// Statistics that are inner products of derived features of the points: CosSum is the inner product
+// of cosines and sines.
 
 // cosinesAndSines writes, for each row of m from first on, cos(w(x−center)) and
 // sin(w(x−center)) for each of its features and each frequency, as rows.

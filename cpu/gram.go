@@ -79,8 +79,8 @@ func (g *gram[T]) flops(rows, cols int) float64 {
 	return backend.GemmFlops(rows, cols, g.x.cols*len(g.stats)+10)
 }
 
-// gramBlock is how many points of X and of Z are packed at a time: some 8 MiB
-// of each, but at least as many as make packing small beside the products.
+// gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB of
+// each, but enough to make the cost of packing small compared with the products.
 func gramBlock(d, size int) int {
 	const most, least, bytes = 4096, 256, 8 << 20
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
@@ -273,7 +273,8 @@ type pairwise[T backend.Float] struct {
 	scale   []float64
 	product bool // the kernel is Gemm
 	norms   bool // it gives xᵀz; ‖x−z‖² follows by the norms
-	// features is what a packed point has: those of the points, or others.
+	// features is the number of features of a packed point: the features of the points, or derived
+	// features.
 	features int
 	fill     filler[T] // instead of a micro-kernel
 	factor   T         // what the micro-kernel's sums are multiplied by

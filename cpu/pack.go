@@ -54,7 +54,7 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
-	// What is left, an element at a time: at an edge, in small problems.
+	// Copy the rest one element at a time: at an edge, or in small problems.
 	dst = dst[done*w : w*v.cols]
 	if v.rs == 1 {
 		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
@@ -83,7 +83,7 @@ func (v view[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	to.view(dst, v.part(i, p, rows, cols))
 }
 
-// symmetric is a symmetric matrix of which the view's lower triangle is read.
+// symmetric is a symmetric matrix given by the lower triangle of the view.
 type symmetric[T backend.Float] struct{ view[T] }
 
 func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {

@@ -38,8 +38,7 @@ func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{p.rect.window(0, 0, p.rect.rows, p.rect.cols), n1, n - n1}
 }
 
-// parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
-// the upper one is.
+// parts holds A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
 func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
@@ -49,7 +48,7 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
 
-// cut is v in the rows that belong to A₁₁ and those that belong to A₂₂.
+// cut splits v into the rows of A₁₁ and the rows of A₂₂.
 func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }

@@ -42,7 +42,7 @@ func (q *queue[T]) stopped() bool {
 	return true
 }
 
-// fail notes a failure of the queue, of which the first counts.
+// fail records a failure of the queue; only the first is kept.
 func (q *queue[T]) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,7 +51,7 @@ func (q *queue[T]) fail(err error) {
 	}
 }
 
-// count tells the caller of finished operations.
+// count reports finished operations to the caller.
 func (q *queue[T]) count(flops float64) {
 	if q.done == nil || flops == 0 {
 		return
@@ -96,8 +96,7 @@ func (q *queue[T]) threads(flops float64) int {
 	return q.engine.device.workers()
 }
 
-// worthSharing is the work that takes about as long as waking another worker,
-// some 20 µs.
+// worthSharing is the work that takes about as long as waking another worker, about 20 µs.
 const worthSharing = 1 << 20
 
 // moved is what moving n elements counts in operations.

@@ -229,8 +229,7 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	e.give(s)
 }
 
-// completed writes the symmetric matrix of which a holds a triangle in rows lda
-// apart.
+// completed writes to full the symmetric matrix whose triangle a stores with rows lda apart.
 func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
 		from, to := 0, i+1

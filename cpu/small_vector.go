@@ -7,7 +7,7 @@ import (
 
 // Products of vectors and of small matrices and a vector, on the caller's goroutine.
 
-// smallSymv is y ← α A x + β y for a symmetric A of which one triangle is read.
+// smallSymv computes y ← α A x + β y for a symmetric A, of which it reads one triangle.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	s := e.take()

@@ -8,17 +8,17 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points with many features that are 0, as those of images, counts and indicators: of
-// each group of ukr.SparseRows points of X those features are left out that are 0 in all
-// of them. The sums are those over all features, in the same order. Only ‖x−z‖² by the
-// norms is computed so, where a NaN or an infinite feature shows in the norm too.
+// Points with many features that are 0, as those of images, counts and indicators: in each group of
+// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted. The
+// sums equal the sums over all features, in the same order. Only ‖x−z‖² by the norms is computed
+// so, where a NaN or an infinite feature shows in the norm too.
 
 // sparseShare is up to what share of the features leaving out the others pays.
 const sparseShare = 0.6
 
-// keptShare is what share of the features of points like those of m is left, by
-// neighbors evenly spaced. If that pays, it sets center to 0 for those features that are 0 in
-// half of them; otherwise it is 1.
+// keptShare estimates the share of features that remain for points like the rows of m, from an
+// evenly spaced sample of groups. If omitting features pays, it sets center to 0 for the features
+// that are 0 in half of the sample; otherwise it returns 1.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few
@@ -54,9 +54,9 @@ func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	return share
 }
 
-// packSparse is pack of X without what is 0: of each group the features that are left,
-// SparseRows elements each, then the places of their rows in a panel of Z, and behind
-// those of d features their number.
+// packSparse packs X without zeros. For each group it stores the remaining features, SparseRows
+// elements each, then the positions of their rows in a panel of Z, and, after room for d features,
+// their number.
 func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
 	const w = ukr.SparseRows
 	d, groups := m.cols, panels(rows, w)
@@ -77,7 +77,7 @@ func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend a
 	return b, free
 }
 
-// finishSparse is finish for a group of which n points exist.
+// finishSparse is finish for a group with n points.
 func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []T, places []int32, nr int) {
 	kept := 0
 	var sums [ukr.SparseRows]float64

@@ -15,8 +15,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 }
 
 // trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle:
-// solve with a block on the diagonal, then subtract its part from what is left
-// of B, which is a product.
+// solve with a block on the diagonal, then subtract its contribution from the remaining rows of B,
+// which is a matrix product.
 //
 // On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides are one code on a
 // triangle and a view of B. A unit diagonal counts as ones and is not read.

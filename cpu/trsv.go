@@ -2,12 +2,13 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// trsvBlock is how many unknowns are found before the others are told.
+// trsvBlock is the number of unknowns that are solved for before the remaining right-hand side is
+// updated.
 const trsvBlock = 256
 
 // trsv is trsm for one right-hand side: A is read once, as it lies, and not
-// packed. It solves with a block on the diagonal, then subtracts its part from
-// what is left of b, in parallel.
+// packed. It solves with a block on the diagonal, then subtracts its contribution from the rest of
+// b, in parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()
@@ -44,8 +45,8 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 const trsvOrder = 32
 
 // solveVector is x ← A⁻¹ x for a triangle whose rows or columns lie in one piece:
-// rows lose what is known before they are solved, columns give to what is not yet
-// known after that.
+// with rows, the known terms are subtracted before an unknown is solved for; with columns, a solved
+// unknown updates the later ones.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for done := 0; done < n; done += trsvOrder {

@@ -61,8 +61,8 @@ type job struct {
 	work   func(mine iter.Seq[int])
 	next   atomic.Int64 // the next task
 	places atomic.Int64 // for helpers
-	// helpers counts the workers at work besides the caller; closed is added
-	// when the caller has found no task left.
+	// helpers counts the active workers other than the caller; closed is added when the caller
+	// finds no further task.
 	helpers atomic.Int64
 	idle    chan struct{}          // closed when the last helper leaves a closed job
 	fault   atomic.Pointer[string] // of the first helper that panicked
@@ -115,11 +115,10 @@ func (j *job) finish() {
 	}
 }
 
-// Waking a processor that sleeps takes some 50 µs, more on a virtual machine,
-// and a factorization hands out work hundreds of times. So a helper that has
-// finished a job looks out for the next one for a while before it goes (Cholesky,
-// n = 2048, two workers, AMD EPYC of family 25, November 2026: 66 GFLOP/s
-// without, 84 with).
+// Waking a sleeping processor takes about 50 µs, more on a virtual machine, and a factorization
+// distributes work hundreds of times. A helper that has finished a job therefore polls for the next
+// one for a while before it exits (Cholesky, n = 2048, two workers, AMD EPYC of family 25, November
+// 2026: 66 GFLOP/s without, 84 with).
 const linger = 200 * time.Microsecond
 
 // board holds the jobs that lingering helpers may join. When it is full a job
@@ -181,6 +180,6 @@ func await(done func() bool) bool {
 	}
 }
 
-// rowGrain is how many rows of cols elements make a piece of work that is
-// worth handing to another worker: some 64 Ki elements, about 20 µs.
+// rowGrain returns the number of rows of cols elements that are worth passing to another worker:
+// about 64 Ki elements, or 20 µs.
 func rowGrain(cols int) int { return max(1, 1<<16/max(cols, 1)) }

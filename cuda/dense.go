@@ -17,7 +17,7 @@ type view[T backend.Float] struct {
 
 func (m *matrix[T]) view() view[T] { return view[T]{m.ptr, m.rows, m.cols, m.stride, 1} }
 
-// diagonal is that of a square matrix, as a column.
+// diagonal returns the diagonal of a square matrix as a column.
 func (m *matrix[T]) diagonal() view[T] { return view[T]{m.ptr, m.rows, 1, m.stride + 1, 1} }
 
 func (v view[T]) t() view[T] { return view[T]{v.ptr, v.cols, v.rows, v.cs, v.rs} }

@@ -44,7 +44,7 @@ type device struct {
 
 	mu     sync.Mutex // guards dead and stores
 	dead   error      // a failure after which the context is of no use
-	stores []closer   // what was not freed
+	stores []closer   // stores that have not been freed
 	late   error      // of a Free, for Close to tell
 }
 
@@ -54,7 +54,7 @@ type engine[T backend.Float] struct {
 	suffix string // of the device functions' names
 }
 
-// open makes a device usable. Whatever has been taken is given back on failure.
+// open makes a device usable. On failure it releases everything that it has allocated.
 func open(api *driver.API, ordinal int, c backend.Config) (*device, error) {
 	p, err := probe(api, ordinal)
 	if err != nil {
@@ -185,8 +185,8 @@ func (d *device) load() (driver.Module, error) {
 	return d.api.Load(text)
 }
 
-// budget sets what matrices may take, of the memory that is free now: but for what is
-// left to the libraries and to what a step needs beside its matrices.
+// budget sets the memory available to matrices: the free memory minus a reserve for the libraries
+// and for the workspace of a step.
 func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
@@ -205,7 +205,7 @@ func (d *device) budget(c backend.Config) error {
 // what the libraries load when it is first needed.
 const leftFree = 1 << 30
 
-// stop gives back what start took, as far as it came.
+// stop releases whatever start has allocated, also after a partial start.
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
@@ -323,9 +323,8 @@ func (d *device) freed(err error) {
 // Error is a failure of the GPU or of its libraries.
 type Error = driver.Error
 
-// ErrLost is what an error matches after which the GPU is of no use to this process: the
-// driver has given up its context, which all devices and libraries of the process share.
-// Start the program anew.
+// ErrLost matches errors after which the process can no longer use the GPU: the driver has lost its
+// context, which all devices and libraries of the process share. Restart the program.
 var ErrLost = errors.New("cuda: the device is lost")
 
 // checked names the device in an error, and remembers one after which nothing

@@ -164,7 +164,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 			return p, err
 		}
 	}
-	if clock <= 0 { // some virtual GPUs do not tell
+	if clock <= 0 { // some virtual GPUs do not report it
 		clock = 1_000_000
 	}
 	p.clock = float64(clock) * 1e3

@@ -129,7 +129,7 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 	return err
 }
 
-// rangeError is that of element (i, j).
+// rangeError returns the error for element (i, j).
 func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	var value [1]T
 	err := q.scratch(int64(sizeOf[T]()), func(p driver.DevicePtr) error {

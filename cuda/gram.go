@@ -22,8 +22,8 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// pairsOfStep is how many pairs of points make a step of some 30 ms at half of the
-// instructions that the device can do.
+// pairsOfStep returns the number of pairs of points in a step of about 30 ms, at half the peak
+// instruction rate of the device.
 func (q *queue[T]) pairsOfStep(instructions float64) float64 {
 	p := q.engine.device.props
 	rate := p.single() / 2
@@ -99,8 +99,8 @@ func (q *queue[T]) gramRows(p *program[T], out view[T], x, z *matrix[T], i, rows
 	return q.gramTile(p, out, x, z, i, rows, i, rows, lower)
 }
 
-// gramTile evaluates rows i … i+rows−1 and columns j … j+cols−1; part is of that
-// tile. Statistics of one point are those of the tile's points.
+// gramTile evaluates rows i … i+rows−1 and columns j … j+cols−1; part belongs to that tile.
+// Statistics of one point belong to the tile's points.
 func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows, j, cols int, part region) error {
 	if rows <= 0 || cols <= 0 {
 		return nil

@@ -26,7 +26,7 @@ import (
 // elements, each used for 2·width operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
-	n     int // order: that of the store, or of a leading part
+	n     int // order of the store, or of a leading part
 }
 
 type hostStore[T backend.Float] struct {
@@ -145,7 +145,7 @@ func (s *hostStore[T]) open(stop func() bool) (err error) {
 	return nil
 }
 
-// close waits, and gives back what open took.
+// close waits, and releases what open allocated.
 func (s *hostStore[T]) close() error {
 	api := s.device.api
 	var errs []error
@@ -456,7 +456,7 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 // A closer is what a device closes if its owner has not.
 type closer interface{ close() error }
 
-// forget takes a store from the list of those that are closed with the device.
+// forget removes a store from the list of stores that are closed with the device.
 func (d *device) forget(s closer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

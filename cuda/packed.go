@@ -31,13 +31,12 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
 }
 
-// parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
-// the upper one is.
+// parts holds A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
 func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// cut is m in the rows that belong to A₁₁ and those that belong to A₂₂.
+// cut splits m into the rows of A₁₁ and the rows of A₂₂.
 func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }

@@ -162,7 +162,7 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	return nil
 }
 
-// allocate returns memory that free gives back.
+// allocate returns memory that free releases.
 func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
 	ptr, err := p.q.engine.device.alloc(int64(max(bytes, 1)))
 	if err == nil {

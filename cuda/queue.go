@@ -100,7 +100,7 @@ func (q *queue[T]) Sync() error {
 		if err := d.window.drain(d.api); err != nil {
 			return err
 		}
-		if q.cancelled() { // by what it was told of the last steps
+		if q.cancelled() { // as last observed
 			return errStopped
 		}
 		return d.api.Wait(d.stream)
@@ -138,7 +138,7 @@ func (w *window) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// land waits for the step in a slot and tells its caller of it.
+// land waits for the step in a slot and reports it to the caller.
 func (w *window) land(api *driver.API, i int) error {
 	s := &w.slots[i]
 	if !s.used {
@@ -187,8 +187,8 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	return nil
 }
 
-// rowsOfStep is how many of n rows, each of so many operations, make a step of
-// some 20 ms at a third of the device's rate: a multiple of the tile.
+// rowsOfStep returns the number of the n rows, each with the given number of operations, in a step
+// of about 20 ms at a third of the device's peak rate, rounded to a multiple of the tile.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -201,8 +201,8 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
-// libraryStep is the operations of a step of the libraries, of some 30 ms at most:
-// they reach half of what the device can do and more. TF32 only makes it shorter.
+// libraryStep returns the number of operations in a library step of at most about 30 ms: libraries
+// reach at least half of the device's peak rate. TF32 only makes the step shorter.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {
@@ -211,7 +211,7 @@ func (q *queue[T]) libraryStep() float64 {
 	return 0.03 * p.single()
 }
 
-// tile and threads are those of ptx/common.cuh.
+// tile and threads must equal the constants in ptx/common.cuh.
 const (
 	tile    = 64
 	threads = 256

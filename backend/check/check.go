@@ -36,7 +36,7 @@ func Host[T backend.Float](op string, h backend.Host[T]) {
 	if h.Rows == 0 || h.Cols == 0 {
 		return
 	}
-	// (Rows−1)·Stride + Cols may overflow; the quotient tells without it.
+	// (Rows−1)·Stride + Cols may overflow; comparing with the quotient avoids the overflow.
 	room := len(h.Data) - h.Cols
 	if room < 0 || h.Rows > 1 && h.Rows-1 > room/h.Stride {
 		needs := (float64(h.Rows)-1)*float64(h.Stride) + float64(h.Cols)
@@ -203,8 +203,7 @@ func points[T backend.Float](op string, k kernels.Kernel, x, z backend.Matrix[T]
 	return n, m, d
 }
 
-// Freed panics: a matrix was used after its Free. Backends that can tell, say
-// so.
+// Freed panics with the misuse of a matrix after its Free. Backends that can detect it call Freed.
 func Freed(op string) { misuse(op, "a matrix was used after Free") }
 
 // Foreign panics: a matrix was made by another device.

@@ -15,8 +15,8 @@ type packedMatrix[T backend.Float] struct {
 	memory *allocation
 	part   bool // of another half
 
-	// With 16 bits for an element: data is the diagonal, and the codes are those of the
-	// rows below it.
+	// With 16 bits per element, data is the diagonal, and codes holds the elements below it, by
+	// rows.
 	codes  []uint16
 	coding *backend.Coding
 }
@@ -68,7 +68,7 @@ func (h *packedMatrix[T]) address(i, j int) *T {
 	return &h.data[i*(i+1)/2+j]
 }
 
-// code is where that of element (i, j) is, j < i, or nil.
+// code returns a pointer to the code of element (i, j), j < i, or nil.
 func (h *packedMatrix[T]) code(i, j int) *uint16 {
 	if h.coding == nil || i == j {
 		return nil

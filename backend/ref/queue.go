@@ -43,7 +43,7 @@ func (w *work) stopped() bool {
 	return w.err != nil
 }
 
-// fail notes a failure, of which the first counts.
+// fail records a failure; only the first is kept.
 func (w *work) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -123,7 +123,7 @@ var errClosed = errors.New("backend: ref: the device is closed")
 
 // take enters the bytes of a matrix into the accounts.
 func (d *device) take(rows, cols int, size int64) (int64, error) {
-	// rows·cols·size may not be an int64; the quotient tells without it.
+	// rows·cols·size may overflow int64; comparing with the quotient avoids the overflow.
 	bytes := int64(math.MaxInt64)
 	if cols == 0 || int64(rows) <= math.MaxInt64/size/int64(cols) {
 		bytes = int64(rows) * int64(cols) * size

@@ -24,7 +24,7 @@ import (
 //go:embed sim
 var sim embed.FS
 
-// Level is what is there beside the driver.
+// Level selects the libraries that are present in addition to the driver.
 type Level int
 
 const (

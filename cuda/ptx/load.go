@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// texts are those that have been unpacked.
+// texts caches the unpacked texts.
 var texts = struct {
 	sync.Mutex
 	of map[string][]byte

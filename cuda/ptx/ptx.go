@@ -17,8 +17,8 @@ var compiled embed.FS
 // Targets are the compute capabilities that there is PTX for, the newest first.
 var Targets = []int{90, 80, 70}
 
-// Compiled are the compute capabilities that there is code for, which those of the
-// same first number run.
+// Compiled lists the compute capabilities with compiled code. A device runs the code of an equal or
+// lower capability with the same major number.
 var Compiled = []int{90, 80}
 
 //go:embed *.cu *.cuh

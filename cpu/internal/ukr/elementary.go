@@ -155,7 +155,7 @@ func tanhGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// tanh is that of y, as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ), exp(2|y|) = 2ⁿ(1 + p).
+// tanh returns tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ), exp(2|y|) = 2ⁿ(1 + p).
 func tanh(y float64) float64 {
 	if y != y {
 		return y

@@ -224,7 +224,8 @@ func (a *API) Copy(c Copy2D, s Stream) error {
 	return nil
 }
 
-// address is where a place begins: page-locked memory and that of devices are one space.
+// address returns the start address of a place: page-locked memory and device memory share one
+// address space.
 func (p Place) address() uintptr {
 	if p.Host != nil {
 		return address(unsafe.SliceData(p.Host))

@@ -149,8 +149,8 @@ var toolkits = []toolkit{
 	{11, []string{"libcublasLt.so.11"}, "libcublas.so.11", []string{"libcusparse.so.11"}, "libcusolver.so.11", []string{"cublas/lib", "cusolver/lib", "cusparse/lib"}},
 }
 
-// Libraries are what is there beside the driver. A nil one is missing, and its
-// error says where it was looked for.
+// Libraries holds the libraries found in addition to the driver. A nil library is missing, and its
+// error lists the searched paths.
 type Libraries struct {
 	Blas      *Blas
 	Solver    *Solver
@@ -162,8 +162,8 @@ type Libraries struct {
 // serves. It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-// ProbeLibraries is OpenLibraries without a context: what it returns tells which
-// libraries there are, and cannot be called.
+// ProbeLibraries is OpenLibraries without a context: the result states which libraries exist, but
+// they cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
 // Used names the files of what is there, Missing what is not, what that would be

@@ -7,7 +7,7 @@ import (
 // Result is a CUresult.
 type Result int32
 
-// Results that are told apart.
+// Results with their own handling.
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
@@ -49,10 +49,10 @@ var solverNames = map[int]string{
 }
 
 // Sticky reports whether a result means that the context, and with it the process, is
-// of no use to the GPU any more: every later call returns it too, and NVIDIA's manual
-// wants the process to be started anew ("leaves the process in an inconsistent state").
-// Other errors, such as a launch that takes too many registers (701), a call that is
-// not permitted (800) or an error of stream capture (900 to 909), concern one call.
+// unable to use the GPU: every later call returns the same result, and NVIDIA's manual requires a
+// restart of the process ("leaves the process in an inconsistent state"). Other errors, such as a
+// launch that takes too many registers (701), a call that is not permitted (800) or an error of
+// stream capture (900 to 909), concern one call.
 func (r Result) Sticky() bool {
 	switch r {
 	case 201, // the context is invalid: somebody else has destroyed it

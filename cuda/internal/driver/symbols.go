@@ -9,8 +9,7 @@ type Symbol struct {
 
 // The prototypes are checked against NVIDIA's headers by TestPrototypes.
 
-// driverTable lists the functions of libcuda; their order is that of the
-// constants below.
+// driverTable lists the functions of libcuda; in the order of the constants below.
 var driverTable = []Symbol{
 	{Name: "cuInit", C: "CUresult (*)(unsigned int)"},
 	{Name: "cuDriverGetVersion", C: "CUresult (*)(int *)"},
