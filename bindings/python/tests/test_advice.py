@@ -144,3 +144,15 @@ class TestAdvice(unittest.TestCase):
                 mercer.Model.fit("kernel-ridge", X, y, parameters={"iterations": 0})
             with python_names({"iterations": "steps"}), self.assertRaisesRegex(ValueError, "^steps must"):
                 mercer.Model.fit("kernel-ridge", X, y, parameters={"iterations": 0})
+
+    def test_memory(self):
+        """The package has no argument for the memory, which texts advise the command to raise."""
+        X = np.arange(1e6).reshape(-1, 1)
+        for call in (
+            lambda: mercer.MercerKernelRidge(kernel="rbf", solver="dual").fit(X, X[:, 0]),
+            lambda: mercer.Model.fit("kernel-ridge", X, X, parameters={"kernel": "gaussian(sigma=1)", "solver": "dual"}),
+            lambda: mercer.Factor(X, kernel="gaussian(sigma=1)"),
+        ):
+            with self.assertRaises(mercer.OutOfMemory) as caught:
+                call()
+            self.assertNotIn("more memory", str(caught.exception))

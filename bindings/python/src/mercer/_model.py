@@ -4,11 +4,13 @@ import functools
 import json
 import os
 import weakref
+from contextlib import nullcontext
 from ctypes import POINTER, byref, c_double, c_size_t, c_void_p, cast
 
 import numpy as np
 
 from . import _library
+from ._errors import names, python_names
 from ._kernels import number
 from ._watched import watched
 
@@ -156,8 +158,10 @@ class Model:
             what.weights = cast(weights.ctypes.data, POINTER(c_double))
         dev = _library.device(device, threads)
         handle = _library.Handle()
-        watched("mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
-        return cls(handle.value)
+        own = {p["name"]: p["name"] for p in descriptions(learner)}
+        with nullcontext() if names() else python_names({**own, "standardize": "standardize X"}):
+            watched("mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
+            return cls(handle.value)
 
     def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
         """Applies the model.
