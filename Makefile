@@ -71,8 +71,8 @@ python-bench: build libmercer ## time fits through Python beside those of the co
 	$(PYTHON) bindings/python/bench_fit.py
 
 .PHONY: pictures
-pictures: build ## draw the pictures of docs/learners.md
-	MERCER=$(CURDIR)/bin/mercer bash docs/pictures/draw.sh
+pictures: ## run the commands of docs/guide and docs/learners.md; write their outputs and pictures
+	$(GO) test -count=1 -run '^TestPages$$' ./cmd/mercer -args -update
 
 .PHONY: demo
 demo: build ## build, then fit and check models on the bundled data (writes ./demo)

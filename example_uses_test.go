@@ -14,6 +14,7 @@ import (
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -74,6 +75,33 @@ func ExampleModel_concurrent() {
 	fmt.Printf("none is more than %.2f off\n", math.Ceil(worst*100)/100)
 	// Output:
 	// none is more than 0.01 off
+}
+
+// Fit a table, as mercer fit does, and predict rows with their intervals.
+func ExampleFitTable_intervals() {
+	ctx := context.Background()
+	table, err := dataset.Read("docs/pictures/sinc.csv", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	learner := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 0.25}, Lambda: 0.1}
+	rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
+	model, err := mercer.FitTable(ctx, learner, table, rules, mercer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer model.Close()
+	rows := []map[string]any{{"x": 0}, {"x": 5}}
+	predictions, err := model.PredictRows(ctx, rows, mercer.Wanted{Level: 0.9})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range predictions {
+		fmt.Printf("%.2f, in [%.2f, %.2f] with probability 0.9\n", p.Values["y"], p.Lower["y"], p.Upper["y"])
+	}
+	// Output:
+	// 1.02, in [0.81, 1.23] with probability 0.9
+	// -0.21, in [-0.41, -0.00] with probability 0.9
 }
 
 // A fit ends soon after its context does, and tells how far it is.

@@ -169,9 +169,13 @@ func TestReadmeTargets(t *testing.T) {
 // TestLinks holds the pages to linking to files that are there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) < 10 {
-		t.Fatalf("%d pages in docs, %v", len(pages), err)
+	var pages []string
+	for _, folder := range []string{"docs", "docs/guide"} {
+		list, err := filepath.Glob(folder + "/*.md")
+		if err != nil || len(list) < 10 {
+			t.Fatalf("%d pages in %s, %v", len(list), folder, err)
+		}
+		pages = append(pages, list...)
 	}
 	pages = append(pages, "README.md", "CONTRIBUTING.md", "testdata/README.md", "bindings/python/README.md", "bench/results/README.md")
 	for _, page := range pages {
@@ -184,6 +188,84 @@ func TestLinks(t *testing.T) {
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", page, target, err)
 			}
+		}
+	}
+}
+
+// TestGuideListsItsPages: the index of the guide links to each of its pages.
+func TestGuideListsItsPages(t *testing.T) {
+	index, err := os.ReadFile("docs/guide/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/guide/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/guide/README.md does not link to %s", name)
+		}
+	}
+}
+
+// TestGuidePrograms holds each Go block of the guide to being the body of an example that is
+// compiled and run here, with its output after it.
+func TestGuidePrograms(t *testing.T) {
+	var examples strings.Builder
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples.WriteString(strings.ReplaceAll(string(text), "\n\t", "\n"))
+	}
+	pages, err := filepath.Glob("docs/guide/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			blocks++
+			if !strings.Contains(examples.String(), "() {\n"+m[1]+"}\n") {
+				t.Errorf("%s has a program that is not the body of an example of this folder:\n%s", page, m[1])
+			}
+		}
+	}
+	if blocks < 3 {
+		t.Errorf("the guide has %d Go programs", blocks)
+	}
+}
+
+// TestGuideFigures looks up each time and memory of the table in docs/guide/large-n.md in
+// docs/results.md, whose tables are written from the measurements.
+func TestGuideFigures(t *testing.T) {
+	page, err := os.ReadFile("docs/guide/large-n.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := os.ReadFile("docs/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([a-z-]+), .* \| ([0-9,]+) \| ([0-9.]+) s \| ([0-9]+) MiB \|$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 5 {
+		t.Errorf("the table has %d rows", len(rows))
+	}
+	for _, m := range rows {
+		measured := `(?m)^\| ` + m[1] + `, .*n = ` + strings.ReplaceAll(m[2], ",", "") + `, .*\| ` + regexp.QuoteMeta(m[3]) + ` \(.*\| ` + m[4] + ` \|`
+		if !regexp.MustCompile(measured).Match(results) {
+			t.Errorf("docs/results.md has no such measurement: %s", m[0])
 		}
 	}
 }

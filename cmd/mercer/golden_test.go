@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-var update = flag.Bool("update", false, "write testdata/learners.golden anew")
+var update = flag.Bool("update", false, "write testdata/learners.golden, or the pages and pictures of docs, anew")
 
 // TestLearnersGolden compares the flags of mercer fit, their help for each learner, and the
 // catalogue in JSON, with testdata/learners.golden, so that the diff of a commit shows each

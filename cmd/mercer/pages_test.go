@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	// inlineCommand is a command within the text of a page.
+	inlineCommand = regexp.MustCompile("`(mercer [^`]*)`")
+	// console is a block of commands, each after "$ ", with what they print.
+	console = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
+	// prompt begins a command of a console block; the command ends at a line without a
+	// backslash at its end.
+	prompt      = regexp.MustCompile(`(?m)^\$ ((?:[^\n]*\\\n)*[^\n]*)\n`)
+	pagePicture = regexp.MustCompile(`\]\((?:\.\./)?pictures/([^)]*\.(?:svg|png))\)`)
+)
+
+// TestPages runs every command under "Pictures" of docs/learners.md and every console block
+// of docs/guide, as it stands there, in a folder with the tables of the repository. What a
+// command of a console block prints is what the page shows (see sameOutput). Each picture of
+// a page is drawn by a command of that page, with the words that the picture in
+// docs/pictures has, and docs/pictures has no other picture. With -update the outputs
+// and the pictures are written anew.
+func TestPages(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := filepath.Glob(filepath.Join(root, "docs/guide/*.md"))
+	if err != nil || len(guide) < 10 {
+		t.Fatalf("%d pages in docs/guide, %v", len(guide), err)
+	}
+	path := commandFolder(t)
+	var shown []string
+	t.Run("pages", func(t *testing.T) {
+		for _, page := range append(guide, filepath.Join(root, "docs/learners.md")) {
+			data, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(data)
+			var pictures []string
+			for _, m := range pagePicture.FindAllStringSubmatch(text, -1) {
+				pictures = append(pictures, m[1])
+			}
+			shown = append(shown, pictures...)
+			t.Run(filepath.Base(page), func(t *testing.T) {
+				t.Parallel()
+				folder := tablesOf(t, root)
+				shell := func(command string) string {
+					c := exec.Command("sh", "-c", command)
+					c.Dir, c.Env = folder, append(os.Environ(), "PATH="+path, asCommand+"=1")
+					var errs bytes.Buffer
+					c.Stderr = &errs
+					out, err := c.Output()
+					if err != nil {
+						t.Errorf("%s: %v\n%s%s", command, err, out, errs.String())
+					}
+					return string(out)
+				}
+				if filepath.Base(page) == "learners.md" {
+					for _, m := range inlineCommand.FindAllStringSubmatch(section(t, text, "Pictures"), -1) {
+						shell(m[1])
+					}
+				} else if is := runBlocks(t, text, shell); *update && is != text {
+					if err := os.WriteFile(page, []byte(is), 0o666); err != nil {
+						t.Error(err)
+					}
+				}
+				samePictures(t, folder, filepath.Join(root, "docs/pictures"), pictures)
+			})
+		}
+	})
+	slices.Sort(shown)
+	var stored []string
+	for _, pattern := range []string{"*.svg", "*.png"} {
+		list, err := filepath.Glob(filepath.Join(root, "docs/pictures", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range list {
+			stored = append(stored, filepath.Base(name))
+		}
+	}
+	slices.Sort(stored)
+	if d := cmp.Diff(slices.Compact(shown), stored); d != "" {
+		t.Errorf("pictures on the pages (-) and in docs/pictures (+):\n%s", d)
+	}
+}
+
+// section returns the text under a heading of the second level, up to the next one.
+func section(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, text, _ := strings.Cut(page, "\n## "+heading+"\n")
+	text, _, ok := strings.Cut(text, "\n## ")
+	if !ok {
+		t.Fatalf("there is no section %s that another one follows", heading)
+	}
+	return text
+}
+
+// commandFolder returns the search path for programs with a folder before it in which mercer
+// is this test binary, which asCommand makes the command.
+func commandFolder(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(folder, "mercer")); err != nil {
+		t.Fatal(err)
+	}
+	return folder + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
+// tablesOf returns a new folder with the tables of the repository at their paths.
+func tablesOf(t *testing.T, root string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"docs/pictures", "testdata"} {
+		tables, err := filepath.Glob(filepath.Join(root, name, "*.csv"))
+		if err != nil || len(tables) == 0 {
+			t.Fatalf("no tables in %s: %v", name, err)
+		}
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range tables {
+			data, err := os.ReadFile(table)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(folder, name, filepath.Base(table)), data, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}
+
+// runBlocks runs the commands of the console blocks of a page and returns the page with what
+// they print in place of outputs that differ.
+func runBlocks(t *testing.T, page string, shell func(command string) string) string {
+	t.Helper()
+	return console.ReplaceAllStringFunc(page, func(block string) string {
+		m := console.FindStringSubmatch(block)
+		at := prompt.FindAllStringSubmatchIndex(m[2], -1)
+		if len(at) == 0 || at[0][0] != 0 {
+			t.Errorf("a console block does not begin with a command:\n%s", block)
+			return block
+		}
+		var text strings.Builder
+		for i, pos := range at {
+			end := len(m[2])
+			if i+1 < len(at) {
+				end = at[i+1][0]
+			}
+			command, want := m[2][pos[2]:pos[3]], m[2][pos[1]:end]
+			got := shell(command)
+			if ok := sameOutput(want, got); !ok && !*update {
+				t.Errorf("%s\nprints (+) what the page does not show (-); make pictures writes the page anew:\n%s", command, cmp.Diff(want, got))
+			} else if !ok {
+				want = got
+			}
+			text.WriteString(m[2][pos[0]:pos[1]] + want)
+		}
+		return m[1] + text.String() + m[3]
+	})
+}
+
+var (
+	// measured are parts of an output that differ from run to run or from machine to machine:
+	// the line of the time of a fit, which may continue on the next line; times, memory, the
+	// device, numbers of iterations, and residuals at the level of rounding.
+	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes)": [0-9.e-]+|\b[0-9.]+e-1[0-9]\b`)
+	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
+)
+
+// sameOutput reports whether the output of a command is what a page shows. A line … of the
+// page stands for any lines. Spaces and what is measured are not compared. Integers are
+// equal. Other numbers differ by at most one unit of the last digit shown, or, where more than
+// eight digits are shown, by 1e-4 of their size: rounding differs between processors, and
+// iterations and searches end at a tolerance.
+func sameOutput(want, got string) bool {
+	split := func(text string) (lines []string) {
+		for line := range strings.SplitSeq(strings.TrimSpace(measured.ReplaceAllString(text, "@")), "\n") {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+		return lines
+	}
+	return sameLines(split(want), split(got))
+}
+
+func sameLines(want, got []string) bool {
+	switch {
+	case len(want) == 0:
+		return len(got) == 0
+	case want[0] == "…":
+		return sameLines(want[1:], got) || len(got) > 0 && sameLines(want, got[1:])
+	}
+	return len(got) > 0 && sameLine(want[0], got[0]) && sameLines(want[1:], got[1:])
+}
+
+func sameLine(want, got string) bool {
+	if pageNumber.ReplaceAllString(want, "0") != pageNumber.ReplaceAllString(got, "0") {
+		return false
+	}
+	values := pageNumber.FindAllString(got, -1)
+	for i, shown := range pageNumber.FindAllString(want, -1) {
+		if !sameNumber(shown, values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameNumber(shown, value string) bool {
+	parse := func(text string) (v, unit float64, digits int) {
+		text = strings.ReplaceAll(text, "−", "-")
+		v, _ = strconv.ParseFloat(text, 64)
+		mantissa, exponent, _ := strings.Cut(text, "e")
+		whole, fraction, _ := strings.Cut(mantissa, ".")
+		e, _ := strconv.Atoi(exponent)
+		return v, math.Pow10(e - len(fraction)), len(strings.TrimLeft(whole+fraction, "-0"))
+	}
+	a, unitA, digitsA := parse(shown)
+	b, unitB, digitsB := parse(value)
+	switch {
+	case !strings.ContainsAny(shown+value, ".e"):
+		return shown == value
+	case max(digitsA, digitsB) > 8:
+		return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b))
+	}
+	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // a and b themselves are rounded to float64
+}
+
+// samePictures compares the pictures that the commands of a page drew into folder with those
+// of stored; with -update it writes them there.
+func samePictures(t *testing.T, folder, stored string, names []string) {
+	t.Helper()
+	for _, name := range names {
+		drawn, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Errorf("no command of the page draws %s: %v", name, err)
+			continue
+		}
+		if *update {
+			if err := os.WriteFile(filepath.Join(stored, name), drawn, 0o666); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if filepath.Ext(name) == ".svg" {
+			is, has := wordsOf(t, filepath.Join(folder, name)), wordsOf(t, filepath.Join(stored, name))
+			if !slices.Equal(is, has) {
+				t.Errorf("%s: the command draws %q, docs/pictures has %q: run make pictures", name, is, has)
+			}
+		}
+	}
+}
+
+// TestSameOutput: an output that differs in a word, in the number of lines, in an integer or in
+// a digit that is not the last one is not the same.
+func TestSameOutput(t *testing.T) {
+	for _, test := range []struct {
+		want, got string
+		same      bool
+	}{
+		{"rows  442\nRMSE  54.81\n", "rows 442\nRMSE    54.82\n", true},
+		{"rows  442\nRMSE  54.81\n", "rows 442\nRMSE    54.83\n", false},
+		{"rows  442\n", "rows  443\n", false},
+		{"rows  442\n", "row  442\n", false},
+		{"RMSE  61\n", "RMSE  60.99\n", true},
+		{"RMSE  61\n", "RMSE  60.89\n", false},
+		{"lambda  1e-05\n", "lambda  1e-06\n", false},
+		{"233.58409405536023\n", "233.58409405536\n", true},
+		{"233.58409405536023\n", "233.58\n", false},
+		{"time  115.4 ms (gram 0.6 ms)\nmemory  444 KiB\n", "time  1.2 s (gram 12 ms)\nmemory  1.2 MiB\n", true},
+		{"time  1.4 ms (solve 0.1\n            ms)\nmodel  m.st\n", "time  15.4 ms (solve 6 ms)\nmodel  m.st\n", true},
+		{"solver  dual, residual 1.3e-15\n", "solver  dual, residual 2e-16\n", true},
+		{"solver  dual, residual 1.3e-15\n", "solver  cg, residual 1.3e-15\n", false},
+		{"a\n…\nz\n", "a\nb\nc\nz\n", true},
+		{"a\n…\nz\n", "a\nb\nc\n", false},
+		{"a\n…\n", "a\nb\n", true},
+		{"a\n", "a\nb\n", false},
+		{"", "b\n", false},
+		{"", "", true},
+	} {
+		if is := sameOutput(test.want, test.got); is != test.same {
+			t.Errorf("sameOutput(%q, %q) = %t", test.want, test.got, is)
+		}
+	}
+}
+
+// wordsOf are the texts of an SVG picture but for numbers at ticks, which rounding may change.
+func wordsOf(t *testing.T, name string) (texts []string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, m := range regexp.MustCompile(`(?s)<text [^>]*>([^<]*)</text>`).FindAllSubmatch(data, -1) {
+		if _, err := strconv.ParseFloat(string(m[1]), 64); err != nil {
+			texts = append(texts, string(m[1]))
+		}
+	}
+	return texts
+}
