@@ -65,8 +65,8 @@ const (
 // best so far, and the fact "warning" says so. With n ≥ d, or up to 2048 features, XᵀX
 // is formed on the device, O(nd²) and d² numbers, and a sweep is O(d·changes);
 // with more features X is kept, and a sweep is O(nd). Between sweeps, once they have cost as
-// much, coordinate descent solves for the weights that are not 0 by Cholesky; that counts as
-// a step. Each output is on its own.
+// much, coordinate descent solves for the weights that are not 0 by Cholesky, after it has made
+// weights of columns that depend on others 0; each solution counts as a step. Each output is on its own.
 // With groups of nearly equal columns it picks one of each, and which one hangs
 // by little: use ridge there.
 type Lasso struct {

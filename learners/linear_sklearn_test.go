@@ -2,6 +2,7 @@ package learners_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -53,6 +54,60 @@ for alpha in a["alphas"]:
 				near(t, "intercept", m.Intercept()[0], want.Intercept[i][0], bound)
 				t.Logf("%s, alpha %v: %d weights, differences up to %.2g; %v", method, alpha, len(m.Support(0)), worst, m.Facts())
 			}
+		}
+	})
+}
+
+// TestLassoOfIndicatorsAgainstScikitLearn: the objective of many indicators, whose weights are not
+// unique, agrees to 1e-8 of itself: both duality gaps are at most 1e-10 of ‖y‖², of which the
+// objective is more than a hundredth here.
+func TestLassoOfIndicatorsAgainstScikitLearn(t *testing.T) {
+	const seed, n, columns, levels = 43, 400, 3, 60
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y := mat.NewDense(n, columns*levels, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		y.Set(i, 0, 0.5*r.NormFloat64())
+		for c := range columns {
+			u := r.Float64()
+			level := int(levels * u * u)
+			x.Set(i, c*levels+level, 1)
+			y.Set(i, 0, y.At(i, 0)+math.Sin(float64(1+7*c+level*level)))
+		}
+	}
+	lambdas := []float64{10, 1, 0.3}
+	objective := func(coef []float64, b, lambda float64) (sum float64) {
+		var f mat.VecDense
+		f.MulVec(x, mat.NewVecDense(len(coef), coef))
+		for i := range n {
+			sum += math.Pow(y.At(i, 0)-f.AtVec(i)-b, 2)
+		}
+		for _, w := range coef {
+			sum += lambda * math.Abs(w)
+		}
+		return sum
+	}
+	var want struct {
+		Coef      [][]float64
+		Intercept []float64
+	}
+	scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "lambdas": lambdas}, `
+from sklearn.linear_model import Lasso
+out["coef"], out["intercept"] = [], []
+for v in a["lambdas"]:
+    m = Lasso(alpha=v / 2 / len(a["y"]), tol=1e-10, max_iter=1000000).fit(a["x"], a["y"])
+    out["coef"].append(m.coef_.tolist())
+    out["intercept"].append(float(m.intercept_))
+`, &want)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for i, lambda := range lambdas {
+			m, err := learners.Lasso{Lambda: lambda, Tol: 1e-10}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := objective(mat.Col(nil, 0, m.Coef()), m.Intercept()[0], lambda), objective(want.Coef[i], want.Intercept[i], lambda)
+			t.Logf("λ %v: %v, scikit-learn %v; %v", lambda, ours, theirs, m.Facts())
+			near(t, "objective", ours, theirs, 1e-8*theirs)
 		}
 	})
 }

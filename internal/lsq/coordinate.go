@@ -2,6 +2,7 @@ package lsq
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -54,6 +55,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	var list, active []int
 	work := 0   // multiplications of sweeps since the last exact minimum
 	sweeps := 1 // between duality gaps, at most; the last one was at another μ
+	s.least = 0
 	for s.steps = 0; ; sweeps = 100 {
 		list = list[:0]
 		for p, w := range s.w {
@@ -77,6 +79,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 					active = append(active, p)
 				}
 			}
+			active = active[:min(len(active), c.a.c.factored())]
 			cost := 0 // of a factorization, in multiplications
 			if !slices.Equal(active, c.active) {
 				cost = len(active) * len(active) * len(active) / 6
@@ -89,10 +92,10 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			}
 			still, err := gain <= s.gap/1000, error(nil)
 			// Without a penalty no dual point bounds what correlated columns leave.
-			if len(active) > 0 && len(active) <= c.a.c.n && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
+			if len(active) > 0 && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
-				if still, err = c.exact(s, mu, active); err != nil {
+				if still, err = c.exact(s, mu, active, l); err != nil {
 					return err
 				}
 			}
@@ -103,6 +106,10 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 		if done, err := c.settled(s, mu, l); err != nil || done {
 			return err
 		}
+		if mu > 0 && s.gap <= s.rounding && s.stalls >= 10 {
+			s.warning = fmt.Sprintf("rounding keeps the duality gap at %.2g of ‖y‖², above %.2g: raise lambda or tol, or standardize x", 2*s.gap/s.total, l.Tol)
+			return nil
+		}
 		if s.steps >= l.MaxIter {
 			s.unsettled(l, "sweeps")
 			return nil
@@ -110,24 +117,52 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active as long as their signs stay, or along the line
-// there where some change, and reports whether all signs stayed.
+// exact minimizes over the weights of active, less the weights that become 0 on the way, and
+// reports whether it has come to that minimum.
 //
 // With the signs s of w_A the minimum is at w_A + δ, X_AᵀX_A δ = X_Aᵀ(y − Xw) − μs = v.
 // Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that have
-// changed their sign. Where columns depend on each other the weights of some stay.
-func (c *coordinate) exact(s *lassoState, mu float64, active []int) (bool, error) {
-	if !slices.Equal(active, c.active) || c.factor == nil {
-		scale := make([]float64, len(s.w))
-		for _, p := range active {
-			scale[p] = 1 / math.Sqrt(c.diagonal[p])
+// changed their sign. Where the least value on that line has a weight of 0, that weight leaves A.
+func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bool, error) {
+	for {
+		if !slices.Equal(active, c.active) || c.factor == nil {
+			scale := make([]float64, len(s.w))
+			for _, p := range active {
+				scale[p] = 1 / math.Sqrt(c.diagonal[p])
+			}
+			c.active, c.factor = slices.Clone(active), nil
+			var err error
+			if c.factor, err = c.a.factor(active, scale); err != nil {
+				return false, err
+			}
 		}
-		c.active, c.factor = slices.Clone(active), nil
-		var err error
-		if c.factor, err = c.a.factor(active, scale); err != nil {
+		if mu > 0 && c.alongNull(s, active) {
+			active = slices.DeleteFunc(active, func(p int) bool { return s.w[p] == 0 })
+		} else {
+			zero, done := c.newton(s, mu, active)
+			if zero < 0 {
+				return done, nil
+			}
+			active = slices.Delete(active, zero, zero+1)
+			if c.factor.order == nil {
+				c.factor.drop(zero)
+				c.active = slices.Clone(active)
+			}
+		}
+		s.steps++
+		if err := c.a.t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
 			return false, err
 		}
+		if len(active) == 0 || s.steps >= l.MaxIter {
+			return false, nil
+		}
 	}
+}
+
+// newton goes to the least value on the line of exact, and returns the place in active of the
+// weight that is 0 there, or −1 and whether no weight has changed its sign. Where columns depend
+// on each other the weights of some stay.
+func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, done bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
 		v[i] = c.slope(s, p) - math.Copysign(mu, s.w[p])
@@ -136,7 +171,7 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int) (bool, error
 	c.factor.solve(delta)
 	curvature := blas64.Dot(vector(delta), vector(v))
 	if !(curvature > 0) || math.IsInf(curvature, 1) {
-		return curvature == 0, nil
+		return -1, curvature == 0
 	}
 	at := func(i int) float64 { return -s.w[active[i]] / delta[i] } // t where a weight is 0
 	var crossed []int
@@ -146,7 +181,8 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int) (bool, error
 		}
 	}
 	slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(at(i), at(k)) })
-	step, jump, zero := 1.0, 0.0, -1
+	step, jump := 1.0, 0.0
+	zero = -1
 	for _, i := range crossed {
 		if curvature*(at(i)-1)+jump >= 0 {
 			break
@@ -168,10 +204,73 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int) (bool, error
 		s.w[p] += change
 		c.moved(s, p, change)
 	}
-	return len(crossed) == 0, nil
+	return zero, len(crossed) == 0
+}
+
+// alongNull minimizes ‖w‖₁ along the directions z of the weights of active with Xz = 0 that the
+// factor has found, one after the other: each makes a weight 0, and the next ones are changed so
+// that it stays 0. It reports whether a weight has become 0. Sweeps go along such directions in steps
+// of the size of μ/‖x_p‖²: for the indicators of the categories of several columns, whose sums
+// are equal, they take long.
+func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
+	directions := c.factor.null()
+	for i := range directions.Rows {
+		z, slope := directions.Row(i), 0.0 // of ‖w + tz‖₁ at t = 0
+		for k, p := range active {
+			if z[k] != 0 && s.w[p] != 0 {
+				slope += math.Copysign(z[k], s.w[p]*z[k])
+			}
+		}
+		if slope > 0 {
+			blas64.Scal(-1, vector(z))
+			slope = -slope
+		}
+		at := func(k int) float64 { return -s.w[active[k]] / z[k] } // t where a weight is 0
+		var crossed []int
+		for k := range active {
+			if z[k] != 0 && at(k) > 0 {
+				crossed = append(crossed, k)
+			}
+		}
+		slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(at(i), at(k)) })
+		for _, zero := range crossed {
+			if slope += 2 * math.Abs(z[zero]); slope < 0 {
+				continue
+			}
+			for k, t := 0, at(zero); k < len(active); k++ {
+				s.w[active[k]] += t * z[k]
+			}
+			s.w[active[zero]], zeroed = 0, true
+			for next := i + 1; next < directions.Rows; next++ {
+				row := directions.Row(next)
+				blas64.Axpy(-row[zero]/z[zero], vector(z), vector(row))
+				row[zero] = 0
+			}
+			break
+		}
+	}
+	if zeroed {
+		c.recompute(s)
+	}
+	return zeroed
+}
+
+// recompute sets XᵀXw, or y − Xw, which sums of many small changes round.
+func (c *coordinate) recompute(s *lassoState) {
+	if c.a.r == nil {
+		clear(s.q)
+	} else {
+		copy(c.residual, c.y.Row(c.output))
+	}
+	for p, w := range s.w {
+		if w != 0 {
+			c.moved(s, p, w)
+		}
+	}
 }
 
 func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
+	c.recompute(s)
 	if c.a.r != nil {
 		for p := range s.q { // Xᵀr gives XᵀXw = Xᵀy − Xᵀr
 			s.q[p] = s.c[p] - c.product(p)

@@ -60,7 +60,16 @@ func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)
 	}
-	return c.normalBytes(n) + c.factorBytes(n, int64(min(n, c.d)))
+	return c.normalBytes(n) + c.factorBytes(n, int64(min(2*n, c.d)))
+}
+
+// factored is how many columns coordinate descent factors at most: of twice as many as rows at
+// least a half depends on the others.
+func (c *Samples) factored() int {
+	if c.byGram() {
+		return c.d
+	}
+	return min(2*c.n, c.d)
 }
 
 // Lasso solves l, each λ from where the one before ended, from the largest to the
@@ -142,6 +151,9 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
+	least       float64   // of this μ; 0: none yet
+	stalls      int       // gaps since one was half of the least before it
+	rounding    float64   // of the last gap
 	steps       int
 	base, share float64 // of the progress
 	warning     string  // why it has not converged
@@ -177,12 +189,14 @@ var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
 // bounds the objective's distance from its least value (Kim et al. 2007). It
 // also says when the work must stop.
 func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
-	var most, ones, cw, wq float64
+	var most, ones, cw, wq, size, norm float64
 	for p, w := range s.w {
 		most = max(most, math.Abs(s.c[p]-s.q[p]))
 		ones += math.Abs(w)
+		norm = max(norm, s.norms[p])
 		cw += s.c[p] * w
 		wq += w * s.q[p]
+		size += math.Abs(s.c[p]*w) + math.Abs(w*s.q[p])
 	}
 	squares := max(s.total-2*cw+wq, 0)
 	scale := 1.0
@@ -193,9 +207,16 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.gap-s.gap != 0 {
 		return false, errLassoOverflow
 	}
-	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
-	// squares/2, which says nothing; then it is the gradient that must vanish:
-	// also of a weight that is 0, by which the objective can fall at least so much.
+	s.gap = max(s.gap, 0)
+	if s.stalls++; s.gap < s.least/2 || s.least == 0 {
+		s.least, s.stalls = s.gap, 0
+	}
+	// The gap is a difference of numbers near ‖y‖²/2, or of larger ones where large weights cancel
+	// each other, and the slopes in s are as rounded as sums of d terms below ‖w‖₁·‖x_p‖². One that
+	// no longer falls and is within that rounding is as small as it gets.
+	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
+	// Without a penalty it is squares/2, which says nothing; then it is the gradient that must
+	// vanish: also of a weight that is 0, by which the objective can fall at least so much.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {

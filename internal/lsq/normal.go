@@ -3,6 +3,7 @@ package lsq
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -250,6 +251,56 @@ func (f *cholesky) solve(v []float64) {
 	for i, x := range u {
 		v[column(i)] = x * f.scale[column(i)]
 	}
+}
+
+// drop leaves out column i of a factor without pivots: the rows below are those of the factor of
+// their product plus the square of its column (Golub and Van Loan 2013, 6.5.4).
+func (f *cholesky) drop(i int) {
+	x := make([]float64, f.rank)
+	for r := i + 1; r < f.rank; r++ {
+		row := f.l.Row(r)
+		x[r] = row[i]
+		copy(f.l.Row(r - 1)[:i], row[:i])
+		copy(f.l.Row(r - 1)[i:r], row[i+1:r+1])
+	}
+	f.rank--
+	f.scale = slices.Delete(slices.Clone(f.scale), i, i+1)
+	x = slices.Delete(x, i, i+1)
+	for k := i; k < f.rank; k++ {
+		pivot := f.l.Row(k)[k]
+		size := math.Hypot(pivot, x[k])
+		cos, sin := pivot/size, x[k]/size
+		f.l.Row(k)[k] = size
+		for r := k + 1; r < f.rank; r++ {
+			row := f.l.Row(r)
+			row[k], x[r] = cos*row[k]+sin*x[r], cos*x[r]-sin*row[k]
+		}
+	}
+}
+
+// null returns a row for each column above the rank: the combination of that column with the
+// columns of full rank that is 0 to working precision.
+func (f *cholesky) null() backend.Host[float64] {
+	s := len(f.scale)
+	z := backend.NewHost[float64](s-f.rank, s)
+	if f.rank == s || f.order == nil {
+		return z.View(0, 0, 0, s)
+	}
+	b := backend.NewHost[float64](s-f.rank, f.rank)
+	for i := range b.Rows {
+		copy(b.Row(i), f.l.Row(f.rank + i)[:f.rank])
+	}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: f.rank, Stride: f.l.Stride, Data: f.l.Data},
+		blas64.General{Rows: b.Rows, Cols: b.Cols, Stride: b.Stride, Data: b.Data})
+	for i := range b.Rows {
+		row := z.Row(i)
+		for k, v := range b.Row(i) {
+			row[f.order[k]] = -v * f.scale[f.order[k]]
+		}
+		own := f.order[f.rank+i]
+		row[own] = f.scale[own]
+	}
+	return z
 }
 
 // largest estimates the largest eigenvalue of DXᵀXD, D diagonal (nil: I), from

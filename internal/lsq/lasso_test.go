@@ -1,0 +1,151 @@
+package lsq
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// indicators are samples of columns of so many categories each, the first of which are more
+// frequent, as a 0 or 1 for each category: the sums over the categories of a column are equal, and
+// each row is scaled to deviation 1 where standard is set.
+func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
+	effects := make([]float64, x.Cols)
+	for p := range effects {
+		effects[p] = r.NormFloat64()
+	}
+	counts := make([]float64, x.Cols)
+	for i := range n {
+		y.Data[i] = 0.5 * r.NormFloat64()
+		for c := range columns {
+			u := r.Float64()
+			p := c*levels + int(float64(levels)*u*u)
+			x.Row(i)[p] = 1
+			counts[p]++
+			y.Data[i] += effects[p]
+		}
+	}
+	for p, v := range counts {
+		if mean := v / float64(n); standard && v > 0 && mean < 1 {
+			for i := range n {
+				x.Row(i)[p] = (x.Row(i)[p] - mean) / math.Sqrt(mean*(1-mean))
+			}
+		}
+	}
+	return x, y
+}
+
+// gapOf returns the objective and its duality gap by the residual y − ȳ − (x − x̄)w, from x and y
+// alone.
+func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, gap float64) {
+	n, d := x.Rows, x.Cols
+	means, mean := make([]float64, d), 0.0
+	for i := range n {
+		for p, v := range x.Row(i) {
+			means[p] += v / float64(n)
+		}
+		mean += y.Data[i] / float64(n)
+	}
+	var squares, ry, ones, most float64
+	slope := make([]float64, d)
+	for i := range n {
+		r := y.Data[i] - mean
+		for p, v := range x.Row(i) {
+			r -= (v - means[p]) * w[p]
+		}
+		squares += r * r
+		ry += r * (y.Data[i] - mean)
+		for p, v := range x.Row(i) {
+			slope[p] += r * (v - means[p])
+		}
+	}
+	for p := range d {
+		ones += math.Abs(w[p])
+		most = max(most, math.Abs(slope[p]))
+	}
+	scale := min(1, lambda/2/most)
+	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
+}
+
+// TestLassoOfIndicators: the lasso of many indicators, more than rows too, has a duality gap of
+// 1e-10 of ‖y‖² by the data in fewer steps than features and rows together. Sweeps alone take more
+// than 10,000: along the directions in which the sums over the categories of columns cancel each
+// other, a sweep moves the weights by the order of λ only.
+func TestLassoOfIndicators(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	for _, c := range []struct {
+		n, columns, levels int
+		standard           bool
+	}{{300, 3, 20, true}, {300, 3, 20, false}, {300, 6, 30, true}, {200, 4, 80, true}, {200, 2, 150, false}} {
+		t.Logf("%d rows of %d × %d, seed 41", c.n, c.columns, c.levels)
+		x, y := indicators(c.n, c.columns, c.levels, c.standard, 41)
+		s, err := New(t.Context(), x, y, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lambda := range []float64{10, 1, 0.1, 1e-3, 1e-5} {
+			const tol = 1e-10
+			fits, err := s.Lasso(run.NewTask(t.Context(), dev, nil), Lasso{Lambdas: []float64{lambda}, Method: CoordinateDescent, Tol: tol, MaxIter: 10000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := fits[0]
+			objective, gap := gapOf(x, y, f.Coef.Data, lambda)
+			t.Logf("λ %g: objective %.12g, gap %.2g by the data, %.2g by the fit; %d steps, %d weights", lambda, objective, gap, f.Gap, f.Iters, f.Support)
+			total, _ := gapOf(x, y, make([]float64, x.Cols), 0)
+			if len(f.Warnings) > 0 {
+				t.Errorf("λ %g: %v", lambda, f.Warnings)
+			}
+			// The gap by the data has rounding of its own, of n terms each.
+			if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
+				t.Errorf("λ %g: the duality gap is %.2g of ‖y‖²", lambda, gap/total)
+			}
+			if f.Iters > c.n+x.Cols {
+				t.Errorf("λ %g: %d steps", lambda, f.Iters)
+			}
+		}
+	}
+}
+
+// TestLassoBeyondRounding: a tolerance that rounding keeps out of reach ends with a warning that
+// has the gap, and not with an error or after every step that is allowed.
+func TestLassoBeyondRounding(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	reached := 0
+	for _, lambda := range []float64{1, 0.1, 1e-3, 1e-5} {
+		// Columns that nearly agree have large weights that cancel each other.
+		x, y := indicators(200, 3, 20, false, 42)
+		for i := range x.Rows {
+			for p := range 20 {
+				x.Row(i)[20+p] = x.Row(i)[p] + 1e-4*x.Row(i)[20+p]
+			}
+		}
+		s, err := New(t.Context(), x, y, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fits, err := s.Lasso(run.NewTask(t.Context(), dev, nil), Lasso{Lambdas: []float64{lambda}, Method: CoordinateDescent, Tol: 1e-300, MaxIter: 10000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := fits[0]
+		t.Logf("λ %g: %d steps, gap %.2g; %v", lambda, f.Iters, f.Gap, f.Warnings)
+		if f.Iters == 10000 {
+			t.Errorf("λ %g: gap %v after %d steps", lambda, f.Gap, f.Iters)
+		}
+		if len(f.Warnings) == 1 && strings.Contains(f.Warnings[0], "rounding keeps the duality gap at ") {
+			reached++
+		}
+	}
+	if reached == 0 {
+		t.Error("rounding kept no tolerance out of reach")
+	}
+}
