@@ -30,6 +30,8 @@ type Rules struct {
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
 	RefuseUnknown bool     // a category that the training table lacks is an error
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
+
+	part bool // leave out columns without values: see LearnPart
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
@@ -136,6 +138,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 				return t.cellFault(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
 			}
 			in, err := t.learnInput(c, weights, r)
+			if fault := new(Error); r.part && errors.As(err, &fault) && fault.Rule == noValues {
+				in, err = &Input{Name: c.name}, nil
+			}
 			if err != nil {
 				return err
 			}
@@ -146,6 +151,13 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.Inputs = slices.DeleteFunc(e.Inputs, func(in Input) bool {
+		empty := in.Number == nil && in.Text == nil
+		if empty {
+			e.Dropped = append(e.Dropped, in.Name)
+		}
+		return empty
+	})
 	if len(e.Inputs) == 0 {
 		return nil, t.fault("", "has no column except the target; at least one feature is needed")
 	}
@@ -153,6 +165,24 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// LearnPart learns from a part of the rows of the table that e was learned from, as a fold of
+// a cross-validation is. The classes, and whether a column holds numbers or texts, are as in
+// e. A column that has no value in the part is left out: its name is in Dropped.
+func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
+	r.part, r.AnyLabels = true, true // the classes of e were not too many
+	p, err := Learn(part, r)
+	if err != nil {
+		return nil, err
+	}
+	p.Labels = e.Labels
+	for i, in := range p.Inputs {
+		if at := slices.IndexFunc(e.Inputs, func(w Input) bool { return w.Name == in.Name }); e.Inputs[at].Number == nil && in.Number != nil {
+			p.Inputs[i] = e.Inputs[at] // the texts are in other rows
+		}
+	}
+	return p, nil
 }
 
 // learnInput decides whether c holds numbers or texts, and learns its encoding.

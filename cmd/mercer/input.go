@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -55,11 +56,15 @@ func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	return &applied
 }
 
-// notice prints a line beside the results, unless --quiet is given.
+// notice prints a line beside the results, unless --quiet is given. A line is printed once,
+// however many models it is about.
 func (a *app) notice(format string, args ...any) {
-	if !a.quiet {
-		fmt.Fprintf(a.stderr, format+"\n", args...)
+	line := fmt.Sprintf(format, args...)
+	if a.quiet || slices.Contains(a.notices, line) {
+		return
 	}
+	a.notices = append(a.notices, line)
+	fmt.Fprintln(a.stderr, line)
 }
 
 // reportUnknown prints a line for each column with texts that were not there in

@@ -56,6 +56,7 @@ type app struct {
 	command *cobra.Command // that runs, or has failed
 	started bool           // the flags were right and the work has begun
 	writing sync.Mutex
+	notices []string // that were printed
 }
 
 // grace is how long an interrupted subcommand may take to stop by itself.

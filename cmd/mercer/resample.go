@@ -130,6 +130,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		if r.p != nil {
 			r.p.close()
 		}
+		r.reportEmpty()
 		release()
 	}
 	defer func() {
@@ -151,7 +152,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		_, err := f.ofClasses(nil, nil)
 		return nil, err
 	}
-	t, err := validate.NewTable(f.all, f.objects.rules(f.rules(r.task)))
+	t, err := validate.NewTable(f.all, f.objects.rules(f.rules(r.task)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +262,20 @@ func ofFolds(folds int) func(i int, err error) error {
 func (r *resampling) reportUnknown() {
 	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
 		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
+	}
+}
+
+// reportEmpty prints which columns the models of some divisions lack.
+func (r *resampling) reportEmpty() {
+	d, _ := r.data.(classWeighted)
+	if t, ok := d.Data.(*validate.Table); ok {
+		r.a.reportEmpty(t)
+	}
+}
+
+func (a *app) reportEmpty(t *validate.Table) {
+	for _, name := range t.Empty() {
+		a.notice("%s: column %.60q has no value in the rows that some models are fitted to, which leave it out", t.Source, name)
 	}
 }
 

@@ -178,11 +178,12 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		}
 		table = samples(x)
 	case f.objects.flag() == "":
-		t, err := validate.NewTable(some, rules)
+		t, err := validate.NewTable(some, rules, d.enc)
 		if err != nil {
 			return nil, err
 		}
-		t.Encoder, table = d.enc, t
+		table = t
+		defer a.reportEmpty(t)
 	}
 	defer memory.manyFits()()
 	var all []gridPoint

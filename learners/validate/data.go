@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,8 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 
 // Table is Data of the rows of a table. What an encoder learns from a column, such as its
 // mean and its categories, is learned from the training rows of each division alone. The
-// classes, and which columns are texts, are those of the whole table.
+// classes, and which columns are texts, are those of the whole table. A column without a value
+// in the training rows of a division is left out there: see Empty.
 type Table struct {
 	*dataset.Table                  // its rows of weight > 0
 	Weights        []float64        // of the rows; nil: all 1
@@ -67,16 +69,22 @@ type Table struct {
 	rules   dataset.Rules
 	mu      sync.Mutex
 	unknown []dataset.Unknown
+	empty   map[string]bool
 }
 
-// NewTable learns the encoder of the whole table.
-func NewTable(t *dataset.Table, r dataset.Rules) (*Table, error) {
+// NewTable prepares the rows of t. whole is the encoder of a table that t is a part of; nil
+// learns it from t.
+func NewTable(t *dataset.Table, r dataset.Rules, whole *dataset.Encoder) (*Table, error) {
 	rows, weights, err := r.Weighted(t)
 	if err != nil {
 		return nil, err
 	}
-	enc, err := dataset.Learn(rows, r)
-	return &Table{Table: rows, Weights: weights, Encoder: enc, rules: r}, err
+	if whole == nil {
+		if whole, err = dataset.Learn(rows, r); err != nil {
+			return nil, err
+		}
+	}
+	return &Table{Table: rows, Weights: weights, Encoder: whole, rules: r}, nil
 }
 
 // Len returns the number of rows.
@@ -85,18 +93,11 @@ func (t *Table) Len() int { return t.Rows() }
 // Split encodes the rows. The error names the row of the table.
 func (t *Table) Split(train, test []int) (*Part, error) {
 	rows, held := t.Select(train), t.Select(test)
-	rules := t.rules
-	rules.AnyLabels = true // the whole table has few enough
-	enc, err := dataset.Learn(rows, rules)
+	enc, err := t.Encoder.LearnPart(rows, t.rules)
 	if err != nil {
 		return nil, err
 	}
-	enc.Labels, enc.RefuseUnknown = t.Encoder.Labels, t.Encoder.RefuseUnknown
-	for i, in := range t.Encoder.Inputs {
-		if in.Number == nil && enc.Inputs[i].Number != nil { // the texts were held out
-			enc.Inputs[i] = in
-		}
-	}
+	enc.RefuseUnknown = t.Encoder.RefuseUnknown
 	p := &Part{Weights: chosen(t.Weights, train), TestWeights: chosen(t.Weights, test)}
 	if p.X, p.Y, err = encode(enc, rows); err == nil {
 		p.Keys, err = enc.Keys(rows)
@@ -108,6 +109,12 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.unknown = dataset.MergeUnknown(t.unknown, enc.Unknown(held))
+		for _, name := range enc.Dropped[len(t.rules.Drop):] {
+			if t.empty == nil {
+				t.empty = map[string]bool{}
+			}
+			t.empty[name] = true
+		}
 	}
 	return p, err
 }
@@ -119,6 +126,14 @@ func (t *Table) Unknown() []dataset.Unknown {
 	defer t.mu.Unlock()
 	slices.SortFunc(t.unknown, func(u, v dataset.Unknown) int { return strings.Compare(u.Column, v.Column) })
 	return slices.Clone(t.unknown)
+}
+
+// Empty returns the columns that had no value in the training rows of some division so far,
+// sorted. The models of these divisions do not have them.
+func (t *Table) Empty() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.empty))
 }
 
 func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {

@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rows, err := validate.NewTable(t, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	rows, err := validate.NewTable(t, dataset.Rules{Targets: []string{"y"}, Standardize: true}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := validate.NewTable(table, dataset.Rules{Targets: []string{"y"}})
+	rows, err := validate.NewTable(table, dataset.Rules{Targets: []string{"y"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
