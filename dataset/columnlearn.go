@@ -250,6 +250,20 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	return f.moments.Number(fill, l.weight-f.moments.N, l.rules.Standardize)
 }
 
+// present is the total weight of the rows that have a value.
+func (f *columnLearner) present() float64 {
+	if f.plain {
+		return f.moments.N
+	}
+	total := 0.0
+	for i, e := range f.entries {
+		if e.kind != marker {
+			total += f.weights[i]
+		}
+	}
+	return total
+}
+
 // countedMedian returns the median computed from the counts of the cells.
 func (f *columnLearner) countedMedian() (m float64, ok bool) {
 	var values, weights []float64

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"fmt"
+	"math"
 	"regexp"
 	"slices"
 
@@ -36,24 +38,42 @@ const remarkRows = 5
 // end.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// Remarks lists the columns of the training table that look like dates or identifiers. A table with
-// only one feature column gives no remarks.
+// Remarks lists the columns of the table that e was learned from that look like dates or
+// identifiers, and the columns of which more than half was missing and has been filled in.
+// For a table with one column of features the list is empty.
 func (e *Encoder) Remarks(t *Table) []Remark {
-	rising := func(in Input) bool {
+	return e.remarks(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)
+		if c == nil {
+			return columnFacts{}
+		}
 		last := 0.0
-		return c != nil && c.rising(t.rows, &last, true)
-	}
-	return e.remarks(t.rows, rising)
+		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: c.missing(t.rows)}
+		if row := c.firstOf(marker); !c.plain && row >= 0 {
+			f.marker = c.cell(row)
+		}
+		return f
+	})
 }
 
-func (e *Encoder) remarks(rows int, rising func(in Input) bool) (list []Remark) {
+// columnFacts are what remarks needs to know of a column besides its Input.
+type columnFacts struct {
+	rising  bool    // integers, each larger than the integer of the row before
+	missing float64 // part of the rows that has no value
+	marker  string  // the first text that stands for a missing cell, "": there is none
+}
+
+func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
 	if rows < remarkRows || len(e.Inputs) < 2 || e.Gram {
 		return nil
 	}
 	for _, in := range e.Inputs {
+		f := facts(in)
+		if f.missing > 0.5 {
+			list = append(list, Remark{in.Name, in.mostlyMissing(f)})
+		}
 		switch {
-		case in.Number != nil && rising(in):
+		case in.Number != nil && f.rising:
 			list = append(list, Remark{in.Name, risingWhole})
 		case in.Text != nil && !slices.ContainsFunc(in.Text.Categories, func(s string) bool { return !date.MatchString(s) }):
 			list = append(list, Remark{in.Name, areDates})
@@ -62,6 +82,30 @@ func (e *Encoder) remarks(rows int, rising func(in Input) bool) (list []Remark) 
 		}
 	}
 	return list
+}
+
+// mostlyMissing is the rule for a column of which more than half was missing.
+func (in Input) mostlyMissing(f columnFacts) string {
+	fill := "the median"
+	if in.Text != nil {
+		fill = "the category " + quote(in.Text.Fill)
+	}
+	first, advice := "", "{$drop}"
+	if in.Text != nil && slices.Contains(DefaultNAValues(), f.marker) {
+		first, advice = fmt.Sprintf(", as %s is read,", quote(f.marker)), "{$drop|$keep-default-na}"
+	}
+	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
+}
+
+// missing is the part of the rows whose cell has no value.
+func (c *column) missing(rows int) float64 {
+	n := 0
+	for i := range rows {
+		if _, k := c.number(i); k == missing || k == marker {
+			n++
+		}
+	}
+	return float64(n) / float64(rows)
 }
 
 // rising reports whether the rows are integers in increasing order, all above *last unless first is

@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,5 +83,67 @@ func TestRemarks(t *testing.T) {
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
 	if err != nil || e.Remarks(table) != nil {
 		t.Errorf("%v, %v", e.Remarks(table), err)
+	}
+}
+
+// TestRemarksOnMissing: a column of which more than half is missing is remarked on with the
+// part that is missing, by tables and streams alike, and no other column is.
+func TestRemarksOnMissing(t *testing.T) {
+	columns := map[string]func(i int) string{
+		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
+		"half": func(i int) string { return map[bool]string{true: fmt.Sprint(i % 5)}[i%2 == 0] },
+		"most": func(i int) string { return map[bool]string{true: fmt.Sprint(i % 5)}[i%4 == 0] },
+		"real": func(i int) string {
+			return map[bool]string{true: fmt.Sprintf("%.3f", math.Sin(float64(i))), false: "NA"}[i%3 == 0]
+		},
+		"veneer": func(i int) string { return map[bool]string{true: "brick", false: "None"}[i%10 == 0] },
+		"blank":  func(i int) string { return map[bool]string{true: "b"}[i%10 == 0] },
+		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
+		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
+	}
+	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y"}
+	want := []string{
+		"most: has no value in 75 % of the rows, which get the median; drop the column",
+		"real: has no value in 66 % of the rows, which get the median; drop the column",
+		`veneer: has no value, as "None" is read, in 90 % of the rows, which get the category "brick"; drop the column or take such cells for a category`,
+		`blank: has no value in 90 % of the rows, which get the category "b"; drop the column`,
+	}
+	for _, n := range []int{60, 3000} {
+		var b strings.Builder
+		b.WriteString(strings.Join(names, ",") + "\n")
+		for i := range n {
+			for j, name := range names {
+				b.WriteString(columns[name](i) + map[bool]string{true: "\n", false: ","}[j == len(names)-1])
+			}
+		}
+		path := filepath.Join(t.TempDir(), "t.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
+		table, err := dataset.Read(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := dataset.Learn(table, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := dataset.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Learn(t.Context(), rules); err != nil {
+			t.Fatal(err)
+		}
+		for by, list := range map[string][]dataset.Remark{"table": e.Remarks(table), "stream": s.Remarks()} {
+			var got []string
+			for _, r := range list {
+				got = append(got, r.Column+": "+r.String())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d rows, %s: %q, want %q", n, by, got, want)
+			}
+		}
 	}
 }

@@ -58,7 +58,14 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	s.rows, s.left = l.rows, l.left
-	s.remarks = e.remarks(l.rows, func(in Input) bool { f := l.byName[in.Name]; return !f.unordered && f.seen == l.rows })
+	s.remarks = e.remarks(l.rows, func(in Input) columnFacts {
+		f := l.byName[in.Name]
+		facts := columnFacts{rising: !f.unordered && f.seen == l.rows, missing: 1 - f.present()/l.weight}
+		if first := f.first[marker].fault; first != nil {
+			facts.marker = first.Value
+		}
+		return facts
+	})
 	return e, nil
 }
 

@@ -129,7 +129,7 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 var valid = map[string]string{
 	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "centers": "5", "features": "5",
 	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
-	"decimal": ".", "thousands": ",", "delimiter": ",",
+	"keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
 // TestAdviceCanBeFollowed shows each piece of advice of the library as each command and
@@ -223,7 +223,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 						continue // of a target that may be both, which the learner takes for numbers
 					}
 					var out, errs bytes.Buffer
-					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name, value, target + ".csv"}
+					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name + "=" + value, target + ".csv"}
 					if code := run(args, nil, &out, &errs); code == 2 {
 						t.Errorf("%s: mercer %q: %s", shown, args, errs.String())
 					}

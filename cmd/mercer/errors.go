@@ -87,6 +87,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			return "raise --" + name
 		case parameter == "na-values":
 			return "name it with --na-values"
+		case parameter == "keep-default-na":
+			return "take such cells for a category with --keep-default-na=false"
 		case parameter == "categorical":
 			return "name the column with --categorical"
 		case name == "drop":

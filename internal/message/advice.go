@@ -39,6 +39,7 @@ var parameters = map[string]string{
 	"solver=dual":         "the method dual",
 	"task=classification": "say so",
 	"na-values":           "name it as a marker of missing values",
+	"keep-default-na":     "take such cells for a category",
 	"categorical":         "name the column as categorical",
 	"decimal=point":       "the decimal mark '.'",
 	"decimal=comma":       "the decimal mark ','",
