@@ -54,7 +54,7 @@ var layers = []layer{
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "kernels"}},
 	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// numeric has the small numerics of all solvers, on gonum's sums of slices.
-	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats"}},
+	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
 	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}},
@@ -75,7 +75,7 @@ var layers = []layer{
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/planned", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream"}, others: []string{"gonum.org/v1/gonum"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -58,7 +59,7 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	}
 	f.fail(checkFinite("x", hx))
 	f.fail(checkFinite("y", hy))
-	f.fail(solvers.CheckWeights(o.Weights, hx.Rows))
+	f.fail(numeric.CheckWeights(o.Weights, hx.Rows))
 	if f.err == nil {
 		f.x, f.y = hx, hy
 	}

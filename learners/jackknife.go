@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -61,7 +62,7 @@ func coverageRank(level float64, n int) (int, error) {
 
 // jackknifeOf returns the intervals of a model with predictor p and n samples. without
 // gives, for the outputs of one λ, the errors c and what visits the influences b of the
-// samples on predictions, in blocks of points: see solvers.JackknifePlus.
+// samples on predictions, in blocks of points: see jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x backend.Host[float64]) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -86,7 +87,7 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 		if err == nil {
 			err = influence(func(first int, b backend.Host[float64]) {
 				for _, j := range byLambda[lambda] {
-					solvers.JackknifePlus(dev.Info().Threads, rank, j, first, dense(lower), dense(upper), dense(f), c, b)
+					jackknifePlus(dev.Info().Threads, rank, j, first, dense(lower), dense(upper), dense(f), c, b)
 				}
 			})
 		}
@@ -203,3 +204,29 @@ func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 // DropFactor gives the memory of the factors back that Intervals keeps, once calls in
 // progress have ended; the next one makes them anew.
 func (m *RidgeModel) DropFactor() { m.factor.Drop() }
+
+// jackknifePlus sets column j of lower and upper, from row first on, to the intervals of
+// as many points as b has columns: b is what the prediction for each point loses
+// when sample i, of error c_ij, is left out, divided by c_ij.
+func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
+	var g sync.WaitGroup
+	n, workers := b.Rows, max(1, min(threads, b.Cols))
+	for w := range workers {
+		g.Go(func() {
+			low, high := make([]float64, n), make([]float64, n)
+			for k := w; k < b.Cols; k += workers {
+				value := f.Row(first + k)[j]
+				for i := range n {
+					e := c.Data[i*c.Stride+j]
+					left := value - e*b.Data[i*b.Stride+k]
+					low[i], high[i] = left-math.Abs(e), left+math.Abs(e)
+				}
+				slices.Sort(low)
+				slices.Sort(high)
+				lower.Row(first + k)[j] = low[n-rank]
+				upper.Row(first + k)[j] = high[rank-1]
+			}
+		})
+	}
+	g.Wait()
+}

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of
@@ -34,10 +34,10 @@ func squares(h backend.Host[float64]) (sum float64) {
 // coefNorm returns ‖w‖² of the first output.
 func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
 
-// expansionNorm returns the fact ‖f‖² of the first output: none where solvers.SquaredNorm
+// expansionNorm returns the fact ‖f‖² of the first output: none where expansionSquare
 // knows none.
 func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
-	if square, ok := solvers.SquaredNorm(y, alpha, b, weights, lambda); ok {
+	if square, ok := expansionSquare(y, alpha, b, weights, lambda); ok {
 		return []Fact{{squaredNorm, square}}
 	}
 	return nil
@@ -70,4 +70,24 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 		}
 	}
 	return append(facts, Fact{"log likelihood", log})
+}
+
+// expansionSquare returns ‖f‖² = αᵀKα of the first output from the system
+// (K + λW⁻¹)α + b·1 = y that α solves, so that Kα takes no product; false where rounding
+// of αᵀ(y − b − λW⁻¹α) leaves nothing of it.
+func expansionSquare(y, alpha backend.Host[float64], b, weights []float64, lambda float64) (float64, bool) {
+	sum, size := 0.0, 0.0
+	for i := range alpha.Rows {
+		a, weight := alpha.Row(i)[0], 1.0
+		if weights != nil {
+			weight = weights[i]
+		}
+		if weight == 0 {
+			continue // α_i = 0
+		}
+		penalty := lambda / weight * a
+		sum += a * (y.Row(i)[0] - b[0] - penalty)
+		size += math.Abs(a) * (math.Abs(y.Row(i)[0]) + math.Abs(b[0]) + math.Abs(penalty))
+	}
+	return sum, sum-sum == 0 && sum >= 1e3*numeric.Epsilon*size
 }

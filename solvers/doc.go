@@ -11,37 +11,38 @@
 // where the norm leaves b out: the intercept is not penalized.
 //
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
-//	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
-//	outofcore.go  dual or mixed with the factor in the memory of the host, for a GPU
-//	cg.go       preconditioned block conjugate gradients (internal/krylov), K stored or not
+//	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64;
+//	            or dual or mixed with the factor in the memory of the host, for a GPU
+//	cg.go       preconditioned block conjugate gradients, K stored or not (operator.go)
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	plan.go     the list of methods, and which of them is cheapest: memory and work, known
-//	            before the work starts; a new method is a file and a line there
+//	            before the work starts, by the costs of cost.go; a new method is a file and a
+//	            line there
 //	samples.go  what is checked of the samples, and which of them take part
+//	checkpoint.go  the state of an iterative method in a file
 //
-// exactrank.go has the whole of K where it is singular. Package internal/lowrank makes the
-// preconditioners and their estimates, internal/numeric the small numerics of all.
-//
-// with fewer functions than samples, in passes over data that need not fit into
-// memory (rows.go), which package internal/stream makes:
+// with fewer functions than samples, in passes over data that need not fit into memory:
 //
 //	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers
 //	fourier.go  M random Fourier features
+//	streamrun.go  the samples that come in passes, the plan, and what both share
+//	equations.go  normal equations whose sums were made elsewhere
 //
 // and beside the solution for one λ:
 //
 //	cholesky.go  the factor, kept for more right-hand sides; samples come and go
-//	             (choleskyupdate.go)
-//	targets.go   a λ for each output
-//	path.go      many λ from one decomposition (internal/band), with leave-one-out errors
+//	exactrank.go the whole of K where it is singular
+//	path.go      many λ from one decomposition, with leave-one-out errors
 //	             and generalized cross-validation
-//	evidence.go  the log marginal likelihood and its derivatives
-//	variance.go  what a Gaussian process does not know
+//	evidence.go  the log marginal likelihood and its derivatives, and the posterior variance
+//	leaveoneout.go  the solutions without each sample in turn
 //
-// They are one package because they share the samples with their weights and
-// centering, the plans, the checkpoints and what a failed pivot says.
+// The numerics are in packages of internal: numeric (small matrices, sizes, storage), krylov
+// (conjugate gradients), lowrank (preconditioners and their estimates), band (A + λI for many
+// λ) and stream (least squares in passes). What is here shares the samples with their weights
+// and centering, the plans and the checkpoints.
 //
 // The methods are written against backend.Device alone. Every result carries
 // the relative residual of the system it solved, recomputed in float64 from

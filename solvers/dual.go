@@ -1,6 +1,10 @@
 package solvers
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -164,4 +168,54 @@ func (z *sizes) preserves(par Params) bool {
 		return false
 	}
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
+}
+
+// pivotTol is the part of a diagonal element of A below which a pivot is
+// nothing but rounding. A pivot is what is left of that element after a sum of
+// as many terms as A has rows (and, in primal, was itself a sum over the
+// samples); the rounding of such a sum grows as the root of its length. 8 is a
+// margin.
+func (w *work) pivotTol() float64 {
+	terms := float64(w.s.n)
+	if w.plan.Method == Primal {
+		terms += float64(w.s.d)
+	}
+	return numeric.PivotTol(terms)
+}
+
+// checkPivots returns a *backend.PivotError for the first pivot of a factor
+// that is rounding only; after is the factor's diagonal, before the matrix's.
+func (w *work) checkPivots(after, before []float64) error {
+	tol := w.pivotTol()
+	return numeric.CheckPivots(after, func(i int) float64 {
+		if w.plan.Method == Primal {
+			return max(tol*before[i], w.s.roundingOfColumn(i))
+		}
+		return tol * before[i]
+	})
+}
+
+// enough is a λ that lifts every pivot above rounding.
+func (w *work) enough(before []float64) float64 {
+	largest := 0.0
+	for _, v := range before {
+		largest = max(largest, v)
+	}
+	return w.s.Lambda + w.pivotTol()*largest
+}
+
+// dualPivot explains a failed factorization of K + λW⁻¹.
+func (w *work) dualPivot(err error, before []float64) error {
+	var pivot *backend.PivotError
+	if !errors.As(err, &pivot) {
+		return w.fail(err)
+	}
+	row := w.s.row(pivot.Index) + 1
+	if numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
+	}
+	if numeric.Indefinite(pivot.Value, slices.Max(before)) {
+		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, numeric.IndefiniteAdvice(w.s.Kernel))
+	}
+	return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", row, pivot.Value)
 }

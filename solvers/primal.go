@@ -1,9 +1,12 @@
 package solvers
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
@@ -232,4 +235,43 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 		f(x, y)
 	}
 	return nil
+}
+
+// roundingOfColumn is what the squares of column j of X may sum to although the
+// column stands for a constant: numbers near the mean differ by ε times it. 4 is
+// a margin.
+func (s *samples) roundingOfColumn(j int) float64 {
+	if s.meanX == nil {
+		return 0
+	}
+	sum := 0.0
+	for i := range s.n {
+		sum += s.weightOf(i)
+	}
+	e := 4 * numeric.Epsilon * s.meanX[0][j]
+	return sum * e * e
+}
+
+// primalPivot explains a failed factorization of XᵀWX + λI.
+func (w *work) primalPivot(err error, before []float64) error {
+	var pivot *backend.PivotError
+	if !errors.As(err, &pivot) {
+		return w.fail(err)
+	}
+	j := pivot.Index + 1
+	if numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
+	}
+	reason := "a combination of the columns before it"
+	switch {
+	case w.s.n < w.s.d:
+		reason = fmt.Sprintf("one too many for %s", count.Of(w.s.n, "sample"))
+	case w.s.meanX != nil && j == 1:
+		reason = "constant"
+	case w.s.meanX != nil:
+		reason = "constant or a combination of the columns before it"
+	case j == 1:
+		reason = "zero"
+	}
+	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -208,38 +209,13 @@ func (p Problem) checkShapes() error {
 	if !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1) {
 		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", p.Lambda)
 	}
-	if err := CheckWeights(p.Weights, n); err != nil {
+	if err := numeric.CheckWeights(p.Weights, n); err != nil {
 		return fmt.Errorf("solvers: %w", err)
 	}
 	for i, w := range p.Weights {
 		if w > 0 && math.IsInf(p.Lambda/w, 1) {
 			return fmt.Errorf("solvers: weights: row %d: %v is too small for lambda %v: use 0 to leave the sample out", i+1, w, p.Lambda)
 		}
-	}
-	return nil
-}
-
-// CheckWeights is the rule of the weights of samples, which may be nil: one for each of
-// the rows, finite, ≥ 0, not all 0, and with a finite sum.
-func CheckWeights(weights []float64, rows int) error {
-	if weights == nil {
-		return nil
-	}
-	if len(weights) != rows {
-		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
-	}
-	sum := 0.0
-	for i, w := range weights {
-		if err := kernels.NonNegative.Check(fmt.Sprintf("weights: row %d:", i+1), w); err != nil {
-			return err
-		}
-		sum += w
-	}
-	switch {
-	case sum == 0:
-		return errors.New("weights: all are 0: no sample is left")
-	case math.IsInf(sum, 1):
-		return errors.New("weights: their sum is not a finite number")
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/krylov"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
@@ -218,4 +220,205 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	}
 	r.Progress.Finish()
 	return nil
+}
+
+// Rows are samples that are read in passes, some at a time, so that they need
+// not fit into memory: a file, or what InMemory makes of matrices.
+type Rows interface {
+	// Dims returns the number of samples, of features and of outputs.
+	Dims() (n, d, t int)
+	// Pass calls use with blocks of samples in their order until all have been
+	// seen, and returns the first error of use or of reading, or the cause of
+	// ctx. Every pass gives the same samples; how they are cut into blocks does
+	// not matter. use does not change a block, nor keep it.
+	Pass(ctx context.Context, use func(b Block) error) error
+}
+
+// KeyedRows are Rows that know a key for each sample, equal for equal samples. Where
+// some of the samples are drawn, the keys and a seed determine which: the order of the
+// samples does not matter, nor do the numbers that they were encoded as.
+type KeyedRows interface {
+	Rows
+	// PassKeys is Pass with the Keys of the blocks.
+	PassKeys(ctx context.Context, use func(b Block) error) error
+}
+
+// PassKeys is data.PassKeys, or data.Pass where data are not KeyedRows.
+func PassKeys(ctx context.Context, data Rows, use func(b Block) error) error {
+	if k, ok := data.(KeyedRows); ok {
+		return k.PassKeys(ctx, use)
+	}
+	return data.Pass(ctx, use)
+}
+
+// Block is some rows of a Rows.
+type Block struct {
+	X, Y    backend.Host[float64] // r×d and r×t
+	Weights []float64             // of the rows; nil: all 1
+	Keys    []uint64              // of the rows; nil: those of the numbers in X
+}
+
+// InMemory returns the rows of matrices, which it only reads. Weights may be nil.
+func InMemory(x, y backend.Host[float64], weights []float64) Rows {
+	return inMemory{x, y, weights}
+}
+
+// InMemoryKeyed is InMemory of samples with keys; nil: those of the numbers in x.
+func InMemoryKeyed(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
+	if keys == nil {
+		return InMemory(x, y, weights)
+	}
+	return keyedInMemory{inMemory{x, y, weights}, keys}
+}
+
+type keyedInMemory struct {
+	inMemory
+	keys []uint64
+}
+
+func (m keyedInMemory) PassKeys(ctx context.Context, use func(b Block) error) error {
+	return use(Block{X: m.x, Y: m.y, Weights: m.weights, Keys: m.keys})
+}
+
+type inMemory struct {
+	x, y    backend.Host[float64]
+	weights []float64
+}
+
+func (m inMemory) Dims() (n, d, t int) { return m.x.Rows, m.x.Cols, m.y.Cols }
+
+func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
+	return use(Block{X: m.x, Y: m.y, Weights: m.weights})
+}
+
+// sourceOf are data as the solvers read them.
+func sourceOf(data Rows) stream.Source {
+	n, d, t := data.Dims()
+	return stream.Source{N: n, D: d, T: t, Pass: func(ctx context.Context, keyed bool, use func(b stream.Piece) error) error {
+		each := func(b Block) error { return use(stream.Piece(b)) }
+		if keyed {
+			return PassKeys(ctx, data, each)
+		}
+		return data.Pass(ctx, each)
+	}}
+}
+
+// checkRows holds the rules of Rows that need no pass.
+func checkRows(data Rows) error {
+	if data == nil {
+		return errors.New("solvers: the samples are missing")
+	}
+	if m, ok := data.(keyedInMemory); ok {
+		if len(m.keys) != m.x.Rows {
+			return fmt.Errorf("solvers: %s for %s", count.Of(len(m.keys), "key"), count.Of(m.x.Rows, "row"))
+		}
+		data = m.inMemory
+	}
+	if m, ok := data.(inMemory); ok {
+		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
+	}
+	if n, d, t := data.Dims(); n <= 0 || d <= 0 || t <= 0 {
+		return fmt.Errorf("solvers: the samples are empty: %s, %s, %s", count.Of(n, "row"), count.Of(d, "feature"), count.Of(t, "output"))
+	}
+	return nil
+}
+
+var anyKernel kernels.Kernel = kernels.Linear{}
+
+// streamSizes are what a plan for a problem in passes depends on.
+type streamSizes struct {
+	n, d, t, m int
+	basis      float64 // operations for one value of Φ, as the backend counts them
+}
+
+const (
+	// valueCost is the modeled time of one value of a basis beside the counted
+	// operations, in operations of a large product: its transcendental function,
+	// and the way of Φ through the memory.
+	valueCost = 100
+)
+
+// falkonPasses is how many products with H Falkon is expected to need with s
+// samples in its preconditioner for each center: measured on nycflights13, n =
+// 50,000, M = 1000, λ = 1, residual 1e-6, where they were 62, 40, 24 and 18 for s
+// = 1, 2, 5 and 10.
+func falkonPasses(s float64) float64 { return 3 + 60*math.Pow(max(s, 0.1), -0.55) }
+
+// streamEstimate is what a method would do and take.
+type streamEstimate struct {
+	method Method
+	stages []stage
+	cost   float64
+	bytes  int64
+}
+
+// pass is the counted operations of one product with H, and the modeled time.
+func (z streamSizes) pass() (flops, cost float64) {
+	values := float64(z.n) * float64(z.m)
+	thin := 4 * float64(z.t)
+	return values * (z.basis + thin), values * (z.basis + valueCost + min(thin/rateThin, thin+200))
+}
+
+// estimate is that of Normal or Falkon, with a preconditioner made of so many
+// samples. extra is what the basis and the choice of
+// centers take, for a number of functions.
+func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
+	flops, cost := z.pass()
+	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
+	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // of Normal, where rounding allows
+	if m == Falkon {
+		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
+		gram, solve = 0, passes*flops
+		factor += backend.SyrkFlops(z.m, sample) + backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
+	}
+	return streamEstimate{
+		method: m,
+		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
+		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
+		bytes:  numeric.Total(extra, stream.Bytes(z.n, z.m, z.d, z.t), matrix, stream.IterationBytes(z.m, z.t)),
+	}
+}
+
+// plan chooses the method. before is the stage of choosing the basis; extra is
+// what that takes on the device by itself, and the basis with the rest, for a
+// number of functions.
+func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
+	available := run.Available(dev, par.Memory)
+	need := func(method Method, m int) streamEstimate {
+		s := z
+		s.m = m
+		alone, basis := extra(m)
+		e := s.estimate(method, par.sample(z.n, m, z.d), basis)
+		e.bytes = max(e.bytes, alone)
+		return e
+	}
+	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
+	best, reason := normal, "asked for"
+	switch {
+	case par.Method == Normal && par.Checkpoint.Dir != "":
+		return Plan{}, noCheckpoint(Normal, Falkon)
+	case par.Method == Auto && par.Checkpoint.Dir != "":
+		best, reason = falkon, "the method that writes checkpoints"
+	case par.Method == Falkon:
+		best = falkon
+	case par.Method == Auto:
+		if falkon.cost < normal.cost && falkon.bytes <= available {
+			best = falkon
+		}
+		reason = fmt.Sprintf("cheaper: %s %.3g (nm² + m³/3), %s %.3g %s", Normal, normal.cost, Falkon, falkon.cost, operations)
+	}
+	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
+	for _, s := range plan.stages {
+		plan.Flops += s.flops
+	}
+	plan.bytesOf = func(int) int64 { return best.bytes }
+	if plan.Bytes <= available {
+		return plan, nil
+	}
+	largest := run.Largest(z.m, func(m int) int64 { return need(best.method, m).bytes }, available)
+	advice := "{$memory|use fewer features or outputs}"
+	if largest > 0 {
+		advice = fmt.Sprintf("{use at most %d of the %s|$memory}", largest, count.Of(z.m, "function"))
+	}
+	return plan, &BudgetError{Method: best.method, Rows: z.n, Needed: plan.Bytes, Available: available, Advice: advice}
 }

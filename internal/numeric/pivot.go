@@ -9,6 +9,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
+// A pivot of a Cholesky factorization that should be 0 comes out as rounding of
+// either sign. Potrf refuses one half of them; this file refuses the other
+// half too, so that a singular system never gives numbers without a right digit.
+
 // PivotTol is the part of a diagonal element of a matrix below which the pivot of its
 // Cholesky factor is nothing but rounding. A pivot is what is left of that element after a
 // sum of so many terms, and the rounding of such a sum grows as the root of its length. 8

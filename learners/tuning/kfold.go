@@ -84,7 +84,7 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 	if err != nil {
 		return 0, err
 	}
-	values, err := solvers.PathValues(s.ctx, dev, q, solved, rowsOf(p.X, held))
+	values, err := pathValues(s.ctx, dev, q, solved, rowsOf(p.X, held))
 	if err != nil {
 		return 0, err
 	}

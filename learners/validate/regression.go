@@ -9,7 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
-	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -124,7 +124,7 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	if weights == nil {
 		return func(int) float64 { return 1 }, float64(n), nil
 	}
-	if err := solvers.CheckWeights(weights, n); err != nil {
+	if err := numeric.CheckWeights(weights, n); err != nil {
 		return nil, 0, err
 	}
 	most := slices.Max(weights)

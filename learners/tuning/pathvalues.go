@@ -1,16 +1,17 @@
-package solvers
+package tuning
 
 import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/solvers"
 )
 
-// PathValues returns the predictions of all solutions of a path of p at the rows of x,
+// pathValues returns the predictions of all solutions of a path of p at the rows of x,
 // those of one beside those of the one before: x.Rows×(t·len(solved)). Those of a point
 // with an error have no meaning.
-func PathValues(ctx context.Context, dev backend.Device, p Problem, solved []PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
+func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
 	t := p.Y.Cols
 	out := backend.NewHost[float64](x.Rows, len(solved)*t)
 	coefs := backend.NewHost[float64](p.X.Rows, len(solved)*t)

@@ -1,0 +1,35 @@
+package numeric
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// CheckWeights is the rule of the weights of samples, which may be nil: one for each of
+// the rows, finite, ≥ 0, not all 0, and with a finite sum.
+func CheckWeights(weights []float64, rows int) error {
+	if weights == nil {
+		return nil
+	}
+	if len(weights) != rows {
+		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
+	}
+	sum := 0.0
+	for i, w := range weights {
+		if err := kernels.NonNegative.Check(fmt.Sprintf("weights: row %d:", i+1), w); err != nil {
+			return err
+		}
+		sum += w
+	}
+	switch {
+	case sum == 0:
+		return errors.New("weights: all are 0: no sample is left")
+	case math.IsInf(sum, 1):
+		return errors.New("weights: their sum is not a finite number")
+	}
+	return nil
+}
