@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // must is the value of a call that does not fail here.
@@ -319,4 +320,35 @@ func ExampleFactor_Close() {
 	fmt.Println(errors.Is(err, mercer.ErrClosed))
 	// Output:
 	// true
+}
+
+// samplesOfLine are the points (i/1000, 2i/1000 + 1), which are never all in memory.
+type samplesOfLine struct{}
+
+func (samplesOfLine) Dims() (n, d, t int) { return 1000, 1, 1 }
+
+func (samplesOfLine) Pass(ctx context.Context, use func(solvers.Block) error) error {
+	const rows = 100
+	for first := 0; first < 1000; first += rows {
+		x, y := backend.NewHost[float64](rows, 1), backend.NewHost[float64](rows, 1)
+		for i := range rows {
+			at := float64(first+i) / 1000
+			x.Data[i], y.Data[i] = at, 2*at+1
+		}
+		if err := use(solvers.Block{X: x, Y: y}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Samples that are made, or read, again in each pass.
+func ExampleFitRows() {
+	ctx := context.Background()
+	m := must(mercer.FitRows(ctx, learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-4, Centers: 8, Seed: 1}, samplesOfLine{}, mercer.Options{}))
+	defer m.Close()
+	f := must(m.Predict(ctx, mat.NewDense(1, 1, []float64{0.25})))
+	fmt.Printf("%.2f\n", f.At(0, 0))
+	// Output:
+	// 1.50
 }

@@ -188,6 +188,39 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
 }
 
+// FitRows fits learners.NystromRidge, learners.FourierRidge or what MakeRows of a
+// learners.Description returns to samples that need not fit into memory: data is read in
+// passes, a block of rows at a time. A program implements solvers.Rows; learners.Rows makes
+// one of a file of a table, whose rules are kept with the model, as by FitTable. The samples
+// bring their weights and keys along: of o Device, Classes, Memory, Progress and Checkpoint
+// are used.
+func FitRows[M learners.Model](ctx context.Context, l interface {
+	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
+}, data solvers.Rows, o Options) (*Model[M], error) {
+	if l == nil || data == nil {
+		return nil, errors.New("mercer: fit rows: the learner or the samples are missing")
+	}
+	if err := o.only("fit rows", "Classes", "Memory", "Progress", "Checkpoint"); err != nil {
+		return nil, err
+	}
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	b := modelfile.Bundle{}
+	if table, ok := data.(interface{ Encoder() *dataset.Encoder }); ok {
+		if b.Encoder = table.Encoder(); o.Classes == nil {
+			o.Classes = b.Encoder.Classes()
+		}
+	}
+	fitted, err := l.FitRows(ctx, dev, data, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	b.Model = fitted
+	return newModel(dev, fitted, b)
+}
+
 func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle) (*Model[M], error) {
 	p, err := learners.NewPredictor(dev, fitted)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
@@ -229,5 +230,39 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 				t.Errorf("row %d: label %v, probabilities %v, sum %v", i, labels.At(i, 0), row, sum)
 			}
 		}
+	}
+}
+
+// TestFitRows: samples that are read in passes give the model of the same samples in
+// memory, and each option that has no use is refused.
+func TestFitRows(t *testing.T) {
+	x, y := mat.NewDense(40, 2, nil), mat.NewDense(40, 1, nil)
+	for i := range 40 {
+		x.SetRow(i, []float64{math.Sin(float64(i)), math.Cos(float64(3 * i))})
+		y.Set(i, 0, float64(i%5))
+	}
+	hx, hy := backend.Host[float64]{Rows: 40, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}, backend.Host[float64]{Rows: 40, Cols: 1, Stride: 1, Data: y.RawMatrix().Data}
+	data := solvers.InMemory(hx, hy, nil)
+	l := learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 10, Seed: 3}
+	want, err := mercer.Fit(t.Context(), l, x, y, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := mercer.FitRows(t.Context(), l, data, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, errA := want.Predict(t.Context(), x)
+	b, errB := got.Predict(t.Context(), x)
+	if errA != nil || errB != nil || !mat.Equal(a, b) {
+		t.Errorf("in passes %v, %v, in memory %v, %v", b, errB, a, errA)
+	}
+	for name, o := range map[string]learners.Options{"Weights": {Weights: make([]float64, 40)}, "Keys": {Keys: make([]uint64, 40)}} {
+		if _, err := mercer.FitRows(t.Context(), l, data, mercer.Options{Options: o}); err == nil || !strings.Contains(err.Error(), "Options."+name+" is not used here") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := mercer.FitRows(t.Context(), l, nil, mercer.Options{}); err == nil {
+		t.Error("no samples: no error")
 	}
 }

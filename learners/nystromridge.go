@@ -72,8 +72,7 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 
 // FitRows is Fit for samples that are read in passes and need not fit into
 // memory. They bring their weights and keys along: those of o are not looked at.
-// It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
-// program that makes its own solvers.Rows opens its device by backend.Open.
+// mercer.FitRows calls it on the shared device, and mercer fit --stream for a file.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, l.parameters(), &m, &err)
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)

@@ -43,6 +43,9 @@ type fileRows struct {
 
 func (r fileRows) Dims() (n, d, t int) { return r.n, r.d, r.t }
 
+// Encoder returns the rules for the columns of the file.
+func (r fileRows) Encoder() *dataset.Encoder { return r.encoder }
+
 func (r fileRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
 	return r.pass(ctx, false, use)
 }
@@ -73,6 +76,11 @@ func dense(m *mat.Dense) backend.Host[float64] {
 // RowsFitter is a Fitter for samples that are read in passes and need not fit
 // into memory; see Rows.
 type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error)
+
+// FitRows calls f.
+func (f RowsFitter) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+	return f(ctx, dev, data, o)
+}
 
 // ReadsRows reports whether MakeRows makes the learner.
 func (d Description) ReadsRows() bool { return d.rows != nil }
