@@ -104,7 +104,7 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	}
 }
 
-// each packs elements that are not simply there.
+// each packs elements that are not stored contiguously.
 func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 	w := p.Width
 	for r := 0; r < rows; r += w {

@@ -131,7 +131,7 @@ func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	})
 }
 
-// single is the queue for work of one worker that others go on beside.
+// single returns a queue that runs its work on one worker, while other workers do other work.
 func (q *queue[T]) single() *queue[T] {
 	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, alone: true}
 }

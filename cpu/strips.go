@@ -40,7 +40,7 @@ func (e *engine[T]) stripsIn(memory []T, rows, cols int) strips[T] {
 	return strips[T]{memory, rows, cols, k.Width, k}
 }
 
-// stripsOf is a copy of v.
+// stripsOf returns a copy of v in strips.
 func (e *engine[T]) stripsOf(v view[T], lend allocator[T]) (strips[T], func()) {
 	memory, free := lend(e.stripElements(v.rows, v.cols))
 	p := e.stripsIn(memory, v.rows, v.cols)

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// check solves a small system whose solution is known, in both precisions, by
-// every library that is there. A device that cannot do that is not opened: what is
-// wrong with a driver or a library shall not be found in somebody's results.
+// check solves a small system whose solution is known, in both precisions, with every library that
+// was found. If the solution is wrong, the device is not opened, so that a faulty driver or library
+// cannot corrupt results.
 func (d *device) check() error {
 	if err := checkPrecision(d.F64().(*queue[float64])); err != nil {
 		return err

@@ -234,9 +234,8 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 	return h.store.device.api.Copy(c, stream)
 }
 
-// each brings panels one after the other to the device, from row first on (its own
-// first one where that is later), and calls use for each. The next one is on its
-// way meanwhile.
+// each copies panels to the device one after the other, starting at row first or at the first row
+// of the panel if that is later, and calls use for each. The next panel is copied meanwhile.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream := h.store, h.store.device.api, h.store.device.stream
 	from := func(p panel[T]) int { return max(first-p.first, 0) }

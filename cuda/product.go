@@ -77,7 +77,7 @@ func fillOf(ul backend.Uplo) driver.Fill {
 }
 
 // chunk cuts a product of m × n results with sums over k into steps of the
-// library: pieces as square as they can be, since those read the least.
+// library: pieces are as close to square as possible, because square pieces read the least memory.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {

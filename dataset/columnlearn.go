@@ -11,7 +11,7 @@ type columnLearner struct {
 	name  string
 	plain bool
 	seen  int // rows
-	place int // in the sample
+	place int // position of the column in the sample
 
 	// Coded: the distinct cells, and how often each occurs.
 	index    map[string]int

@@ -87,7 +87,7 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
 	if c.far != nil {
-		// Below the diagonal there is what was uploaded, zeros.
+		// The elements below the diagonal are the uploaded zeros.
 		if err := b.Download(h, m); err != nil {
 			return fmt.Errorf("gonum: cholesky: %w", err)
 		}
@@ -309,8 +309,8 @@ func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m ba
 	return nil
 }
 
-// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ: 2n³ operations on the device. Errors are
-// those of SolveTo.
+// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ: 2n³ operations on the device. It fails in the same cases as
+// SolveTo.
 func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
 	q, err := c.work()
 	if err != nil {

@@ -31,7 +31,7 @@ type function struct {
 	// apart says that gradients are computed one by one, in nodes of their own:
 	// they share little, or are large.
 	apart bool
-	// release gives back what is kept between runs, where something is.
+	// release frees the state kept between runs, if there is any.
 	release func()
 }
 
@@ -227,8 +227,8 @@ func part(first int, shape tensor.Shape) *function {
 	}
 }
 
-// DoDiff implements G.ADOp, for the LispMachine: gradients are added to those of
-// the inputs that have one.
+// DoDiff implements G.ADOp, for the LispMachine: gradients are added to the existing gradients of
+// the inputs.
 func (f *function) DoDiff(_ G.ExecutionContext, inputs G.Nodes, output *G.Node) error {
 	if f.backward == nil {
 		return nil

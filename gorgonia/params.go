@@ -105,7 +105,7 @@ func (p Params) at(in []value) (kernels.Kernel, error) {
 	return KernelAt(p.Kernel, in[len(in)-1].column())
 }
 
-// want are the gradients besides those that are always there.
+// want selects gradients in addition to the gradients that are always computed.
 func (p Params) want() adjoint.Want {
 	if p.Theta == nil {
 		return 0
@@ -113,7 +113,7 @@ func (p Params) want() adjoint.Want {
 	return adjoint.WantTheta
 }
 
-// withTheta appends theta to the inputs, and to what is said of them.
+// withTheta appends theta to the inputs and to their descriptions.
 func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 	if p.Theta != nil {
 		inputs = append(inputs, p.Theta)

@@ -8,8 +8,8 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A value is what a node holds, as a matrix of float64: a scalar is 1×1, a vector
-// of n elements n×1.
+// A value is the value of a node as a matrix of float64: a scalar is 1×1, a vector of n elements
+// n×1.
 type value struct {
 	backend.Host[float64]
 	dims int

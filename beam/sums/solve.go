@@ -49,7 +49,7 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
 	if s.Len() != Triangle(q) {
-		return nil, fmt.Errorf("sums: %d sums are not those of %d functions and %d targets", s.Len(), m, t)
+		return nil, fmt.Errorf("sums: got %d sums, which do not match %d functions and %d targets", s.Len(), m, t)
 	}
 	if s.Rows == 0 {
 		return nil, errors.New("sums: there are no rows")
@@ -147,13 +147,13 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
 	if s.Len() != Triangle(q) {
-		return nil, fmt.Errorf("sums: %d sums are not those of %d functions and %d targets", s.Len(), m, t)
+		return nil, fmt.Errorf("sums: got %d sums, which do not match %d functions and %d targets", s.Len(), m, t)
 	}
 	full := func(i, j int) float64 { return s.high[at(max(i, j), min(i, j))] }
 	squares := make([]float64, t)
 	c := make([]float64, m)
 	for k := range t {
-		// b of the shifted functions and targets.
+		// Start with the intercept b of the shifted problem.
 		b := sol.Intercept[k]
 		if p.TargetShift != nil {
 			b -= p.TargetShift[k]

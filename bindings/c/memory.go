@@ -80,7 +80,7 @@ func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
 		}
 		t, ok := v.(T)
 		if !ok {
-			err = fmt.Errorf("libmercer: the handle %d is not that of a %s", uint64(h), what)
+			err = fmt.Errorf("libmercer: the handle %d does not refer to a %s", uint64(h), what)
 		}
 		return t, err
 	})

@@ -73,7 +73,7 @@ func (c *blasBench) open() error {
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
 	}
-	// The result and the reference's are among the four matrices that there are at once.
+	// Four matrices exist at once, including the result and the reference's result.
 	bytes := func(n int) int64 { return 4 * int64(size) * int64(n) * int64(n) }
 	for _, t := range c.Threads {
 		var err error

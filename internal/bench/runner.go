@@ -213,7 +213,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	if who.entry.Check != nil {
 		c := who.entry.Check()
 		if c != nil && !(c.Difference <= c.Limit) { // a NaN is none
-			return fmt.Errorf("the result is wrong: it differs from the reference by %.2g, relative, of which rounding explains %.2g", c.Difference, c.Limit)
+			return fmt.Errorf("the result is wrong: its relative difference from the reference is %.2g, but rounding error is at most %.2g", c.Difference, c.Limit)
 		}
 		if c != nil && !c.residual {
 			who.run.Check = c

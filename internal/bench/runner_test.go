@@ -186,7 +186,7 @@ func TestFailures(t *testing.T) {
 		{"before", t.Context(), Entry{Before: func() error { return broken }}, "bench: n=7: someone: broken", broken},
 		{"stopped", stopped, Entry{}, "", context.Canceled},
 		{"wrong", t.Context(), Entry{Check: func() *Check { return &Check{Difference: 0.5, Limit: 0.1} }},
-			"bench: n=7: someone: the result is wrong: it differs from the reference by 0.5, relative, of which rounding explains 0.1", nil},
+			"bench: n=7: someone: the result is wrong: its relative difference from the reference is 0.5, but rounding error is at most 0.1", nil},
 		{"not a number", t.Context(), Entry{Check: func() *Check { return &Check{Difference: math.NaN(), Limit: 0.1} }}, "the result is wrong", nil},
 	} {
 		closed = 0

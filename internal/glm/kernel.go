@@ -149,7 +149,7 @@ func (m *kernelLogit) weight(i int) float64 {
 }
 
 // objective returns [y = c] − p at f, without cancellation where p is near 0 or 1,
-// and the value of what is minimized.
+// and the value of the objective.
 func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
 	g = backend.NewHost[float64](f.Rows, f.Cols)
 	for i := range f.Rows {

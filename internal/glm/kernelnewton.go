@@ -200,7 +200,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if m.intercept {
 			curve += floats.Dot(q, sums)
 		}
-		if !(square > 0 && curve > 0) { // but for rounding K is 0 along what is left
+		if !(square > 0 && curve > 0) { // up to rounding, K is 0 along the remaining directions
 			floats.AddScaled(d.Data, 1/m.lambda, r.Data)
 			floats.AddScaled(kd.Data, 1/m.lambda, kr.Data)
 			reached = true

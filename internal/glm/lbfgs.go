@@ -95,7 +95,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 		if next.value <= p.value+1e-4*t*slope {
 			return next, nil
 		}
-		// The minimum of the parabola through what is known.
+		// The minimum of the parabola through the known values and slope.
 		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(next.value-p.value-t*slope))))
 	}
 	return nil, nil

@@ -65,7 +65,7 @@ type Params struct {
 	Seed    uint64  // of the order of SGD
 }
 
-// Bytes is what Solve takes on the device where there are n samples.
+// Bytes returns the device memory that Solve takes for n samples.
 func (l Params) Bytes(p Problem, n int) int64 {
 	c, _ := p.columns()
 	return l.bytes(n, p.X.Cols, c)
@@ -129,7 +129,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Noise of the last steps of SGD may leave the loss a little above that of 0.
+	// Noise of the last SGD steps may leave the loss slightly above the loss at 0.
 	if start := f.total * math.Log(float64(p.Classes)); !(end.value <= 2*start) {
 		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
@@ -144,7 +144,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	return r, nil
 }
 
-// An ending is how a solver ended.
+// An ending is the reason why a solver stopped.
 type ending int
 
 const (
@@ -246,7 +246,7 @@ func (r *Result) warn(how ending, tol float64) {
 type stage struct {
 	solver      Solver
 	tol         float64
-	limit       int // of iterations, those of the stages before included
+	limit       int // maximum number of iterations, including earlier stages
 	full        bool
 	evaluations int
 }

@@ -49,7 +49,7 @@ type logit struct {
 	fixed     bool // the caller gave the number of iterations
 }
 
-// logitBytes is what it takes on the device.
+// logitBytes returns the device memory of a logit.
 func logitBytes(n, d, c int) int64 {
 	return 8 * (int64(n)*int64(d+c) + int64(2+chunks(n, gradientRows(n)))*int64(d)*int64(c))
 }
@@ -110,7 +110,7 @@ func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	group.Wait()
 }
 
-// chunks is how many parts of some size n makes.
+// chunks returns the number of parts of the given size into which n is divided.
 func chunks(n, size int) int { return (n + size - 1) / size }
 
 // partRows is the number of samples of a part.
@@ -167,7 +167,7 @@ func (l *logit) weight(i int) float64 {
 	return l.weights[i]
 }
 
-// point is where a solver stands.
+// point is the current iterate of a solver.
 type point struct {
 	theta, gradient backend.Host[float64]
 	value           float64
@@ -232,8 +232,8 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	return value, nil
 }
 
-// tally is what some samples add to the loss, to the mean of p(1−p) and to the gradient
-// of the intercepts, and whether all of them are on the right side.
+// tally holds the contributions of a set of samples to the loss, to the mean of p(1−p) and to the
+// gradient of the intercepts, and whether all of them are classified correctly.
 type tally struct {
 	loss, spread float64
 	sums         []float64
@@ -325,8 +325,8 @@ func (l *logit) residualsOf(first, last int, shift []float64) tally {
 	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
 }
 
-// residuals turns the scores but for shift into residuals. Row r of f has those of the
-// sample at(r).
+// residuals converts scores, to which shift is still to be added, into residuals. Row r of f holds
+// the scores of the sample at(r).
 func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
 	lead, largest := make([]float64, f.Rows), make([]float64, f.Rows)

@@ -55,7 +55,7 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 	}
 }
 
-// hessianBytes is what newtonStep takes on the device.
+// hessianBytes returns the device memory of newtonStep.
 func hessianBytes(n, d, c int) int64 {
 	size, rows := int64(d+1)*int64(c), int64(min(n, hessianRows(d)))
 	e := size*size + size + 2*rows*int64(d+1)
@@ -157,9 +157,9 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	return d, nil
 }
 
-// checkRank refuses, where there is no penalty and so the rank is not certain, a
-// factor whose pivots are the rounding of the diagonal that it began with: n roundings
-// of each sum, and as many steps of elimination.
+// checkRank rejects a factor with negligible pivots if there is no penalty, because the rank is
+// then not guaranteed. A pivot is negligible if it does not exceed the rounding error of the
+// original diagonal: n roundings of each sum, and as many steps of elimination.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil

@@ -30,7 +30,7 @@ type BoundedFit struct {
 	Free      float64   // ‖w‖² of the first output without the bound: the least of all solutions
 }
 
-// BoundedBytes is what Bounded takes on the device with n rows.
+// BoundedBytes returns the device memory of Bounded for n rows.
 func (c *Samples) BoundedBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n+c.t))

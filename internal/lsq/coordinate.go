@@ -40,8 +40,8 @@ func newCoordinate(a *normal) *coordinate {
 	return c
 }
 
-// factorRate is how many multiplications of a factorization take the time of one of a
-// sweep: the former run in blocks and on all processors.
+// factorRate is the number of multiplications in a factorization that take as long as one
+// multiplication in a sweep: a factorization runs in blocks and on all processors.
 const factorRate = 8
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
@@ -302,7 +302,7 @@ func (c *coordinate) moved(s *lassoState, p int, delta float64) {
 }
 
 // sweep minimizes over each weight of the list in turn and returns Σ‖x_p‖²δ_p²,
-// which is about what the objective lost, twice, and the number of weights that changed.
+// which is about twice the decrease of the objective, and the number of weights that changed.
 func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64, changes int) {
 	for _, p := range list {
 		norm := c.diagonal[p]

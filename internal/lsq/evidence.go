@@ -71,7 +71,7 @@ func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64
 	return out
 }
 
-// EvidenceBytes is what Evidence takes on the device with n rows.
+// EvidenceBytes returns the device memory of Evidence for n rows.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n))
@@ -235,8 +235,8 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
 	}
 	if e.constant[j] {
-		// w = 0, and the noise is the rounding of y; of zeros a number that λ divides without
-		// underflow.
+		// Set w = 0, and the noise to the rounding error of y; if y is 0, to a number that can be
+		// divided by λ without underflow.
 		clear(a)
 		f.noise, f.lambda = max(math.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)

@@ -10,9 +10,9 @@ import (
 )
 
 // fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
-// adaptive restart (O'Donoghue and Candès 2015). XᵀXz of the extrapolated point
-// z is that of the last two iterates, extrapolated, so that a step costs one
-// product on the device. ISTA is the same without momentum.
+// adaptive restart (O'Donoghue and Candès 2015). XᵀXz at the extrapolated point z is extrapolated
+// from the products of the last two iterates, so that a step costs one product on the device. ISTA
+// is the same without momentum.
 type fista struct {
 	a         *normal
 	plain     bool    // ISTA

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Jackknife is what the fits without a sample need of a penalty λ: with the
-// weighted means x̄ (0 without an intercept) and XᵀX + λI = LLᵀ of X's rows
-// √w_i (x_i − x̄), h_i = ‖z_i‖² + w_i/Σw (no second term without an intercept) and
+// Jackknife holds the quantities from which the leave-one-out fits with penalty λ are computed:
+// with the weighted means x̄ (0 without an intercept) and XᵀX + λI = LLᵀ of X's rows √w_i (x_i −
+// x̄), h_i = ‖z_i‖² + w_i/Σw (no second term without an intercept) and
 //
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
@@ -23,7 +23,7 @@ type Jackknife struct {
 	share []float64             // 1 − h_i
 }
 
-// Jackknife returns that of the penalty lambda.
+// Jackknife returns the Jackknife of the penalty lambda.
 func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	moments, err := c.moments(f)
 	if err != nil {

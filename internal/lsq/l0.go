@@ -31,8 +31,8 @@ type L0Fit struct {
 	Warnings  []string
 }
 
-// L0Bytes is what L0 takes with n rows: besides the products, the Gram matrix of the
-// weights kept, and its columns.
+// L0Bytes returns the memory of L0 for n rows: the products, the Gram matrix of the selected
+// weights, and its columns.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
 	kept := int64(c.d)
 	if l.Support > 0 {
@@ -65,8 +65,8 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend is the local method, for the outputs that are not complete. Where there
-// was a search, best is what it found, and kept unless this is better.
+// descend is the local method, for the outputs whose search is not complete. best is the result of
+// a search, if there was one; it is kept unless the local method finds a better one.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
@@ -221,8 +221,8 @@ func (h *threshold) keep(u []float64, length float64) []int {
 	return kept
 }
 
-// refit minimizes over the weights kept. Where their columns are dependent it
-// leaves some out.
+// refit minimizes over the selected weights. If their columns are linearly dependent, it drops
+// redundant columns.
 func (h *threshold) refit(kept []int) error {
 	if len(kept) == 0 {
 		return nil

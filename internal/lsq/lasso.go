@@ -54,8 +54,8 @@ type LassoFit struct {
 	Warnings  []string
 }
 
-// LassoBytes is what Lasso takes on the device with n rows. Where XᵀX is formed the
-// factors of its columns take the place of its copy.
+// LassoBytes returns the device memory of Lasso for n rows. If XᵀX is formed, the factors of its
+// columns overwrite its copy.
 func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)

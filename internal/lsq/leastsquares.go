@@ -19,7 +19,7 @@ import (
 // an error of εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
 const choleskyCondition = 1e4
 
-// Solution is that of a least-squares problem.
+// Solution is the solution of a least-squares problem.
 type Solution struct {
 	Method       string
 	Coef         backend.Host[float64] // d×t
@@ -30,7 +30,7 @@ type Solution struct {
 	ForwardError float64   // bound of the relative error of w by rounding, of all outputs
 }
 
-// LeastSquaresBytes is what LeastSquares takes with n rows: XᵀX, and then its factor,
+// LeastSquaresBytes returns the memory of LeastSquares for n rows: XᵀX, overwritten by its factor,
 // the weights, their corrections and a block of rows.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))

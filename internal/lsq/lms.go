@@ -24,7 +24,7 @@ type LMS struct {
 	Intercept bool
 }
 
-// LMSFit is what LMS found.
+// LMSFit is the result of LMS.
 type LMSFit struct {
 	Coef      backend.Host[float64] // d×t
 	Intercept []float64

@@ -33,7 +33,7 @@ const gramFeatures = 2048
 // byGram reports whether XᵀX is formed.
 func (c *Samples) byGram() bool { return c.d <= max(c.n, gramFeatures) }
 
-// normalBytes is what normal takes on the device with n rows.
+// normalBytes returns the device memory of normal for n rows.
 func (c *Samples) normalBytes(n int) int64 {
 	if c.byGram() {
 		return c.momentBytes(n) + 8*int64(c.d)*int64(c.d+2)
@@ -172,7 +172,7 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 	})
 }
 
-// factorBytes is what factor takes on the device with n rows and that many columns.
+// factorBytes returns the device memory of factor for n rows and the given number of columns.
 func (c *Samples) factorBytes(n int, columns int64) int64 {
 	need := columns * (columns + 1)
 	if !c.byGram() {
@@ -181,8 +181,8 @@ func (c *Samples) factorBytes(n int, columns int64) int64 {
 	return 8 * need
 }
 
-// cholesky solves systems with X_AᵀX_A, scaled to the diagonal 1, of the columns A. Of
-// those that depend on each other the solution has some as 0.
+// cholesky solves systems with X_AᵀX_A, scaled to the diagonal 1, of the columns A. If columns are
+// linearly dependent, the weights of redundant columns are 0.
 type cholesky struct {
 	l     backend.Host[float64]
 	order []int // of the columns; nil: as they come
@@ -223,7 +223,7 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	if !errors.Is(err, backend.ErrNotPosDef) {
 		return f, err
 	}
-	// Pivoting ends where what is left of the squared columns is rounding.
+	// Pivoting stops when the remaining squared norms are rounding errors.
 	f.l, f.order = g, make([]int, s)
 	_, err = run.Detached(a.t.Ctx, func() bool {
 		_, f.rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, f.order, rounding, make([]float64, 2*s))

@@ -78,10 +78,10 @@ func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	return nil
 }
 
-// qrRows is how many rows triangle adds at a time.
+// qrRows returns the number of rows that triangle adds at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes is what qr takes with n rows.
+// qrBytes returns the memory of qr for n rows.
 func (c *Samples) qrBytes(n int) int64 {
 	width := int64(c.d + c.t)
 	if n < c.d {
@@ -194,7 +194,7 @@ func (c *Samples) targetScales(ctx context.Context) ([]float64, error) {
 	return norms, err
 }
 
-// singularValues returns those of a, descending.
+// singularValues returns the singular values of a in descending order.
 func singularValues(ctx context.Context, a *mat.Dense) ([]float64, error) {
 	var svd mat.SVD
 	if ok, err := run.Detached(ctx, func() bool { return svd.Factorize(a, mat.SVDNone) }); err != nil {

@@ -84,8 +84,7 @@ func (c *Samples) mean(ctx context.Context, h backend.Host[float64], intercept b
 	return m, nil
 }
 
-// fill sets dst to rows from, from+1, … of those that take part, of h with the
-// given mean.
+// fill sets dst to the rows from, from+1, … of the selected rows of h, minus the given mean.
 func (c *Samples) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
 	for k := range dst.Rows {
 		row, r := dst.Row(k), c.root[from+k]
@@ -111,7 +110,7 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return x, y
 }
 
-// blockRows is how many rows each gives at a time: some 8 MiB.
+// blockRows returns the number of rows that each passes at a time: about 8 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
 
 // each calls f with blocks of rows of X and Y that lie on the device while it
@@ -142,10 +141,10 @@ type moments struct {
 	s []float64             // yᵀy
 }
 
-// errOverflow is that of moments whose sums are too large for float64.
+// errOverflow is the error for moments whose sums overflow float64.
 var errOverflow = errors.New("XᵀX overflows")
 
-// momentBytes is what moments takes on the device with n rows.
+// momentBytes returns the device memory of moments for n rows.
 func (c *Samples) momentBytes(n int) int64 {
 	r := int64(min(n, c.blockRows()))
 	return 8 * (int64(c.d) + r) * int64(c.d+c.t)

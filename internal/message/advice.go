@@ -17,8 +17,8 @@ type Advised interface {
 	Message(name func(parameter string) string) string
 }
 
-// parameters are those that advice names, with what Go programs read. An alternative
-// that is a parameter alone, such as {$memory}, is a phrase.
+// parameters maps each parameter named in advice to its text for Go programs. An alternative that
+// is a parameter alone, such as {$memory}, is a phrase.
 var parameters = map[string]string{
 	"lambda":              "lambda",
 	"lambdas":             "lambdas",
@@ -58,7 +58,7 @@ func Plain(parameter string) string {
 	return parameters[parameter]
 }
 
-// Parameters lists those that advice may name.
+// Parameters lists the parameters that advice may name.
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 var (

@@ -15,8 +15,8 @@ const Limit = 480
 // Line is the text of an error on one line, of at most Limit characters.
 func Line(err error) string { return Fit(Flat(err)) }
 
-// Flat is the text of an error, with those that errors.Join puts on lines of their own
-// side by side.
+// Flat returns the text of an error on one line: errors that errors.Join would put on separate
+// lines are joined.
 func Flat(err error) string { return Text(err, Plain) }
 
 // Text is Flat with the names that a front end has for parameters.

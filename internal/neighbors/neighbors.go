@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Samples are those that are searched.
+// Samples holds the samples to search.
 type Samples struct {
 	Kernel kernels.Kernel
 	Points backend.Host[float64] // n×d
@@ -21,7 +21,7 @@ type Samples struct {
 	Own    []float64             // k(z, z)
 }
 
-// Bytes is what a search among n samples of d features takes on a device.
+// Bytes returns the device memory of a search among n samples of d features.
 func Bytes(n, d int) int64 { return 8 * (int64(n)*int64(d) + int64(rowsAtOnce(n))*int64(n+d)) }
 
 // Nearest calls f for each row of x with the samples nearest to it by
@@ -34,7 +34,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 		weight, last := 0.0, math.Inf(1)
 		for z, v := range values {
 			key := s.Own[z] - 2*v
-			if key-key != 0 { // it would be the nearest, or hide those that are
+			if key-key != 0 { // a NaN or Inf key would count as nearest, or hide the nearest samples
 				return numeric.PointError(s.Kernel, i, x.Row(i), v)
 			}
 			if !(key < last) && weight >= float64(k) {
@@ -95,7 +95,7 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// rowsAtOnce is how many rows of x are held against n samples at a time.
+// rowsAtOnce returns the number of rows of x that are compared with n samples at a time.
 func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
 
 // each calls f with k(x_i, z) for all samples z, for every row of x.

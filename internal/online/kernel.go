@@ -11,9 +11,9 @@ import (
 
 // Cache has rows of the n×n matrix K of kernel values; svm.RowCache is one.
 type Cache interface {
-	// Capacity is how many rows Fetch takes at once.
+	// Capacity returns the maximum number of rows of one call of Fetch.
 	Capacity() int
-	// Fetch computes those of the rows that are not kept.
+	// Fetch computes the given rows that are not in the cache.
 	Fetch(rows []int) error
 	// Row returns a row, until the next call.
 	Row(i int) ([]float64, error)

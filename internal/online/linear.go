@@ -5,13 +5,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LinearBytes is what Linear takes on a device for n samples.
+// LinearBytes returns the device memory of Linear for n samples.
 func (l *Loop) LinearBytes(n int) int64 {
 	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
 }
 
-// columns is the number of those that are added to at a mistake.
+// columns returns the number of columns that a mistake changes.
 func (l *Loop) columns() int {
 	if l.Average {
 		return 2 * l.Outputs

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A hypothesis is what a perceptron has learned so far, as seen by its loop: f
-// with C outputs, 1 for two classes.
+// A hypothesis is the current function f of a perceptron, with C outputs, or 1 for two classes.
 type hypothesis interface {
 	// values returns f of the samples of a block, B×C.
 	values(block []int) (backend.Host[float64], error)
@@ -45,13 +44,13 @@ type Loop struct {
 	Shuffle bool
 	Replace bool    // draw with replacement
 	Average bool    // the result is the average over the steps
-	From    int     // steps before those that are averaged
+	From    int     // number of steps before averaging starts
 	Start   float64 // b at the start
 	Started bool    // not with f = 0
 	Seed    uint64
 	// ZeroIsPositive: of two classes f = 0 is the second, otherwise the first.
 	ZeroIsPositive bool
-	Remember       bool // the changes
+	Remember       bool // record the changes
 
 	// What was found.
 	Steps, Mistakes, Used int // samples judged, mistakes, epochs begun
@@ -123,7 +122,7 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 	return t.Step("learn", 1)
 }
 
-// criterion returns that of the hypothesis over all samples.
+// criterion returns the criterion of the hypothesis over all samples.
 func (l *Loop) criterion(h hypothesis) (float64, error) {
 	all := backend.NewHost[float64](len(l.Class), l.Outputs)
 	for from := 0; from < all.Rows; from += Block {

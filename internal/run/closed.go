@@ -2,6 +2,5 @@ package run
 
 import "errors"
 
-// ErrClosed is that of a model or a factor whose memory Close has given back, or that
-// nothing has opened.
+// ErrClosed is the error of a model or a factor that is closed or was never opened.
 var ErrClosed = errors.New("is closed, or was never opened")

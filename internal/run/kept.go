@@ -10,8 +10,8 @@ import (
 // Kept is a result that one computation makes for all callers that need it at the same
 // time, and that is kept for later calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life is how long a computation goes on when no caller waits for its result any more:
-	// until this context is done, or not at all where it is nil.
+	// Life bounds a computation whose result no caller waits for any more: it continues until this
+	// context is done, or stops at once if Life is nil.
 	Life context.Context
 
 	mu     sync.Mutex

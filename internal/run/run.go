@@ -61,7 +61,7 @@ type Arena struct {
 // Releaser is a matrix of any precision and storage.
 type Releaser interface{ Free() }
 
-// NewArena counts from what is in use on dev; its matrices are of b.
+// NewArena returns an arena for matrices of b. It counts memory relative to the current use of dev.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
 	now, peak := dev.InUse()
 	return &Arena{dev: dev, b: b, before: now, peakBefore: peak}
@@ -119,8 +119,8 @@ func (m *Arena) FreeAll() {
 }
 
 // PeakBytes returns the peak of what the work had on the device, in bytes. When the
-// device's high-water mark has risen it is exact; otherwise it is what was seen
-// after each allocation.
+// device's high-water mark has risen it is exact; otherwise it is the maximum observed after an
+// allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
 		return max(m.peak, peak-m.before)
@@ -128,8 +128,8 @@ func (m *Arena) PeakBytes() int64 {
 	return m.peak
 }
 
-// Available is how many bytes a call may take on dev: those that are free, and no
-// more than limit where that is > 0.
+// Available returns the number of bytes that a call may take on dev: the free memory, but at most
+// limit if limit > 0.
 func Available(dev backend.Device, limit int64) int64 {
 	now, _ := dev.InUse()
 	free := max(dev.Info().Memory-now, 0)

@@ -14,11 +14,11 @@ type Task struct {
 	traced   int // the number of the last epoch traced
 }
 
-// Epoch is where a fit stands after a pass over the samples or a step of its solver.
+// Epoch is the state of a fit after a pass over the samples or a step of its solver.
 type Epoch struct {
 	Number   int     `json:"epoch"`              // 0 is before the first
 	Mistakes *int    `json:"mistakes,omitempty"` // made in it; nil for learners that count none
-	Loss     float64 `json:"loss"`               // what is minimized, at its end
+	Loss     float64 `json:"loss"`               // the objective at the end of the epoch
 }
 
 // Traced gives e to Trace, and nothing whose number is not above the last one.

@@ -41,7 +41,7 @@ type evidence struct {
 	warning string // why the steps ended before tol; "": they did not
 }
 
-// mean is what belongs to targets t, in evidence and in every quantity linear in t.
+// mean holds the quantities that depend on targets t: the evidence and every quantity linear in t.
 type mean struct {
 	c  []float64 // ΦᵀWt
 	mu []float64 // ΣΦᵀWt/σ²
@@ -50,7 +50,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means are those that a change of the model changes.
+// means returns the means that a change of the model must update.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -123,7 +123,8 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	return e, t.Step("gram", 0.1)
 }
 
-// model is what a posterior follows from: the functions, their α, and β; and its log evidence.
+// model holds the parameters that determine a posterior: the functions, their α, and β; and its log
+// evidence.
 type model struct {
 	active []int
 	alpha  []float64
@@ -410,7 +411,8 @@ func (e *evidence) better() (float64, error) {
 	return 0, e.posterior()
 }
 
-// firstLength is how much of a step in logarithms is tried first: none moves by more than 4.
+// firstLength returns the initial fraction of a step in logarithms, chosen so that no parameter
+// moves by more than 4.
 func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }

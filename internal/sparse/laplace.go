@@ -34,7 +34,7 @@ type laplace struct {
 	warning string // why the steps ended before tol; "": they did not
 }
 
-// laplaceState is what a step changes.
+// laplaceState holds the variables that a step changes.
 type laplaceState struct {
 	alpha  []float64
 	active []int

@@ -77,8 +77,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependent is the share of φᵀφ below which S is rounding: the function is a
-// combination of those in the model.
+// dependent is the share of φᵀφ below which S is rounding error: the function is then a linear
+// combination of the functions in the model.
 const dependent = 1e-10
 
 // choose is choose for the functions whose S is more than rounding.
@@ -115,7 +115,7 @@ func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
 	if in { // as if it were not in the model
 		if !(a > s) {
-			return a, 0 // rounding: the next refresh will show it
+			return a, 0 // caused by rounding; the next refresh corrects it
 		}
 		s, q2 = a*s/(a-s), a*q2/(a-s)*(a/(a-s))
 	}

@@ -21,7 +21,8 @@ func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }
 
-// Spread is what Constant needs of numbers. The zero value has none.
+// Spread holds the statistics of a set of numbers from which Constant decides. The zero value is
+// the empty set.
 type Spread struct {
 	n          int
 	first, sum float64 // sum is Σ(v − first)

@@ -27,8 +27,8 @@ type spectral struct {
 	draw func(r *rand.Rand, omega, normal []float64)
 }
 
-// spectralOf returns the distribution for points of d features, or an error that
-// says what kernels have one that is known here.
+// spectralOf returns the distribution for points of d features, or an error that lists the
+// supported kernels.
 func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	switch k := k.(type) {
 	case kernels.Gaussian:

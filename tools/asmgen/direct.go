@@ -104,7 +104,7 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
-	if e.neon { // whole panels by themselves
+	if e.neon { // whole panels have their own loop
 		partial := e.label("partial")
 		e.CMPQ(n, operand.U32(e.nr()))
 		e.JL(operand.LabelRef(partial))

@@ -67,7 +67,7 @@ func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ..
 	l.atHome(r, n)
 }
 
-// atHome notes that the first n halves of a register are where they belong.
+// atHome records that the first n halves of a register are in their assigned registers.
 func (l *lowering) atHome(r reg.Register, n int) {
 	v, ok := l.now[r.ID()]
 	if !ok {

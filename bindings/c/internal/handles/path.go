@@ -26,8 +26,8 @@ type PathProblem struct {
 	Names     Names     // in the reasons for which a λ has no score
 }
 
-// PathScores is where Path stores what solvers.PathPoint has for each λ; what is
-// nil is not computed. A λ without a solution has NaN.
+// PathScores holds the slices in which Path stores the fields of solvers.PathPoint for each λ;
+// scores whose slice is nil are not computed. The scores of a λ without a solution are NaN.
 type PathScores struct {
 	GCV, LOO []float64 // len(Lambdas)×t
 	Errors   []float64 // len(Lambdas)×n×t
