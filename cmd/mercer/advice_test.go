@@ -76,7 +76,8 @@ func sourceTexts(t *testing.T, folders ...string) map[string]string {
 
 // librarySources are the folders whose errors every front end shows.
 var librarySources = []string{"solvers", "learners", "dataset", "kernels", "backend", "cpu", "cuda", "gonum",
-	"internal/adjoint", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/run", "internal/sparse", "internal/svm"}
+	"internal/adjoint", "internal/band", "internal/evidence", "internal/glm", "internal/krylov", "internal/lowrank", "internal/lsq", "internal/neighbors",
+	"internal/numeric", "internal/online", "internal/run", "internal/sparse", "internal/stream", "internal/svm"}
 
 var (
 	groupPattern     = regexp.MustCompile(`\{[^{}]*\$[^{}]*\}`)
