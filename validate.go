@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// LearnerFunc makes a Learner of a function: of a method such as
-// learners.KernelKNN{}.FitClasses, or of what Make of a learners.Description returns, a
+// LearnerFunc is a function that implements Learner: a method such as
+// learners.KernelKNN{}.FitClasses, or the result of Make of a learners.Description, which gives a
 // learner by its name.
 type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 
@@ -28,12 +28,12 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	return f(ctx, dev, x, y, o)
 }
 
-// CrossValidate returns for each row of x the prediction of a model that was fitted to
-// the rows of all other folds, n×t. fold[i] is the fold of row i, from 0, as
-// validate.Folds divides rows; validate.ScoreRegression and validate.ScoreClassification
-// compare the predictions with y, of all rows or of a fold's: there the AUC is NaN where a
-// class is in none of the rows or in none that the model was fitted to, and
-// validate.NewSummary takes the mean over the others. Of o all but Checkpoint is used.
+// CrossValidate returns, for each row of x, the prediction of a model fitted to the rows of all
+// other folds, n×t. fold[i] is the fold of row i, from 0, for example from validate.Folds.
+// validate.ScoreRegression and validate.ScoreClassification compare the predictions with y, for all
+// rows or for one fold. The AUC of a fold is NaN if a class is absent from its rows or from the
+// rows that its model was fitted to; validate.NewSummary averages over the other folds. All of o
+// except Checkpoint is used.
 //
 // Package validate has the scores of each fold, repeats, the bootstrap, and the folds of a
 // table, in which the scaling of a column is learned from the training rows alone.

@@ -93,7 +93,7 @@ func (r *reading) number(s string) (v float64, k kind) {
 	case m.decimal == '.':
 		return math.NaN(), text
 	}
-	return parseCell(s) // Inf in words
+	return parseCell(s) // an infinity, spelled as a word
 }
 
 // plain returns a cell that is a number in plain spelling, and any other cell unchanged.

@@ -139,7 +139,7 @@ func roots(values []float64) []float64 {
 	return r
 }
 
-// Ones is the diagonal of a normalized kernel: 1, or 0 where the kernel's own
+// Ones returns the diagonal of a normalized kernel: 1, or 0 where the diagonal before normalization
 // is 0.
 func Ones(diag []float64) []float64 {
 	ones := make([]float64, len(diag))
