@@ -107,7 +107,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			return err
 		}
 		if mu > 0 && s.gap <= s.rounding && s.stalls >= 10 {
-			s.warning = fmt.Sprintf("rounding keeps the duality gap at %.2g of ‖y‖², above %.2g: raise lambda or tol, or standardize x", 2*s.gap/s.total, l.Tol)
+			s.warning = fmt.Sprintf("rounding keeps the duality gap at %.2g of ‖y‖², above %.2g: {raise $lambda|raise $tol|$standardize}", 2*s.gap/s.total, l.Tol)
 			return nil
 		}
 		if s.steps >= l.MaxIter {
