@@ -187,7 +187,7 @@ static void systems(void)
 	for (int i = 0; i < 4; i++)
 		CHECK(fabs(a[i] - want[i]) <= bound, "factor: %d: %g, want %g", i, a[i], want[i]);
 	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
-	FAILS(MERCER_INVALID, "not that of a model", mercer_save(factor, "/tmp/none"));
+	FAILS(MERCER_INVALID, "does not refer to a model", mercer_save(factor, "/tmp/none"));
 	/* Without sample 0 it is [[3]]; with another sample [[3, 1], [1, 3]] again. */
 	double back[] = {1, 2}, three[] = {6};
 	mercer_matrix m3 = doubles(three, 1, 1);
