@@ -88,7 +88,7 @@ func (m *ClassifyModel) Solved() *solvers.Result {
 func (m *ClassifyModel) Facts() []Fact { return m.factsNamed(message.Plain) }
 
 func (m *ClassifyModel) factsNamed(name func(parameter string) string) []Fact {
-	return factsOf(m.regression, name)
+	return FactsOf(m.regression, name)
 }
 
 // State implements Model: the state of the regression, with "classes" and

@@ -34,8 +34,10 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	return facts
 }
 
-// factsOf are the facts of a model; nil where it has none.
-func factsOf(m Model, name func(parameter string) string) []Fact {
+// FactsOf returns the facts of a model, nil if it has none. name returns the name that a front
+// end has for a parameter in the advice of a warning, or "" where advice to change it is left
+// out; Facts of a Describer has the names of Go.
+func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if k, is := m.(interface {
 		factsNamed(name func(parameter string) string) []Fact
 	}); is {

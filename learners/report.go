@@ -40,7 +40,7 @@ func NewReport(m Model, name func(parameter string) string) Report {
 	}
 	if _, ok := m.(Describer); ok {
 		r.Facts = map[string]any{}
-		for _, f := range factsOf(m, name) {
+		for _, f := range FactsOf(m, name) {
 			if v, ok := f.Value.(float64); !ok || finite(v) {
 				r.Facts[f.Key()] = f.Value
 			}

@@ -189,7 +189,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 		if err != nil {
 			return nil, err
 		}
-		r := newFitReport(m, dev)
+		r := newFitReport(nil, m, dev)
 		list = append(list, demoRow{
 			Model: r.Learner, Kernel: r.Kernel, Lambda: m.State().Params["lambda"].(float64), Solver: r.Solver, Residual: *r.Residual,
 			Seconds: time.Since(start).Seconds(), predicted: predicted,

@@ -14,7 +14,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -313,7 +312,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	r := newFitReport(m, dev)
+	r := newFitReport(a.command, m, dev)
 	if f.traced {
 		if err := f.epochs.check(); err != nil {
 			return err
@@ -392,7 +391,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if err != nil {
 		return err
 	}
-	r := newFitReport(m, dev)
+	r := newFitReport(a.command, m, dev)
 	r.setParameters(&f.learnerFlags, task)
 	r.Assumed = f.assumed(head, task)
 	r.N, r.D, _ = rows.Dims()
@@ -461,14 +460,13 @@ func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, er
 	return x, y, err
 }
 
-func newFitReport(m learners.Model, dev backend.Device) fitReport {
-	r := fitReport{Program: "fit", Report: learners.NewReport(m, message.Plain), Device: dev.Info().Device}
+// newFitReport reports a fit; the warnings name the flags of c.
+func newFitReport(c *cobra.Command, m learners.Model, dev backend.Device) fitReport {
+	name := flagOf(c)
+	r := fitReport{Program: "fit", Report: learners.NewReport(m, name), Device: dev.Info().Device, facts: learners.FactsOf(m, name)}
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved().Seconds
 		r.Seconds = fitSeconds{Gram: s.Gram, Factor: s.Factor, Solve: s.Solve}
-	}
-	if k, ok := m.(learners.Describer); ok {
-		r.facts = k.Facts()
 	}
 	if k, ok := m.State().Params["kernel"].(string); ok {
 		r.Kernel = k

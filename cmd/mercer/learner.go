@@ -326,11 +326,14 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 		if wrong.When != nil {
 			return nil, usagef("--%s: works %s", wrong.Parameter, wrong.When.Of("--"))
 		}
-		hint := ""
+		hint, flag := "", wrong.Parameter
+		if _, has := d.Parameter(flag); !has && given[flag] == "false" {
+			flag = "no-" + flag
+		}
 		if p, _ := d.Parameter(wrong.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, given[wrong.Parameter]) {
 			hint = didYouMean("", given[wrong.Parameter], p.Choices)
 		}
-		return nil, usagef("--%s: %s%s", wrong.Parameter, oneLine(errors.New(wrong.Rule)), hint)
+		return nil, usagef("--%s: %s%s", flag, oneLine(errors.New(wrong.Rule)), hint)
 	}
 	return fit, err
 }

@@ -448,7 +448,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 	if b.Model, err = fit(memory.fitting(ctx, &options), dev, x, data.y, options); err != nil {
 		return b, err
 	}
-	r := newFitReport(b.Model, dev)
+	r := newFitReport(a.command, b.Model, dev)
 	r.Task, r.Parameters, r.order = task, given, slices.Sorted(maps.Keys(given))
 	r.N, r.D = x.Dims()
 	if b.Objects != nil {
