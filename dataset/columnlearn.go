@@ -11,6 +11,7 @@ type columnLearner struct {
 	name  string
 	plain bool
 	seen  int // rows
+	empty int // rows without a value
 	place int // position of the column in the sample
 
 	// Coded: the distinct cells, and how often each occurs.
@@ -248,20 +249,6 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 		fill = f.moments.Mean
 	}
 	return f.moments.Number(fill, l.weight-f.moments.N, l.rules.Standardize)
-}
-
-// present is the total weight of the rows that have a value.
-func (f *columnLearner) present() float64 {
-	if f.plain {
-		return f.moments.N
-	}
-	total := 0.0
-	for i, e := range f.entries {
-		if e.kind != marker {
-			total += f.weights[i]
-		}
-	}
-	return total
 }
 
 // countedMedian returns the median computed from the counts of the cells.

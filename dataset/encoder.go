@@ -178,7 +178,11 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	}
 	p.Labels = e.Labels
 	for i, in := range p.Inputs {
-		if at := slices.IndexFunc(e.Inputs, func(w Input) bool { return w.Name == in.Name }); e.Inputs[at].Number == nil && in.Number != nil {
+		at := slices.IndexFunc(e.Inputs, func(w Input) bool { return w.Name == in.Name })
+		if at < 0 {
+			return nil, part.fault(in.Name, "is not a column of the table that the encoder was learned from")
+		}
+		if in.Number != nil && e.Inputs[at].Number == nil {
 			p.Inputs[i] = e.Inputs[at] // the texts are in other rows
 		}
 	}

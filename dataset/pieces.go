@@ -92,8 +92,8 @@ func (p *pieces) hand(buf []byte, end int) piece {
 	return out
 }
 
-// limit returns the end of the records of b that fill a piece of p.lines lines, or 0 if b has fewer
-// lines.
+// limit returns the number of bytes of the whole records in the first p.lines lines of b, or 0 if
+// b has fewer lines.
 func (p *pieces) limit(b []byte) int {
 	end := 0
 	for range p.lines {

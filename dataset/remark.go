@@ -48,7 +48,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 			return columnFacts{}
 		}
 		last := 0.0
-		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: c.missing(t.rows)}
+		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: float64(c.missing(t.rows)) / float64(t.rows)}
 		if row := c.firstOf(marker); !c.plain && row >= 0 {
 			f.marker = c.cell(row)
 		}
@@ -97,15 +97,15 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
 }
 
-// missing is the part of the rows whose cell has no value.
-func (c *column) missing(rows int) float64 {
+// missing counts the rows without a value.
+func (c *column) missing(rows int) int {
 	n := 0
 	for i := range rows {
 		if _, k := c.number(i); k == missing || k == marker {
 			n++
 		}
 	}
-	return float64(n) / float64(rows)
+	return n
 }
 
 // rising reports whether the rows are integers in increasing order, all above *last unless first is

@@ -42,17 +42,7 @@ func TestRemarks(t *testing.T) {
 		if n == 3000 {
 			rules.Drop = []string{"name"}
 		}
-		var b strings.Builder
-		b.WriteString(strings.Join(names, ",") + "\n")
-		for i := range n {
-			for j, name := range names {
-				b.WriteString(columns[name](i, n) + map[bool]string{true: "\n", false: ","}[j == len(names)-1])
-			}
-		}
-		path := filepath.Join(t.TempDir(), "t.csv")
-		if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		path := writeColumns(t, n, names, func(name string, i int) string { return columns[name](i, n) })
 		table, err := dataset.Read(path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +91,9 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y"}
+	// The part that is missing counts rows: half lacks 50 % of the rows, with 91 % of the weight.
+	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
+	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{
 		"most: has no value in 75 % of the rows, which get the median; drop the column",
 		"real: has no value in 66 % of the rows, which get the median; drop the column",
@@ -109,18 +101,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		`blank: has no value in 90 % of the rows, which get the category "b"; drop the column`,
 	}
 	for _, n := range []int{60, 3000} {
-		var b strings.Builder
-		b.WriteString(strings.Join(names, ",") + "\n")
-		for i := range n {
-			for j, name := range names {
-				b.WriteString(columns[name](i) + map[bool]string{true: "\n", false: ","}[j == len(names)-1])
-			}
-		}
-		path := filepath.Join(t.TempDir(), "t.csv")
-		if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
+		path := writeColumns(t, n, names, func(name string, i int) string { return columns[name](i) })
+		rules := dataset.Rules{Targets: []string{"y"}, Weight: "w", Standardize: true}
 		table, err := dataset.Read(path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -146,4 +128,23 @@ func TestRemarksOnMissing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// writeColumns writes a CSV file of n rows and returns its path.
+func writeColumns(t *testing.T, n int, names []string, cell func(name string, i int) string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(strings.Join(names, ",") + "\n")
+	for i := range n {
+		cells := make([]string, len(names))
+		for j, name := range names {
+			cells[j] = cell(name, i)
+		}
+		b.WriteString(strings.Join(cells, ",") + "\n")
+	}
+	path := filepath.Join(t.TempDir(), "t.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -60,7 +60,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	s.rows, s.left = l.rows, l.left
 	s.remarks = e.remarks(l.rows, func(in Input) columnFacts {
 		f := l.byName[in.Name]
-		facts := columnFacts{rising: !f.unordered && f.seen == l.rows, missing: 1 - f.present()/l.weight}
+		facts := columnFacts{rising: !f.unordered && f.seen == l.rows, missing: float64(f.empty) / float64(l.rows)}
 		if first := f.first[marker].fault; first != nil {
 			facts.marker = first.Value
 		}
@@ -78,6 +78,7 @@ type summary struct {
 	weights []float64 // of its rows; nil: all 1
 	left    int       // rows of weight 0, which t does not have
 	moments []Moments // moments of each plain column
+	missing []int     // number of rows without a value in each feature column
 }
 
 // A learner merges the parts of a file.
@@ -112,9 +113,13 @@ func (l *learner) summarize(all *Table) (*summary, error) {
 			return nil, err
 		}
 	}
-	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.columns))}
+	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.columns)), missing: make([]int, len(t.columns))}
 	for j, c := range t.columns {
-		if !c.plain || c.broken != "" || !l.rules.isFeature(c.name) {
+		if c.broken != "" || !l.rules.isFeature(c.name) {
+			continue
+		}
+		s.missing[j] = c.missing(t.rows)
+		if !c.plain {
 			continue
 		}
 		values, err := t.numbers(c)
@@ -167,6 +172,7 @@ func (l *learner) merge(s *summary) error {
 		if err := f.add(s, c, s.moments[j], l.rows); err != nil {
 			return err
 		}
+		f.empty += s.missing[j]
 		if !f.unordered {
 			f.unordered = f.seen != l.rows || !c.rising(s.t.rows, &f.last, l.rows == 0)
 		}

@@ -44,7 +44,7 @@ type Params struct {
 	Passes int
 
 	Device     string // of the workers: see backend.Open; "" is the best
-	PieceBytes int64  // size of a piece of a CSV file; 0 selects 32 MiB
+	PieceBytes int64  // bytes of a CSV file that one worker reads as a unit; 0 selects 32 MiB
 	WholeFiles bool   // do not split files into pieces
 	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
 	// across groups. 0 selects 16.

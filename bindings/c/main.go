@@ -49,7 +49,8 @@ func guard(f func() error) (status C.int) {
 	return C.int(handles.OK)
 }
 
-// threadNames are those that the caller's thread gave to mercer_set_names.
+// threadNames returns the parameter names that the calling thread passed to mercer_set_names, or
+// nil if it passed none.
 func threadNames() handles.Names {
 	names := C.mercer_names()
 	if names == nil {

@@ -149,6 +149,14 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
+// also adds to the data what has been made since the first fit, such as the kernel values of
+// all rows after a search that used some of them.
+func (b *budget) also(bytes int64) {
+	if b.data > 0 {
+		b.data += bytes
+	}
+}
+
 // streaming is fitting for what reads a file in passes: three blocks and what is made
 // of one, or less where the whole file makes less. A cell takes 2 bytes of text at
 // least, and 8 in each of two blocks that are not full.

@@ -96,7 +96,7 @@ func isFile(path string) bool {
 // endingOf is the one of endings that a file to write has, or an error that lists them.
 func endingOf(flag, path string, endings ...string) (string, error) {
 	for _, ending := range endings {
-		if strings.HasSuffix(strings.ToLower(path), ending) {
+		if name := strings.ToLower(filepath.Base(path)); strings.HasSuffix(name, ending) && name != ending {
 			return ending, nil
 		}
 	}

@@ -180,6 +180,9 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := r.f.times(r.weights, r.full.Classes(), y); err != nil {
+		return err // before the folds, which have no part in it
+	}
 	r.data = t
 	if r.f.objects.kernel != nil || r.full.Gram {
 		r.data = validate.Samples{X: hostOf(x), Y: hostOf(y), Weights: r.weights}

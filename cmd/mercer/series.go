@@ -240,7 +240,8 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade goes from white to a dark blue; the square root tells small parts from none.
+// shade returns a color between white, for a share of 0, and dark blue, for 1. It grows as the
+// square root of the share, so that a small share is visibly darker than 0.
 func shade(share float64) color.Color {
 	v := math.Sqrt(share)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }

@@ -441,6 +441,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 		if x, err = a.trainingPoints(ctx, data.source, object, b.Objects); err != nil {
 			return b, err
 		}
+		memory.also(8 * int64(len(x.RawMatrix().Data)))
 	}
 	p := a.newProgress()
 	defer p.close()

@@ -33,11 +33,11 @@ type Params struct {
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
 // With one column this is the usual method. Columns that have reached their goal
-// give no more directions. A solve goes on from the directions of the one before: its
-// right-hand side is what that left, computed anew, which replaces R without a loss of
-// what has been learned as long as the two differ little (van der Vorst and Ye 2000).
-// Now and then R is replaced by what it stands for, so
-// that it does not drift from the truth.
+// add no search directions. A second call of Solve continues with the directions of the first.
+// Its right-hand side is the residual of the first solution, recomputed from the data, which
+// replaces R; the directions stay useful as long as the two residuals differ little (van der
+// Vorst and Ye 2000). Within a solve R is also replaced by the recomputed residual from time
+// to time, because rounding errors accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped string // why the last solve ended above its goal; "": it did not

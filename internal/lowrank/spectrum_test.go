@@ -44,10 +44,10 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// TestSpectrumSumsToTrace: all n eigenvalues that are estimated sum to about the trace, n,
-// which the first few hundred of them nearly have: those that the sample cannot show are
-// small. Iterations grow as the root of the eigenvalues: half of the trace off is within the
-// third that TestIterations allows.
+// TestSpectrumSumsToTrace: the n estimated eigenvalues sum to the trace, n, to within half of it.
+// The first few hundred eigenvalues have nearly the whole sum; the eigenvalues that a sample is
+// too small to show are small. The number of iterations grows as the square root of the
+// eigenvalues, so an error of half the trace stays within the third that TestIterations allows.
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)

@@ -85,7 +85,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	for i := range every {
 		every[i] = i
 	}
-	all, err := r.Data.Split(every, every)
+	all, err := r.Data.Split(every, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Data are samples that a Runner divides. Split returns the samples train to fit a model to and
-// the samples test to score it on; several goroutines may call it at once.
+// the samples test to score it on, nil if test is empty; several goroutines may call it at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)
@@ -102,7 +102,7 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 	if p.X, p.Y, err = encode(enc, rows); err == nil {
 		p.Keys, err = enc.Keys(rows)
 	}
-	if err == nil {
+	if err == nil && len(test) > 0 {
 		p.XTest, p.YTest, err = encode(enc, held)
 	}
 	if err == nil {

@@ -1,6 +1,6 @@
-// Command advice shows what a caller with its own names of parameters is told to do. For
-// the Python package's test it reads, as JSON, callers and pieces of the library's advice,
-// and writes for each caller the text of each piece as the error of a fit.
+// Command advice prints the advice of the library's errors in the parameter names of its
+// callers. A test of the Python package runs it: it reads callers and advice as JSON, and
+// writes, for each caller and each piece of advice, the text of an error that contains it.
 package main
 
 import (
