@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,5 +137,65 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 	near(t, "f(4)", labels(t, dev, m, x).At(3, 0), 4*10.0/32, 8*0x1p-52)
 	if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant") {
 		t.Errorf("the facts %v do not say that the target is constant", m.(learners.Describer).Facts())
+	}
+}
+
+// TestConstantColumns: the solution with columns that are constant, or vary by rounding only, is
+// the solution without them, with weights 0 for them. The mean of 0.1 over 400 rows is not 0.1,
+// so that the centered column is not 0 but about 1e-17. A column of numbers that are far from 0
+// and differ by more than rounding keeps its weight.
+func TestConstantColumns(t *testing.T) {
+	const seed, n = 3, 400
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	all, y := mat.NewDense(n, 5, nil), mat.NewDense(n, 1, nil)
+	weights := make([]float64, n)
+	for i := range n {
+		a, b := r.NormFloat64(), 1e8+float64(r.IntN(9))
+		all.SetRow(i, []float64{0.1, a, 1e6 / 3.0, b, math.Nextafter(0.7, float64(i%2))})
+		y.Set(i, 0, 2*a-b+r.NormFloat64())
+		weights[i] = float64(1 + i%3)
+	}
+	chosen := func(columns ...int) *mat.Dense {
+		x := mat.NewDense(n, len(columns), nil)
+		for j, c := range columns {
+			x.SetCol(j, mat.Col(nil, c, all))
+		}
+		return x
+	}
+	dev := backendtest.Device(t, "ref")
+	fits := map[string]func(x mat.Matrix, w []float64) (interface{ Coef() *mat.Dense }, error){
+		"least-squares": func(x mat.Matrix, w []float64) (interface{ Coef() *mat.Dense }, error) {
+			return learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+		},
+		"ridge-constrained": func(x mat.Matrix, w []float64) (interface{ Coef() *mat.Dense }, error) {
+			return learners.RidgeConstrained{Theta: 100}.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+		},
+	}
+	for _, c := range []struct{ all, varying []int }{{[]int{0, 1}, []int{1}}, {[]int{1, 2}, []int{1}}, {[]int{4, 1, 2}, []int{1}}, {[]int{0, 1, 2, 3, 4}, []int{1, 3}}} {
+		for name, fit := range fits {
+			for _, w := range [][]float64{nil, weights} {
+				got, err := fit(chosen(c.all...), w)
+				if err != nil {
+					t.Fatal(name, c.all, err)
+				}
+				want, err := fit(chosen(c.varying...), w)
+				if err != nil {
+					t.Fatal(name, c.varying, err)
+				}
+				size := mat.Norm(want.Coef(), 2)
+				for j, column := range c.all {
+					v := 0.0
+					if at := slices.Index(c.varying, column); at >= 0 {
+						v = want.Coef().At(at, 0)
+					}
+					// b is stored to half an ulp of 1e8 where its standard deviation is 2.6; sums of n
+					// products have a rounding error of n·ε.
+					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
+						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.all, j, got.Coef().At(j, 0), v, bound)
+					}
+				}
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -32,10 +33,11 @@ type BoundedFit struct {
 
 // BoundedBytes returns the device memory of Bounded for n rows.
 func (c *Samples) BoundedBytes(n int) int64 {
+	qr := c.qrBytes(n)
 	if n < c.d {
-		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n+c.t))
+		return max(qr, 8*(int64(n)*int64(c.d+c.t)+int64(n)*int64(n+c.t)))
 	}
-	return c.momentBytes(n) + 8*int64(c.d)*int64(c.d)
+	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
 
 // Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It
@@ -49,18 +51,23 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		return nil, err
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
-	if m.Free, err = s.free(0); err != nil {
-		return nil, err
-	}
 	for j := range c.t {
 		lambda := 1.0
-		if theta > 0 {
-			var n int
-			lambda, n, err = s.root(j, theta)
-			m.Steps += n
-		}
-		if err != nil {
-			return nil, err
+		if j == 0 || theta > 0 {
+			free, err := c.free(t, s, j)
+			if err != nil {
+				return nil, err
+			}
+			if j == 0 {
+				m.Free = free.norm * free.norm
+			}
+			if theta > 0 {
+				var n int
+				if lambda, n, err = s.root(j, theta, free); err != nil {
+					return nil, err
+				}
+				m.Steps += n
+			}
 		}
 		// The last word has ridge itself, with its refinement.
 		hy := c.y.View(0, j, c.y.Rows, 1)
@@ -69,8 +76,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		}, solvers.Params{Memory: memory})
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
 			// The bound does not bind, and many w are best.
-			one := *c
-			one.y, one.t, one.meanY = hy, 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
+			one := c.output(j)
 			var s Solution
 			if err = one.qr(t.Ctx, &s); err == nil {
 				res = &solvers.Result{Coef: s.Coef, Intercept: one.intercepts(s.Coef)}
@@ -102,8 +108,8 @@ type secular struct {
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // the largest sum of a row of |M| or more: ≥ ‖M‖
-	// Of the last factorization, the least pivot relative to its diagonal element: of XᵀX the
-	// share of a column's square that the columns before it leave.
+	// Of the factorization at λ = 0, the least pivot relative to its diagonal element: of XᵀX the
+	// part of a column's square that is orthogonal to the columns before it.
 	pivot float64
 }
 
@@ -117,8 +123,8 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		s.m, s.r = mo.g, mo.c
 	} else {
 		x, y := backend.NewHost[float64](c.n, c.d), backend.NewHost[float64](c.n, c.t)
-		c.fill(x, c.x, c.meanX, 0)
-		c.fill(y, c.y, c.meanY, 0)
+		c.fillX(x, 0)
+		c.fillY(y, 0)
 		s.m, s.r = backend.NewHost[float64](c.n, c.n), backend.NewHost[float64](c.t, c.n)
 		for i := range c.n {
 			for j, v := range y.Row(i) {
@@ -152,13 +158,19 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 	return s, nil
 }
 
+// unbounded describes the least-squares solution without a bound.
+type unbounded struct {
+	norm, slope float64 // ‖w(0)‖ and −d‖w(λ)‖/dλ at λ = 0; no slope where XᵀX is singular
+	singular    bool
+}
+
 // root returns the λ ≥ 0 of output j, and the steps that it took.
-func (s *secular) root(j int, theta float64) (lambda float64, steps int, err error) {
+func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, steps int, err error) {
 	radius, size := math.Sqrt(theta), 0.0
 	for _, v := range s.r.Row(j) {
 		size = math.Hypot(size, v)
 	}
-	if size == 0 {
+	if size == 0 || free.norm <= radius*(1+secularTol/2) {
 		return 0, 0, nil
 	}
 	// ‖w(λ)‖ ≤ ‖r‖/λ for M = XᵀX, and ≤ ‖y‖/(2√λ) for M = XXᵀ.
@@ -166,18 +178,10 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 	if s.dual {
 		high = size / (2 * radius) * size / (2 * radius)
 	}
-	// λ = 0 first: the bound may not bind.
-	norm, slope, err := s.norm(j, 0)
-	singular := errors.Is(err, backend.ErrNotPosDef) || err == nil && s.pivot <= float64(s.m.Rows)*epsilon
-	switch {
-	case err != nil && !singular:
-		return 0, 1, err
-	case !singular && norm <= radius*(1+secularTol/2):
-		return 0, 1, nil
-	case singular:
+	if free.singular {
 		lambda = min(high, 1e-8*s.most)
-	default:
-		lambda = min(norm*(norm/radius-1)/slope, high)
+	} else {
+		lambda = min(free.norm*(free.norm/radius-1)/free.slope, high)
 	}
 	for steps = 1; steps <= secularSteps; steps++ {
 		if err := s.t.Step("root", 0.9*float64(j)/float64(s.r.Rows)); err != nil {
@@ -198,10 +202,6 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 		default:
 			high = lambda
 		}
-		// With singular XᵀX and y in its range ‖w‖ may stay below the bound.
-		if high <= 1e-14*s.most {
-			return 0, steps, nil
-		}
 		next := lambda + norm*(norm/radius-1)/slope
 		if !(next > low && next < high) {
 			next = low + (high-low)/2
@@ -214,26 +214,30 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
-// free returns ‖w‖² for output j without a bound: ‖w(0)‖², or where M is singular to about half
-// the working precision the limit of ‖w(λ)‖² as λ falls to 0, by Richardson's extrapolation.
-func (s *secular) free(j int) (float64, error) {
-	if norm, _, err := s.norm(j, 0); err == nil && s.pivot > 1e-10 || err != nil && !errors.Is(err, backend.ErrNotPosDef) {
-		return norm * norm, err
+// output returns the samples with target j alone.
+func (c *Samples) output(j int) *Samples {
+	one := *c
+	one.y, one.t, one.meanY = c.y.View(0, j, c.y.Rows, 1), 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
+	return &one
+}
+
+// free returns what output j is without a bound: of the only solution, or, if XᵀX is singular or
+// nearly so, of the least-squares solution of minimum norm by QR, which does not square the
+// condition of X.
+func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
+	norm, slope, err := s.norm(j, 0)
+	if err == nil && s.pivot > math.Sqrt(epsilon) || err != nil && !errors.Is(err, backend.ErrNotPosDef) {
+		return unbounded{norm: norm, slope: slope}, err
 	}
-	// (M + λI)⁻¹ multiplies rounding along directions that M maps to 0 by ε‖M‖/λ, and the error of
-	// the limit is O((λ/σ)³) for the least σ > 0 of M.
-	lambda, sum := 1e-11*s.most, 0.0
-	if lambda == 0 {
-		return 0, nil
+	var w Solution
+	if err := c.output(j).qr(t.Ctx, &w); err != nil {
+		return unbounded{}, err
 	}
-	for i, weight := range []float64{8. / 3, -2, 1. / 3} {
-		norm, _, err := s.norm(j, lambda*float64(int(1)<<i))
-		if err != nil {
-			return 0, err
-		}
-		sum += weight * norm * norm
+	norm = 0
+	for p := range c.d {
+		norm = math.Hypot(norm, w.Coef.Row(p)[0])
 	}
-	return max(sum, 0), nil
+	return unbounded{norm: norm, singular: true}, nil
 }
 
 // norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.
@@ -264,14 +268,16 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	if err := b.Potrf(backend.Lower, a); err != nil {
 		return 0, 0, err
 	}
-	factor := backend.NewHost[float64](n, n)
-	if err := b.Download(factor, a); err != nil {
-		return 0, 0, err
-	}
-	s.pivot = math.Inf(1)
-	for i := range n {
-		if diagonal := s.m.Row(i)[i] + lambda; diagonal > 0 {
-			s.pivot = min(s.pivot, factor.Row(i)[i]/diagonal*factor.Row(i)[i])
+	if lambda == 0 {
+		pivots, err := numeric.Diagonal(b, a)
+		if err != nil {
+			return 0, 0, err
+		}
+		s.pivot = math.Inf(1)
+		for i, p := range pivots {
+			if diagonal := s.m.Row(i)[i]; diagonal > 0 {
+				s.pivot = min(s.pivot, p/diagonal*p)
+			}
 		}
 	}
 	one, two := v.View(0, 0, n, 1), v.View(0, 1, n, 1)

@@ -206,12 +206,12 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	row := backend.NewHost[float64](1, c.d)
 	ry := backend.NewHost[float64](1, c.t)
 	for k := range c.n {
-		c.fill(ry, c.y, c.meanY, k)
+		c.fillY(ry, k)
 		for j, v := range ry.Data {
 			e.total[j] += v * v
 		}
 		if s.dual { // V = XᵀU S^−½
-			c.fill(row, c.x, c.meanX, k)
+			c.fillX(row, k)
 			for i := range r {
 				u := vectors.At(k, n-1-i) / math.Sqrt(e.values[i])
 				for p, v := range row.Data {

@@ -123,9 +123,7 @@ func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit f
 		}
 		r := min(rows, points.Rows-first)
 		for i := range r {
-			for p, v := range points.Row(first + i) {
-				from.Row(i)[p] = v - c.meanX[0][p] - c.meanX[1][p]
-			}
+			c.center(from.Row(i), points.Row(first+i))
 		}
 		block, part, to := x.View(0, 0, r, c.d), product.View(0, 0, c.n, r), b.View(0, 0, c.n, r)
 		if err := f.B.Upload(block, from.View(0, 0, r, c.d)); err != nil {

@@ -174,7 +174,7 @@ func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []f
 // forwardError is the largest of the bounds of all outputs. ‖Xw‖² = ‖y‖² −
 // ‖y − Xw‖², since the residual is orthogonal to Xw.
 func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float64) (float64, error) {
-	norms, err := c.norms(ctx, c.y, c.meanY)
+	norms, err := c.norms(ctx, c.t, c.fillY)
 	if err != nil {
 		return 0, err
 	}

@@ -66,8 +66,8 @@ func (a *normal) whole() error {
 	c, b := a.c, a.t.B
 	a.x = backend.NewHost[float64](c.n, c.d)
 	y := backend.NewHost[float64](c.n, c.t)
-	c.fill(a.x, c.x, c.meanX, 0)
-	c.fill(y, c.y, c.meanY, 0)
+	c.fillX(a.x, 0)
+	c.fillY(y, 0)
 	var err error
 	if a.fixed, err = backend.Place(b, a.x); err != nil {
 		return err

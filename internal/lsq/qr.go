@@ -98,8 +98,8 @@ func (c *Samples) qrBytes(n int) int64 {
 func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {
-		c.fill(numeric.Row(row[:c.d]), c.x, c.meanX, i)
-		c.fill(numeric.Row(row[c.d:]), c.y, c.meanY, i)
+		c.fillX(numeric.Row(row[:c.d]), i)
+		c.fillY(numeric.Row(row[c.d:]), i)
 		for j, v := range norms {
 			if v == 0 {
 				row[j] = 0
@@ -150,14 +150,14 @@ func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 	return a, blas64.General{Rows: c.d, Cols: c.t, Stride: width, Data: stack.Data[c.d:]}, nil
 }
 
-// norms returns the norm of each column of h less its mean.
-func (c *Samples) norms(ctx context.Context, h backend.Host[float64], mean [2][]float64) ([]float64, error) {
-	norms, row := make([]float64, h.Cols), backend.NewHost[float64](1, h.Cols)
+// norms returns the norms of cols columns whose rows fill sets: fillX or fillY.
+func (c *Samples) norms(ctx context.Context, cols int, fill func(dst backend.Host[float64], from int)) ([]float64, error) {
+	norms, row := make([]float64, cols), backend.NewHost[float64](1, cols)
 	for i := range c.n {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		c.fill(row, h, mean, i)
+		fill(row, i)
 		for j, v := range row.Data {
 			norms[j] = math.Hypot(norms[j], v)
 		}
@@ -165,16 +165,12 @@ func (c *Samples) norms(ctx context.Context, h backend.Host[float64], mean [2][]
 	return norms, nil
 }
 
-// scales returns the norm of each column of X, and 0 for one whose deviations
-// from its mean are rounding only.
+// scales returns the norm of each column of X.
 func (c *Samples) scales(ctx context.Context) ([]float64, error) {
-	norms, err := c.norms(ctx, c.x, c.meanX)
-	for j, v := range norms {
+	norms, err := c.norms(ctx, c.d, c.fillX)
+	for _, v := range norms {
 		if math.IsInf(v, 1) {
 			return nil, errors.New("values of x overflow: scale the features down")
-		}
-		if v <= 4*epsilon*math.Sqrt(c.weight)*math.Abs(c.meanX[0][j]) {
-			norms[j] = 0
 		}
 	}
 	return norms, err
@@ -182,7 +178,7 @@ func (c *Samples) scales(ctx context.Context) ([]float64, error) {
 
 // targetScales returns the norm of each column of Y, and 1 for one of zeros.
 func (c *Samples) targetScales(ctx context.Context) ([]float64, error) {
-	norms, err := c.norms(ctx, c.y, c.meanY)
+	norms, err := c.norms(ctx, c.t, c.fillY)
 	for j, v := range norms {
 		if math.IsInf(v, 1) {
 			return nil, errors.New("values of y overflow: scale y down")

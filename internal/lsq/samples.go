@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
@@ -28,6 +30,7 @@ type Samples struct {
 	root         []float64    // √w_i of those rows
 	weight       float64      // Σ w_i
 	meanX, meanY [2][]float64 // each an unevaluated sum: one number would be wrong by ε times an offset
+	constant     []int        // columns of x that vary by rounding only, which the mean leaves at 0
 	n, d, t      int          // rows that take part, features, outputs
 }
 
@@ -50,8 +53,34 @@ func New(ctx context.Context, x, y backend.Host[float64], weights []float64, int
 	if c.meanX, err = c.mean(ctx, x, intercept); err != nil {
 		return nil, err
 	}
+	if intercept {
+		c.findConstant()
+	}
 	c.meanY, err = c.mean(ctx, y, intercept)
 	return c, err
+}
+
+// findConstant lists the columns of x whose every value is within spread.Rounding of the mean.
+// What rounding leaves of such a column would be a direction of tiny norm, with a huge weight.
+// A row of other values ends the search, so that it seldom goes beyond the first rows.
+func (c *Samples) findConstant() {
+	for j := range c.d {
+		mean := c.meanX[0][j]
+		bound := spread.Rounding(float64(c.n), mean)
+		if !slices.ContainsFunc(c.rows, func(i int) bool { return !(math.Abs(c.x.Row(i)[j]-mean) <= bound) }) {
+			c.constant = append(c.constant, j)
+		}
+	}
+}
+
+// center sets dst to a row of x minus the mean.
+func (c *Samples) center(dst, x []float64) {
+	for j, v := range x {
+		dst[j] = v - c.meanX[0][j] - c.meanX[1][j]
+	}
+	for _, j := range c.constant {
+		dst[j] = 0
+	}
 }
 
 // Rows is the number of rows of weight > 0.
@@ -84,7 +113,19 @@ func (c *Samples) mean(ctx context.Context, h backend.Host[float64], intercept b
 	return m, nil
 }
 
-// fill sets dst to the rows from, from+1, … of the selected rows of h, minus the given mean.
+// fillX sets dst to the rows from, from+1, … of the selected rows of X, centered and weighted.
+func (c *Samples) fillX(dst backend.Host[float64], from int) {
+	c.fill(dst, c.x, c.meanX, from)
+	for _, j := range c.constant {
+		for k := range dst.Rows {
+			dst.Row(k)[j] = 0
+		}
+	}
+}
+
+// fillY is fillX for Y.
+func (c *Samples) fillY(dst backend.Host[float64], from int) { c.fill(dst, c.y, c.meanY, from) }
+
 func (c *Samples) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
 	for k := range dst.Rows {
 		row, r := dst.Row(k), c.root[from+k]
@@ -102,6 +143,9 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 		r := c.root[k]
 		for j, v := range c.x.Row(i) {
 			x.Data[j*x.Stride+k] = r * (v - c.meanX[0][j] - c.meanX[1][j])
+		}
+		for _, j := range c.constant {
+			x.Data[j*x.Stride+k] = 0
 		}
 		for j, v := range c.y.Row(i) {
 			y.Data[j*y.Stride+k] = r * (v - c.meanY[0][j] - c.meanY[1][j])
@@ -124,8 +168,8 @@ func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x
 		}
 		r := min(rows, c.n-i)
 		bx, by := hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
-		c.fill(bx, c.x, c.meanX, i)
-		c.fill(by, c.y, c.meanY, i)
+		c.fillX(bx, i)
+		c.fillY(by, i)
 		if err := run.Placed(b, bx, by, func(x, y backend.Matrix[float64]) error { return f(x, y, i) }); err != nil {
 			return err
 		}
