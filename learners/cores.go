@@ -43,6 +43,9 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	}); is {
 		return k.factsNamed(name)
 	}
+	if k, is := m.(Describer); is {
+		return k.Facts()
+	}
 	return nil
 }
 

@@ -56,7 +56,7 @@ func TestSampleIsUniform(t *testing.T) {
 // numbers and for keys that were given, such as small integers.
 func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	const n, m, seeds = 60, 12, 4000
-	x := normal(1, n, 2)
+	x := backendtest.Normal(1, n, 2)
 	small := make([]uint64, n)
 	for i := range small {
 		small[i] = uint64(i)
@@ -94,7 +94,7 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 func TestCentersDoNotDependOnOrder(t *testing.T) {
 	const seed, n = 23, 300
 	t.Log("seed", seed)
-	x := normal(seed, n, 3)
+	x := backendtest.Normal(seed, n, 3)
 	y := targets(seed, x)
 	keys := make([]uint64, n)
 	for i := range keys {

@@ -359,7 +359,7 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 		return nil, err
 	}
 	if !o.stored() {
-		c.own = append(c.own, x)
+		c.points = x
 	}
 	return c, nil
 }
@@ -370,6 +370,8 @@ type conjugate[T backend.Float] struct {
 	w   *work
 	a   krylov.Operator[T]
 	own []run.Releaser // what its preconditioner and operator are made of
+
+	points backend.Matrix[T] // of an operator that evaluates the kernel in each product; nil: none
 }
 
 const (
@@ -438,6 +440,9 @@ func (c *conjugate[T]) release() {
 	c.a.Free()
 	for _, r := range c.own {
 		r.Free()
+	}
+	if c.points != nil {
+		c.w.Mem.Free(c.points)
 	}
 }
 

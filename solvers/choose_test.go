@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -118,5 +119,16 @@ func TestCrossover(t *testing.T) {
 	}
 	if changes != 1 {
 		t.Errorf("the choice changes %d times", changes)
+	}
+}
+
+// TestReducedPrecisionIsNotReplaced: a device without products of reduced precision refuses them
+// where a test asks for them, rather than use float32 under that name.
+func TestReducedPrecisionIsNotReplaced(t *testing.T) {
+	defer precision.Force(precision.Reduced)()
+	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)
+	_, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: x, Y: y, Lambda: 1}, solvers.Params{Method: solvers.Mixed})
+	if err == nil || !strings.Contains(err.Error(), "has no products of reduced precision") {
+		t.Errorf("got %v", err)
 	}
 }

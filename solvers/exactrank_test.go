@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -16,8 +17,8 @@ import (
 // TestPivotedCholesky: FFᵀ is K to its rounding, F has as many columns as K has
 // rank, and is lower triangular at the pivots.
 func TestPivotedCholesky(t *testing.T) {
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		x := normal(31, 90, 3)
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
+		x := backendtest.Normal(31, 90, 3)
 		t.Log("seed 31")
 		copy(x.Row(7), x.Row(3)) // twice the same sample
 		for _, test := range []struct {
@@ -34,7 +35,7 @@ func TestPivotedCholesky(t *testing.T) {
 			f := mat.NewDense(p.F.Rows, p.F.Cols, p.F.Data)
 			var product mat.Dense
 			product.Mul(f, f.T())
-			want := hostGram(test.k, x, x)
+			want := denseGram(test.k, x, x)
 			largest := mat.Max(want)
 			// Of each pivot rounding of a sum of as many squares is left, and
 			// n·8ε√n of the largest where they end.

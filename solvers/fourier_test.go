@@ -19,13 +19,13 @@ import (
 func TestFourierDense(t *testing.T) {
 	const seed, n = 29, 130
 	t.Log("seed", seed)
-	x := normal(seed, n, 3)
+	x := backendtest.Normal(seed, n, 3)
 	y := targets(seed, x)
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = float64(i%3) + 0.5
 	}
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, w := range [][]float64{nil, weights} {
 			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
 			res, err := SolveFourier(t.Context(), dev, p, StreamParams{Tol: 1e-12})
@@ -67,7 +67,7 @@ func TestFourierDense(t *testing.T) {
 
 func TestFourierMemoryAndBits(t *testing.T) {
 	const n, d = 2500, 5
-	x := normal(1, n, d)
+	x := backendtest.Normal(1, n, d)
 	y := targets(1, x)
 	all := inMemory{x, y, nil}
 	var want *FourierResult
@@ -106,7 +106,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 
 func TestFourierRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
-	x := normal(1, 30, 2)
+	x := backendtest.Normal(1, 30, 2)
 	good := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil), Lambda: 1}
 	for want, change := range map[string]func(p *FourierProblem){
 		"the kernel is missing":             func(p *FourierProblem) { p.Kernel = nil },

@@ -46,13 +46,14 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 		list = []Operator{par.Operator}
 	}
 	factors := []bool{false}
-	if numeric.ReducedUnit(z.dev.F32()) > 0 {
-		switch precision.Forced() {
-		case precision.Auto:
-			factors = []bool{false, true}
-		case precision.Reduced:
-			factors = []bool{true}
-		}
+	reduced := numeric.ReducedUnit(z.dev.F32()) > 0
+	switch forced := precision.Forced(); {
+	case forced == precision.Reduced && !reduced:
+		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no products of reduced precision", z.dev.Info().Device)
+	case forced == precision.Reduced:
+		factors = []bool{true}
+	case forced == precision.Auto && reduced:
+		factors = []bool{false, true}
 	}
 	var best estimate
 	for _, reduced := range factors {

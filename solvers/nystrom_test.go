@@ -140,16 +140,16 @@ func furthest(a, b *mat.Dense) float64 {
 func TestNystromDense(t *testing.T) {
 	const seed, n, m = 11, 150, 25
 	t.Log("seed", seed)
-	x := normal(seed, n, 3)
+	x := backendtest.Normal(seed, n, 3)
 	y := targets(seed, x)
-	centers := normal(seed+1, m, 3)
+	centers := backendtest.Normal(seed+1, m, 3)
 	k := kernels.Gaussian{Sigma: 1.2}
-	phi, penalty := hostGram(k, x, centers), hostGram(k, centers, centers)
+	phi, penalty := denseGram(k, x, centers), denseGram(k, centers, centers)
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = float64(i%4) / 2
 	}
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, w := range [][]float64{nil, weights} {
 			for _, intercept := range []bool{false, true} {
 				want := denseFit(t, phi, penalty, y, w, 0.01, intercept)
@@ -186,11 +186,11 @@ func TestNystromDense(t *testing.T) {
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
-	x := normal(seed, n, 4)
+	x := backendtest.Normal(seed, n, 4)
 	y := targets(seed, x)
 	k := kernels.Matern{Nu: 1.5, Sigma: 2}
-	gram := hostGram(k, x, x)
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	gram := denseGram(k, x, x)
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, intercept := range []bool{false, true} {
 			exact, err := Solve(t.Context(), dev, Problem{Kernel: k, X: x, Y: y, Lambda: 0.5, Intercept: intercept}, Params{Method: Dual})
 			if err != nil {
@@ -207,7 +207,7 @@ func TestNystromAllCenters(t *testing.T) {
 				if res.Centers.Rows != n {
 					t.Fatalf("%d centers, want all %d samples", res.Centers.Rows, n)
 				}
-				phi := hostGram(k, x, res.Centers)
+				phi := denseGram(k, x, res.Centers)
 				// As above: ‖KH⁻¹‖ ≤ √cond/(2√λ), with the condition of K near 1e4.
 				var z mat.Dense
 				z.Mul(gram, mat.NewDense(n, 2, y.Data))
@@ -224,7 +224,7 @@ func TestNystromAllCenters(t *testing.T) {
 // time change no bit; another seed does.
 func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
-	x := normal(seed, n, 3)
+	x := backendtest.Normal(seed, n, 3)
 	y := targets(seed, x)
 	all := inMemory{x, y, nil}
 	for _, rule := range CenterRules() {
@@ -267,7 +267,7 @@ func TestNystromSameBits(t *testing.T) {
 // What was planned is taken, within a tenth, and never more.
 func TestNystromMemory(t *testing.T) {
 	const n, d = 3000, 6
-	x := normal(1, n, d)
+	x := backendtest.Normal(1, n, d)
 	y := targets(1, x)
 	dev := backendtest.Device(t, "cpu")
 	for _, rule := range CenterRules() {
@@ -300,7 +300,7 @@ func TestNystromMemory(t *testing.T) {
 // Repeated samples are one center, however often they come.
 func TestCentersDiffer(t *testing.T) {
 	const n = 400
-	x := normal(2, n, 2)
+	x := backendtest.Normal(2, n, 2)
 	for i := range n {
 		copy(x.Row(i), x.Row(i%50))
 	}
@@ -329,7 +329,7 @@ func TestCentersDiffer(t *testing.T) {
 // rules that look at the data beat the one that does not.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
-	x := normal(5, n, 2)
+	x := backendtest.Normal(5, n, 2)
 	for i := range n {
 		if i%20 != 0 {
 			for j := range x.Row(i) {
@@ -363,7 +363,7 @@ func TestCenterRulesCover(t *testing.T) {
 // nystromLeft returns tr(K − K_nM K_MM⁻¹ K_Mn).
 func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
 	var svd mat.SVD
-	kmm, kmn := hostGram(k, c, c), hostGram(k, c, x)
+	kmm, kmn := denseGram(k, c, c), denseGram(k, c, x)
 	svd.Factorize(kmm, mat.SVDThin)
 	var solved mat.Dense
 	svd.SolveTo(&solved, kmn, svd.Rank(1e-12))
@@ -379,7 +379,7 @@ func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
 
 func TestNystromRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
-	x := normal(1, 30, 2)
+	x := backendtest.Normal(1, 30, 2)
 	y := targets(1, x)
 	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
 	nan := backend.NewHost[float64](30, 2)
@@ -395,7 +395,7 @@ func TestNystromRefused(t *testing.T) {
 		"no sample is left":                      func(p *NystromProblem, _ *StreamParams) { p.Data = cut{inMemory{x, y, make([]float64, 30)}, []int{7}} },
 		"no rule for centers is called \"best\"": func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
 		"must be ≥ 0, got -1 and 0":              func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
-		"centers: 3×3":                           func(p *NystromProblem, _ *StreamParams) { p.Centers = normal(1, 3, 3) },
+		"centers: 3×3":                           func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
 		"no method for data in passes":           func(_ *NystromProblem, par *StreamParams) { par.Method = Dual },
 		"the tolerance must be ≥ 0 and below 1":  func(_ *NystromProblem, par *StreamParams) { par.Tol = 2 },
 		"memory must be ≥ 0 bytes":               func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },
@@ -433,7 +433,7 @@ func (w wrongCount) Dims() (n, d, t int) {
 // A failure of reading and a cancellation come through, from every pass.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
-	x := normal(1, 200, 2)
+	x := backendtest.Normal(1, 200, 2)
 	y := targets(1, x)
 	torn := errors.New("the file is torn")
 	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // two passes, three or more
@@ -469,15 +469,15 @@ func TestNystromInterrupted(t *testing.T) {
 func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	const seed, n, m, lambda = 5, 300, 40, 0.3
 	t.Log("seed", seed)
-	x := normal(seed, n, 4)
-	y, centers := targets(seed, x), normal(seed+1, m, 4)
+	x := backendtest.Normal(seed, n, 4)
+	y, centers := targets(seed, x), backendtest.Normal(seed+1, m, 4)
 	k := kernels.Gaussian{Sigma: 1.5}
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = float64(i%5) / 2
 	}
-	phi, penalty := hostGram(k, x, centers), hostGram(k, centers, centers)
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	phi, penalty := denseGram(k, x, centers), denseGram(k, centers, centers)
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, intercept := range []bool{false, true} {
 			for _, tol := range []float64{1e-6, 1e-13} {
 				data := &failing{cut: cut{inMemory{x, y, weights}, []int{100}}}
@@ -553,4 +553,10 @@ func (f *failing) Pass(ctx context.Context, use func(b Block) error) error {
 		}
 		return use(b)
 	})
+}
+
+// denseGram returns k(X, Z) by kernels.Eval.
+func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
+	g := backendtest.GramOf(k, x, z)
+	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }

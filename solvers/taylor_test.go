@@ -23,7 +23,7 @@ func TestTaylorIterations(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, lambda := range []float64{0.1, 0.001} {
 		for _, rank := range []int{1 + d, (2 + d) * (1 + d) / 2} {
-			p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: normal(seed+1, n, 1), Lambda: lambda}
+			p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: backendtest.Normal(seed, n, d), Y: backendtest.Normal(seed+1, n, 1), Lambda: lambda}
 			par := Params{Method: CG, Operator: Stored64, Preconditioner: lowrank.Taylor, Rank: rank}
 			res, err := Solve(t.Context(), dev, p, par)
 			if err != nil {
@@ -44,7 +44,7 @@ func TestTaylorFarRow(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 21, 1000, 30
 	t.Logf("seed %d", seed)
-	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: normal(seed+1, n, 1), Lambda: 0.1}
+	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: backendtest.Normal(seed, n, d), Y: backendtest.Normal(seed+1, n, 1), Lambda: 0.1}
 	iters := func() int {
 		res, err := Solve(t.Context(), dev, p, Params{Method: CG, Operator: Stored64, Preconditioner: lowrank.Taylor, Rank: 1 + d})
 		if err != nil {
@@ -68,9 +68,9 @@ func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000
 	t.Logf("seed %d", seed)
-	twice := normal(seed, n, 40)
+	twice := backendtest.Normal(seed, n, 40)
 	copy(twice.Data[n*20:], twice.Data[:n*20])
-	shifted := normal(seed, n, 40)
+	shifted := backendtest.Normal(seed, n, 40)
 	for i := n - 300; i < n; i++ {
 		for j, v := range shifted.Row(i - 3000) {
 			shifted.Row(i)[j] = v + 1e-3*shifted.Row(i)[j]
@@ -83,13 +83,13 @@ func TestTaylorPlan(t *testing.T) {
 		lambda        float64
 		want, allowed string
 	}{
-		{"far apart", kernels.Gaussian{Sigma: 7}, normal(seed, n, 50), 0.01, lowrank.Taylor, ""},
-		{"cubic", kernels.Polynomial{Degree: 3, C: 1}, normal(seed, n, 50), 0.01, lowrank.Taylor, ""},
+		{"far apart", kernels.Gaussian{Sigma: 7}, backendtest.Normal(seed, n, 50), 0.01, lowrank.Taylor, ""},
+		{"cubic", kernels.Polynomial{Degree: 3, C: 1}, backendtest.Normal(seed, n, 50), 0.01, lowrank.Taylor, ""},
 		{"every row twice", kernels.Gaussian{Sigma: 6.3}, twice, 1e-4, "rpcholesky", "none"},
 		{"some rows nearly twice", kernels.Gaussian{Sigma: 6.3}, shifted, 1e-4, "rpcholesky", "none"},
-		{"two features", kernels.Gaussian{Sigma: 0.02}, normal(seed, n, 2), 1e-2, "rpcholesky", "none"},
-		{"one feature", kernels.Gaussian{Sigma: 1e-3}, normal(seed, n, 1), 1e-2, "rpcholesky", "none"},
-		{"no series", kernels.Laplacian{Sigma: 50}, normal(seed, n, 50), 0.01, "rpcholesky", "none"},
+		{"two features", kernels.Gaussian{Sigma: 0.02}, backendtest.Normal(seed, n, 2), 1e-2, "rpcholesky", "none"},
+		{"one feature", kernels.Gaussian{Sigma: 1e-3}, backendtest.Normal(seed, n, 1), 1e-2, "rpcholesky", "none"},
+		{"no series", kernels.Laplacian{Sigma: 50}, backendtest.Normal(seed, n, 50), 0.01, "rpcholesky", "none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := Problem{Kernel: test.kernel, X: test.x, Y: backend.NewHost[float64](n, 1), Lambda: test.lambda}
@@ -117,21 +117,21 @@ func TestTaylorSolves(t *testing.T) {
 	for i := range weights {
 		weights[i] = float64(i % 4) // and rows that take no part
 	}
-	equal := normal(seed, n, d)
+	equal := backendtest.Normal(seed, n, d)
 	copy(equal.Data[n/2*d:], equal.Data[:n/2*d])
 	for name, p := range map[string]Problem{
-		"plain":       {X: normal(seed, n, d)},
-		"weights":     {X: normal(seed, n, d), Weights: weights},
-		"intercept":   {X: normal(seed, n, d), Weights: weights, Intercept: true},
+		"plain":       {X: backendtest.Normal(seed, n, d)},
+		"weights":     {X: backendtest.Normal(seed, n, d), Weights: weights},
+		"intercept":   {X: backendtest.Normal(seed, n, d), Weights: weights, Intercept: true},
 		"equal rows":  {X: equal},
-		"one feature": {X: normal(seed, n, 1)},
-		"one row":     {X: normal(seed, 1, d)},
-		"no penalty":  {X: normal(seed, 1, d)},
+		"one feature": {X: backendtest.Normal(seed, n, 1)},
+		"one row":     {X: backendtest.Normal(seed, 1, d)},
+		"no penalty":  {X: backendtest.Normal(seed, 1, d)},
 	} {
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Polynomial{Degree: 2, C: 1}} {
 			for _, o := range []Operator{Stored64, Stored32} {
 				for _, rank := range []int{0, 1, 40} {
-					p.Kernel, p.Y, p.Lambda = k, normal(seed+1, p.X.Rows, 2), 0.1
+					p.Kernel, p.Y, p.Lambda = k, backendtest.Normal(seed+1, p.X.Rows, 2), 0.1
 					if name == "no penalty" {
 						p.Lambda = 0
 					}
@@ -160,7 +160,7 @@ func TestTaylorOfExtremes(t *testing.T) {
 			for _, name := range []string{"rpcholesky", lowrank.Taylor} {
 				for _, o := range []Operator{Stored64, Stored32} {
 					k := kernels.Scaled{Weight: weight, Kernel: kernels.Gaussian{Sigma: 2}}
-					p := Problem{Kernel: k, X: normal(1, 60, 3), Y: normal(2, 60, 1), Lambda: lambda}
+					p := Problem{Kernel: k, X: backendtest.Normal(1, 60, 3), Y: backendtest.Normal(2, 60, 1), Lambda: lambda}
 					res, err := Solve(ctx, dev, p, Params{Method: CG, Operator: o, Preconditioner: name, Rank: 20})
 					if ctx.Err() != nil {
 						t.Fatalf("weight %g, lambda %g, %s, %s: does not end", weight, lambda, name, o)
@@ -183,16 +183,16 @@ func TestTaylorRefuses(t *testing.T) {
 		kernels.Laplacian{Sigma: 1}, kernels.Polynomial{Degree: 3}, kernels.Polynomial{Degree: 1, C: 1}, kernels.Polynomial{Degree: 99, C: 1},
 		kernels.Polynomial{Degree: 32, C: 1e-20}, kernels.Scaled{Kernel: kernels.Gaussian{Sigma: 1}},
 	} {
-		p := Problem{Kernel: k, X: normal(1, 20, 2), Y: normal(2, 20, 1), Lambda: 1}
+		p := Problem{Kernel: k, X: backendtest.Normal(1, 20, 2), Y: backendtest.Normal(2, 20, 1), Lambda: 1}
 		_, err := Solve(t.Context(), dev, p, Params{Method: CG, Preconditioner: lowrank.Taylor})
 		if want := fmt.Sprintf("solvers: preconditioner: no taylor for the kernel %v: ", k); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}
 	// A row whose monomials leave the range of float32 is named.
-	x := normal(1, 20, 2)
+	x := backendtest.Normal(1, 20, 2)
 	x.Row(7)[1] = 1e20
-	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: x, Y: normal(2, 20, 1), Lambda: 1}
+	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: x, Y: backendtest.Normal(2, 20, 1), Lambda: 1}
 	_, err := Solve(t.Context(), dev, p, Params{Method: CG, Preconditioner: lowrank.Taylor, Operator: Stored32, Rank: 10})
 	if err == nil || !strings.Contains(err.Error(), "row 8") {
 		t.Errorf("got %v, want row 8", err)
@@ -206,7 +206,7 @@ func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5
 	t.Logf("seed %d", seed)
-	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: normal(seed, n, d), Y: normal(seed+1, n, 1)}
+	p := Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(d)}, X: backendtest.Normal(seed, n, d), Y: backendtest.Normal(seed+1, n, 1)}
 	for _, lambda := range []float64{0.1, 1} {
 		p.Lambda = lambda
 		e := (&sizes{ctx: t.Context(), p: p}).spectrum()

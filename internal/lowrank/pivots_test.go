@@ -58,13 +58,13 @@ var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivot
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
-	x := normal(seed, 60, 3)
+	x := backendtest.Normal(seed, 60, 3)
 	for i := range 10 {
 		copy(x.Row(50+i), x.Row(i)) // repeated rows are never both chosen
 	}
 	k := kernels.Sum{kernels.Gaussian{Sigma: 1.5}, kernels.Scaled{Weight: 0.25, Kernel: kernels.Laplacian{Sigma: 2}}}
-	gram := hostGram(k, x, x)
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	gram := denseGram(k, x, x)
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for name, rule := range pivotRules {
 			for _, rank := range []int{1, 7, 30, 60} {
 				pivots, f, left := pivotsOf(t, dev, rule, k, x, rank, seed, 0)
@@ -114,9 +114,9 @@ func TestPivotedFactor(t *testing.T) {
 func TestGreedyPivots(t *testing.T) {
 	const seed, n, rank = 7, 200, 40
 	t.Log("seed", seed)
-	x := normal(seed, n, 2)
+	x := backendtest.Normal(seed, n, 2)
 	k := kernels.Sum{kernels.Gaussian{Sigma: 0.5}, kernels.Linear{}}
-	gram := hostGram(k, x, x)
+	gram := denseGram(k, x, x)
 	rest := mat.DenseCopyOf(gram)
 	var want []int
 	for range rank {
@@ -134,7 +134,7 @@ func TestGreedyPivots(t *testing.T) {
 			}
 		}
 	}
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		got, _, _ := pivotsOf(t, dev, (*pivoting[float64]).greedy, k, x, rank, 0, 0)
 		if !slices.Equal(got, want) {
 			t.Errorf("pivots %v, want %v", got, want)
@@ -148,7 +148,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
 	k := kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Sum{kernels.Constant{Value: 1}, kernels.Linear{}}}
-	gram := hostGram(k, x, x)
+	gram := denseGram(k, x, x)
 	var want [n][n]float64
 	for i := range n {
 		first := gram.At(i, i) / mat.Trace(gram)
@@ -183,7 +183,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 // The same seed gives the same bits for every number of workers, another seed
 // other pivots; and the work stops once little is left.
 func TestPivotedRepeats(t *testing.T) {
-	x := normal(3, 300, 4)
+	x := backendtest.Normal(3, 300, 4)
 	k := kernels.Gaussian{Sigma: 2}
 	var first *mat.Dense
 	var pivots []int
@@ -207,4 +207,10 @@ func TestPivotedRepeats(t *testing.T) {
 		}
 		dev.Close()
 	}
+}
+
+// denseGram returns k(X, Z) by kernels.Eval.
+func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
+	g := backendtest.GramOf(k, x, z)
+	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -13,7 +14,7 @@ import (
 // more rows than are added up in float32, and with weights. The first column of F makes
 // one eigenvalue n where the others are about 1.
 func TestLowRankIsInverse(t *testing.T) {
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{40, squareRows + 300} {
 			for _, weighted := range []bool{false, true} {
 				lowRankIsInverse(t, dev, dev.F64(), n, weighted)
@@ -27,7 +28,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	t.Helper()
 	const k, columns, seed = 5, 2, 7
 	t.Logf("%s, n = %d, weighted %v, seed %d", numeric.PrecisionOf[T](), n, weighted, seed)
-	random := normal(seed, n, k+columns)
+	random := backendtest.Normal(seed, n, k+columns)
 	f, r := backend.NewHost[T](n, k), backend.NewHost[T](n, columns)
 	for i := range n {
 		f.Row(i)[0] = 1

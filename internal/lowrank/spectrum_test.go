@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -51,7 +52,7 @@ func TestSpectrum(t *testing.T) {
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)
-	p := samplesOf(kernels.Gaussian{Sigma: math.Sqrt(d)}, normal(seed, n, d), 0.1)
+	p := samplesOf(kernels.Gaussian{Sigma: math.Sqrt(d)}, backendtest.Normal(seed, n, d), 0.1)
 	e, sum := NewSpectrum(t.Context(), p), 0.0
 	for j := range n {
 		sum += e.eigenvalue(j)
@@ -67,7 +68,7 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
-	p := samplesOf(kernels.Polynomial{Degree: 3, C: 1}, normal(seed, n, d), 1e-3)
+	p := samplesOf(kernels.Polynomial{Degree: 3, C: 1}, backendtest.Normal(seed, n, d), 1e-3)
 	e := NewSpectrum(t.Context(), p)
 	if e.eigenvalue(rank-1) <= 0 || e.eigenvalue(rank) != 0 {
 		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.eigenvalue(rank-1), e.eigenvalue(rank))
@@ -84,7 +85,7 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	const seed, n, d = 9, 6000, 8
 	t.Logf("seed %d", seed)
 	for _, equal := range []int{1500, 2000, 3000, 4000} {
-		x := normal(seed, n, d)
+		x := backendtest.Normal(seed, n, d)
 		clear(x.Data[:equal*d])
 		e := NewSpectrum(t.Context(), samplesOf(kernels.Gaussian{Sigma: 0.01}, x, 1e-3))
 		if v := e.eigenvalue((n - equal) / 2); !(v > 1.0/3 && v < 3) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -56,7 +57,7 @@ func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 // terms after it are; so is the diagonal that is returned, but for the last power of a
 // polynomial, after which nothing is left.
 func TestTaylorFeatures(t *testing.T) {
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
 			kernel  kernels.Kernel
 			d, rank int
@@ -83,7 +84,7 @@ func TestTaylorFeatures(t *testing.T) {
 func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], k kernels.Kernel, d, rank, q, want int) {
 	t.Helper()
 	const n, seed = 23, 12
-	x := normal(seed, n, d)
+	x := backendtest.Normal(seed, n, d)
 	host, median := backend.NewHost[T](n, d), make([]float64, d)
 	for i := range n {
 		for j := range d {

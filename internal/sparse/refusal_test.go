@@ -196,10 +196,8 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 		}
 		p.free()
 	}
+	// Rounding decides how many there are; TestEveryRefusedFactorization forces refusals.
 	t.Logf("%d fits ended at a step that was refused", refused)
-	if refused == 0 {
-		t.Error("no step was refused: the problems are too easy")
-	}
 }
 
 // brittle is a backend whose factorization number at is refused.

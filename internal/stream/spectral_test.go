@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -16,7 +16,7 @@ import (
 func TestSpectral(t *testing.T) {
 	const seed, count, d = 23, 40000, 3
 	t.Log("seed", seed)
-	x := normal(seed, 6, d)
+	x := backendtest.Normal(seed, 6, d)
 	for _, test := range []struct {
 		kernel     kernels.Kernel
 		orthogonal bool
@@ -76,7 +76,7 @@ func TestOrthogonalFrequencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := normal(1, 2, d)
+	x := backendtest.Normal(1, 2, d)
 	want := kernels.Eval(k, x.Row(0), x.Row(1))
 	squares := map[bool]float64{}
 	for seed := range uint64(draws) {
@@ -130,14 +130,4 @@ func TestFrequenciesCancelled(t *testing.T) {
 			t.Errorf("orthogonal %v: %v", orthogonal, err)
 		}
 	}
-}
-
-// normal returns n×d standard normal numbers.
-func normal(seed uint64, n, d int) backend.Host[float64] {
-	r := rand.New(rand.NewPCG(seed, 0))
-	h := backend.NewHost[float64](n, d)
-	for i := range h.Data {
-		h.Data[i] = r.NormFloat64()
-	}
-	return h
 }

@@ -33,7 +33,7 @@ func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 // residual is at most 1e-10, so that β is right to that times the condition of H.
 func TestEquationsAreDense(t *testing.T) {
 	const n, d, m, columns, lambda = 90, 3, 7, 2, 0.3
-	x, y, centers := normal(1, n, d), normal(2, n, columns), normal(3, m, d)
+	x, y, centers := backendtest.Normal(1, n, d), backendtest.Normal(2, n, columns), backendtest.Normal(3, m, d)
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = float64(i % 3)

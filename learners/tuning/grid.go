@@ -94,10 +94,11 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 		return nil, err
 	}
 	splits, folds := validate.Splits(func(int) (train, test []int) { return every, every }), 1
-	if folds = par.Folds; par.Criterion == Evidence {
-		folds = 1
-	} else if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Y), par.Seed); err != nil {
-		return nil, err
+	if par.Criterion == KFold {
+		folds = par.Folds
+		if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Y), par.Seed); err != nil {
+			return nil, err
+		}
 	}
 	return settings, par.fit(ctx, r, settings, splits, folds)
 }
@@ -309,6 +310,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		f.setting.Seconds += seconds[k]
 	}
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
+		if par.Criterion == Evidence { // of all samples
+			return failed.Err
+		}
 		return fmt.Errorf("%w; without part %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/stat"
@@ -74,12 +75,21 @@ type Splits func(i int) (train, test []int)
 // and the samples are divided anew after every k of them. n, k, strata and seed are as for
 // Folds.
 func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
-	if _, err := Folds(n, k, strata, seed); err != nil {
+	fold, err := Folds(n, k, strata, seed)
+	if err != nil {
 		return nil, err
 	}
+	var mu sync.Mutex
+	last := 0 // the division that fold is
 	return func(i int) (train, test []int) {
-		fold, _ := Folds(n, k, strata, seed+uint64(i/k)<<32)
-		return holdOut(fold, i%k)
+		mu.Lock()
+		if i/k != last {
+			last = i / k
+			fold, _ = Folds(n, k, strata, seed+uint64(last)<<32)
+		}
+		of := fold
+		mu.Unlock()
+		return holdOut(of, i%k)
 	}, nil
 }
 
