@@ -13,10 +13,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const module = "github.com/mercer-go/mercer"
@@ -298,4 +301,156 @@ func TestNoCgo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d files", files)
+}
+
+// TestPathOfAFit holds the list in CONTRIBUTING.md of the files between mercer fit and a
+// micro-kernel to the code: each function is declared in its file and is used in one of
+// the files down to there, the data have the names that are given, and there are at
+// most 30 files and six names.
+func TestPathOfAFit(t *testing.T) {
+	page, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| \[(\S+\.go)\]\((\S+)\) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) == 0 || len(rows) > 30 {
+		t.Fatalf("%d files, want 1 to 30", len(rows))
+	}
+	var names []string
+	above := ""
+	for i, row := range rows {
+		source, err := os.ReadFile(row[2])
+		if err != nil || row[1] != row[2] {
+			t.Errorf("%s (%s): %v", row[1], row[2], err)
+			continue
+		}
+		code := regexp.MustCompile(`(?m)//.*$`).ReplaceAllString(string(source), "")
+		for _, name := range strings.Split(row[3], ", ") {
+			declared := regexp.MustCompile(`(?m)^(func |func \(.*\) |type |\t)` + name + `(, \w+)*( func|[\[(]| struct)`)
+			if !declared.MatchString(code) {
+				t.Errorf("%s does not declare %s", row[1], name)
+			}
+			above += declared.ReplaceAllString(code, "")
+			if i > 0 && !regexp.MustCompile(`\b`+name+`\b`).MatchString(above) {
+				t.Errorf("%s of %s is used in none of the files down to it", name, row[1])
+			}
+		}
+		for _, name := range strings.Split(row[4], ", ") {
+			if name == "any" {
+				continue
+			}
+			if !regexp.MustCompile(`(?i)\b[hmp]?` + name + `\b`).MatchString(code) {
+				t.Errorf("%s: nothing is called %s", row[1], name)
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > 6 {
+		t.Errorf("the data have %d names, want at most 6: %v", len(names), names)
+	}
+}
+
+// TestModuleVersions: the modules of their own require a version of this one that
+// programs outside can get, a tag or the pseudo-version of a commit, and use the
+// folder beside them here. Whether the commit exists is for .ci/run, which has the
+// history.
+func TestModuleVersions(t *testing.T) {
+	name := regexp.QuoteMeta(module)
+	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)
+	replace := regexp.MustCompile(`(?m)^\s*(?:replace )?` + name + ` => \.\./?$`)
+	tag := regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+	pseudo := regexp.MustCompile(`^v0\.0\.0-(\d{14})-[0-9a-f]{12}$`)
+	for _, folder := range []string{"beam", "gorgonia"} {
+		text, err := os.ReadFile(path.Join(folder, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !replace.Match(text) {
+			t.Errorf("%s/go.mod does not replace %s by the folder above it", folder, module)
+		}
+		found := require.FindSubmatch(text)
+		if found == nil {
+			t.Errorf("%s/go.mod requires no version of %s", folder, module)
+			continue
+		}
+		version := string(found[1])
+		if tag.MatchString(version) {
+			continue
+		}
+		parts := pseudo.FindStringSubmatch(version)
+		if parts == nil {
+			t.Errorf("%s/go.mod requires %s, which is neither a tag nor the pseudo-version of a commit", folder, version)
+			continue
+		}
+		if made, err := time.Parse("20060102150405", parts[1]); err != nil || made.Year() < 2026 {
+			t.Errorf("%s/go.mod requires %s, whose time of the commit cannot be: %v %v", folder, version, made, err)
+		}
+	}
+}
+
+// TestEveryFunctionHasAnExample: each exported function and method of package mercer has an
+// example that is named after it and whose output is checked.
+func TestEveryFunctionHasAnExample(t *testing.T) {
+	set := token.NewFileSet()
+	files := func(tests bool) (list []*ast.File) {
+		names, err := filepath.Glob("*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") != tests {
+				continue
+			}
+			f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, f)
+		}
+		return list
+	}
+	has := map[string]bool{}
+	for _, e := range doc.Examples(files(true)...) {
+		if e.Output == "" && !e.EmptyOutput {
+			t.Errorf("Example%s has no output to check", e.Name)
+		}
+		name, suffix, _ := strings.Cut(e.Name, "_")
+		if method, _, _ := strings.Cut(suffix, "_"); ast.IsExported(method) {
+			name += "." + method
+		}
+		has[name] = true
+	}
+	exported := 0
+	for _, f := range files(false) {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() {
+				continue
+			}
+			name := fn.Name.Name
+			if fn.Recv != nil {
+				of := fn.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				if index, ok := of.(*ast.IndexExpr); ok {
+					of = index.X
+				}
+				receiver := of.(*ast.Ident)
+				if !receiver.IsExported() {
+					continue
+				}
+				name = receiver.Name + "." + name
+			}
+			exported++
+			if !has[name] {
+				t.Errorf("%s has no example: write Example%s", name, strings.Replace(name, ".", "_", 1))
+			}
+		}
+	}
+	if exported < 30 {
+		t.Errorf("only %d exported functions and methods were found", exported)
+	}
 }

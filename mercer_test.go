@@ -1,22 +1,35 @@
 package mercer_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
+	stringkernels "github.com/mercer-go/mercer/kernels/strings"
+	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/testdata"
 )
 
 func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
@@ -264,5 +277,516 @@ func TestFitRows(t *testing.T) {
 	}
 	if _, err := mercer.FitRows(t.Context(), l, nil, mercer.Options{}); err == nil {
 		t.Error("no samples: no error")
+	}
+}
+
+// TestLassoPath: with columns of XᵀX = I each weight is that of Xᵀy moved by λ/2 toward 0.
+func TestLassoPath(t *testing.T) {
+	x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewVecDense(3, []float64{3, -2, 0.5})
+	lambdas := []float64{8, 4, 2, 0.5}
+	models, err := mercer.LassoPath(t.Context(), learners.Lasso{NoIntercept: true, Tol: 1e-14}, x, y, lambdas, mercer.Options{})
+	if err != nil || len(models) != len(lambdas) {
+		t.Fatal(len(models), err)
+	}
+	for i, m := range models {
+		f, err := m.Predict(t.Context(), x) // the weights, as X = I
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range 3 {
+			want := math.Copysign(math.Max(math.Abs(y.AtVec(j))-lambdas[i]/2, 0), y.AtVec(j))
+			// A duality gap of 1e-14‖y‖² bounds ‖w − w*‖² by it.
+			if got := f.At(j, 0); !(math.Abs(got-want) <= 1e-7*mat.Norm(y, 2)) {
+				t.Errorf("λ = %v: weight %d is %v, want %v", lambdas[i], j+1, got, want)
+			}
+		}
+	}
+	if _, err := mercer.LassoPath(t.Context(), learners.Lasso{}, x, y, []float64{-1}, mercer.Options{}); err == nil {
+		t.Error("λ = -1: no error")
+	}
+}
+
+func TestNeighborsOfAModel(t *testing.T) {
+	m, err := mercer.Fit(t.Context(), learners.KernelKNN{K: 2}, mat.NewDense(3, 1, []float64{0, 1, 4}), mat.NewDense(3, 1, nil), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := mat.NewDense(2, 1, []float64{0.75, 3})
+	samples, squares, err := m.Neighbors(t.Context(), at)
+	if err != nil || !slices.Equal(samples[0], []int{1, 0}) || !slices.Equal(samples[1], []int{2, 1}) {
+		t.Fatal(samples, err)
+	}
+	if !slices.Equal(squares[0], []float64{0.0625, 0.5625}) || !slices.Equal(squares[1], []float64{1, 4}) {
+		t.Error(squares)
+	}
+	if _, err := m.Pairs(t.Context(), at); err == nil || err.Error() != "mercer: this model of kernel-knn has no pairs of classes: svc has them" {
+		t.Error(err)
+	}
+}
+
+// TestPairsOfAModel: of samples at 0, 2 and 6 the machine of a pair at a and b is
+// 2(x − (a + b)/2)/(b − a).
+func TestPairsOfAModel(t *testing.T) {
+	x := mat.NewDense(3, 1, []float64{0, 2, 6})
+	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Pairs(t.Context(), mat.NewDense(1, 1, []float64{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair, want := range []float64{0, -2.0 / 3, -1.5} {
+		if !(math.Abs(got.At(0, pair)-want) <= 1e-8) { // Tol bounds the gradient, of which values here are sums of a few
+			t.Errorf("pair %d: %v, want %v", pair+1, got.At(0, pair), want)
+		}
+	}
+	if _, _, err := m.Neighbors(t.Context(), x); err == nil {
+		t.Error("an SVC has neighbors")
+	}
+}
+
+// TestTableOfKernelValues: of texts and of their Gram matrix a table has the predictions
+// Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts the letters
+// that two texts share.
+func TestTableOfKernelValues(t *testing.T) {
+	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
+	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 2*alpha.At(0, 0) + alpha.At(1, 0) + 3*alpha.At(2, 0) // of "aab"
+	learner := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.5, NoIntercept: true}
+	letters := mercer.Options{Objects: stringkernels.Spectrum{Length: 1, Raw: true}}
+	text := dataset.Rules{Targets: []string{"y"}, Text: "text"}
+	for name, c := range map[string]struct {
+		table, row string
+		rules      dataset.Rules
+		o          mercer.Options
+	}{
+		"texts":         {"text,y\na,1\nb,-2\nab,3\n", "text\naab\n", text, letters},
+		"a Gram matrix": {"a,b,ab,y\n1,0,1,1\n0,1,1,-2\n1,1,2,3\n", "a,b,ab\n2,1,3\n", dataset.Rules{Targets: []string{"y"}, Gram: true}, mercer.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fitted, err := mercer.FitTable(t.Context(), learner, readTable(t, c.table), c.rules, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := reloaded(t, fitted)
+			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.Wanted{})
+			// Both solutions have a relative residual of 1e-8, and |α| and k are below 8.
+			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
+				t.Errorf("%+v, %v, want %v", got, err, want)
+			}
+			if _, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, NoIntercept: true}, readTable(t, c.table), c.rules, c.o); err == nil {
+				t.Error("a linear kernel on kernel values: no error")
+			}
+		})
+	}
+	table := readTable(t, "text,y\na,1\nb,-2\n")
+	for name, o := range map[string]mercer.Options{"no kernel": {}, "a kernel on trees": {Objects: trees.Subtree{Decay: 1}}} {
+		if _, err := mercer.FitTable(t.Context(), learner, table, text, o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := mercer.FitTable(t.Context(), learner, table, dataset.Rules{Targets: []string{"y"}}, letters); err == nil {
+		t.Error("a kernel on texts without a column: no error")
+	}
+	if _, err := mercer.Fit(t.Context(), learner, mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil), letters); err == nil {
+		t.Error("a kernel on texts for matrices: no error")
+	}
+}
+
+// gated is a device whose factorizations in float64 are counted and wait for a gate.
+type gated struct {
+	backend.Device
+	gate    chan struct{} // closed: factorizations go on
+	begun   atomic.Int64
+	waiting atomic.Int64
+}
+
+func (d *gated) F64() backend.Backend[float64] {
+	return &gatedQueue{d.Device.F64(), d, context.Background()}
+}
+
+type gatedQueue struct {
+	backend.Backend[float64]
+	dev *gated
+	ctx context.Context
+}
+
+func (q *gatedQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
+	return &gatedQueue{q.Backend.With(ctx, done), q.dev, ctx}
+}
+
+func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
+	q.dev.begun.Add(1)
+	q.dev.waiting.Add(1)
+	defer q.dev.waiting.Add(-1)
+	select {
+	case <-q.dev.gate:
+	case <-q.ctx.Done():
+		return context.Cause(q.ctx)
+	}
+	return q.Backend.Potrf(ul, a)
+}
+
+// prepared are models whose first interval or deviation needs factorizations.
+func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
+	inner, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inner.Close() })
+	x, y := sine()
+	two := mat.NewDense(100, 2, nil)
+	two.Augment(y, y)
+	for _, c := range []struct {
+		learner        string
+		parameters     map[string]string
+		y              *mat.Dense
+		std            bool
+		factorizations int64
+	}{
+		{"kernel-ridge", map[string]string{"kernel": "gaussian(sigma=1)", "lambda": "0.1"}, y, false, 1},
+		{"kernel-ridge", map[string]string{"kernel": "gaussian(sigma=1)", "lambdas": "0.1,1"}, two, false, 2},
+		{"ridge", map[string]string{"lambda": "0.1", "intervals": "true"}, y, false, 1},
+		{"ridge", map[string]string{"lambdas": "0.1,1", "intervals": "true"}, two, false, 2},
+		{"gaussian-process", map[string]string{"kernel": "gaussian(sigma=1)", "lambda": "0.1", "optimize": "false"}, y, true, 1},
+	} {
+		t.Run(c.learner, func(t *testing.T) {
+			dev := &gated{Device: inner, gate: make(chan struct{})}
+			d, err := learners.Find(c.learner)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fit, err := d.Make("", c.parameters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fitted, err := mercer.Fit(t.Context(), mercer.LearnerFunc[learners.Model](fit), x, c.y, mercer.Options{Device: inner})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := t.TempDir() + "/m.safetensors"
+			if err := fitted.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			m, err := mercer.Load(path, mercer.Options{Device: dev})
+			if err != nil {
+				t.Fatal(err)
+			}
+			visit(t, dev, m, func(ctx context.Context) error {
+				if c.std {
+					_, err := m.Std(ctx, x)
+					return err
+				}
+				_, _, err := m.Intervals(ctx, x, 0.9)
+				return err
+			}, c.factorizations)
+		})
+	}
+}
+
+// TestTimeoutsDoNotStarveIntervals: callers whose time is shorter than the factorization
+// return in their time, and the computation goes on, once for all of them.
+func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
+	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64) {
+		defer m.Close()
+		var group sync.WaitGroup
+		for i := range 25 {
+			call := first
+			if i%2 == 1 {
+				call = m.Prepare
+			}
+			group.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+				defer cancel()
+				if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a call before the gate: %v", err)
+				}
+			})
+		}
+		group.Wait()
+		close(dev.gate)
+		for range 3 {
+			if err := first(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := dev.begun.Load(); n != factorizations {
+			t.Errorf("%d factorizations, want %d", n, factorizations)
+		}
+	})
+}
+
+// TestCloseEndsPrepare: Close ends the computation, whether somebody waits for it or not.
+func TestCloseEndsPrepare(t *testing.T) {
+	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		_ = m.Prepare(short) // leaves its work behind
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				if err := first(t.Context()); !errors.Is(err, mercer.ErrClosed) {
+					t.Errorf("a call that Close ended: %v", err)
+				}
+			})
+		}
+		for dev.waiting.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		m.Close()
+		if n := dev.waiting.Load(); n != 0 {
+			t.Errorf("%d factorizations go on after Close", n)
+		}
+		group.Wait()
+	})
+}
+
+// TestPrepareWithNothingToDo: models without such work, and calibrated ones, are ready.
+func TestPrepareWithNothingToDo(t *testing.T) {
+	inner, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = inner.Close() }()
+	dev := &gated{Device: inner, gate: make(chan struct{})}
+	x, y := sine()
+	none, err := mercer.Fit(t.Context(), learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, NoStandardize: true}, x, y, mercer.Options{Device: dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fitted, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}.Fit(t.Context(), inner, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calibrated, err := mercer.Fit(t.Context(), mercer.LearnerFunc[*learners.KernelRidgeModel](func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (*learners.KernelRidgeModel, error) {
+		return fitted, nil
+	}), x, y, mercer.Options{Device: dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := calibrated.Calibrate(t.Context(), x, y); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := calibrated.Intervals(t.Context(), x, 0.9); err != nil {
+		t.Error(err)
+	}
+	for _, prepare := range []func(context.Context) error{none.Prepare, calibrated.Prepare} {
+		if err := prepare(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := dev.begun.Load(); n != 0 {
+		t.Errorf("%d factorizations", n)
+	}
+}
+
+// callAll calls every exported method but Close, each that can fail must return ErrClosed
+// in an error of one line, and none may panic.
+func callAll(t *testing.T, name string, v any) {
+	t.Helper()
+	given := map[reflect.Type]reflect.Value{
+		reflect.TypeFor[context.Context](): reflect.ValueOf(t.Context()),
+		reflect.TypeFor[mat.Matrix]():      reflect.ValueOf(mat.NewDense(1, 1, nil)),
+		reflect.TypeFor[mat.Vector]():      reflect.ValueOf(mat.NewVecDense(1, nil)),
+		reflect.TypeFor[*mat.Dense]():      reflect.ValueOf(new(mat.Dense)),
+		reflect.TypeFor[*mat.VecDense]():   reflect.ValueOf(new(mat.VecDense)),
+	}
+	of := reflect.ValueOf(v)
+	for i := range of.NumMethod() {
+		method, f := of.Type().Method(i).Name, of.Method(i)
+		if method == "Close" {
+			continue
+		}
+		args := make([]reflect.Value, f.Type().NumIn())
+		for j := range args {
+			args[j] = reflect.Zero(f.Type().In(j))
+			if g, ok := given[f.Type().In(j)]; ok {
+				args[j] = g
+			}
+		}
+		results := f.Call(args)
+		if len(results) == 0 || f.Type().Out(len(results)-1) != reflect.TypeFor[error]() {
+			continue
+		}
+		err, _ := results[len(results)-1].Interface().(error)
+		if !errors.Is(err, mercer.ErrClosed) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %s: %v, want ErrClosed", name, method, err)
+		}
+	}
+}
+
+// TestClosed: every method of a model that is closed, nil or zero, and of a factor that is
+// closed, returns ErrClosed where it can fail, also a second time.
+func TestClosed(t *testing.T) {
+	x, y := sine()
+	regression, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}, x, y, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := regression.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := mercer.Load(path, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := mat.NewDense(100, 1, nil)
+	labels.Apply(func(i, _ int, _ float64) float64 { return float64(i % 2) }, labels)
+	classes, err := mercer.Fit(t.Context(), learners.KernelKNN{}, x, labels, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factor, err := mercer.NewKernelFactor(t.Context(), kernels.Linear{}, 1, x, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]interface{ Close() }{
+		"regression": regression, "loaded": loaded, "neighbors": classes, "factor": factor,
+		"nil":  (*mercer.Model[*learners.RidgeModel])(nil),
+		"zero": &mercer.Model[*learners.RidgeModel]{},
+	} {
+		for range 2 {
+			v.Close()
+			callAll(t, name, v)
+		}
+	}
+}
+
+// TestCloseWaits: Close during predictions lets them end; each has its value or ErrClosed.
+func TestCloseWaits(t *testing.T) {
+	x, y := sine()
+	for range 20 {
+		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-3, NoIntercept: true}, x, y, mercer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for i := range 4 {
+			group.Go(func() {
+				dst := []float64{0}
+				for range 50 {
+					switch err := m.PredictRow(t.Context(), dst, x.RawRowView(i)); {
+					case err == nil:
+					case errors.Is(err, mercer.ErrClosed):
+						return
+					default:
+						t.Error(err)
+					}
+					if _, _, err := m.Intervals(t.Context(), x.Slice(0, 2, 0, 1), 0.8); err != nil && !errors.Is(err, mercer.ErrClosed) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Go(m.Close)
+		group.Wait()
+	}
+}
+
+// TestMisuse: what is missing or not a number is an error of one line, neither a
+// panic nor a solution.
+func TestMisuse(t *testing.T) {
+	ctx, o := context.Background(), mercer.Options{}
+	k := mat.NewSymDense(2, []float64{1, 0, 0, 1})
+	y := mat.NewDense(2, 1, []float64{1, 2})
+	f, err := mercer.NewFactor(ctx, k, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for want, call := range map[string]func() error{
+		"fit: the learner is missing": func() error {
+			_, err := mercer.Fit[*learners.RidgeModel](ctx, nil, y, y, o)
+			return err
+		},
+		"factor: k is missing": func() error {
+			_, err := mercer.Solve(ctx, (*mat.SymDense)(nil), 1, y, o)
+			return err
+		},
+		"solve: y: row 2, column 1 is NaN": func() error {
+			_, err := mercer.Solve(ctx, k, 1, mat.NewDense(2, 1, []float64{1, math.NaN()}), o)
+			return err
+		},
+		"solve: dst is missing":  func() error { return f.SolveTo(ctx, nil, y) },
+		"solve: dst is missing ": func() error { return f.SolveVecTo(ctx, nil, mat.NewVecDense(2, nil)) },
+	} {
+		if err := call(); err == nil || err.Error() != "mercer: "+strings.TrimSpace(want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// An option is used or refused: SolveKernel's weights change the equation to
+// (K + λW⁻¹)α = y, and calls that have no use for an option say so.
+func TestOptionsAreUsedOrRefused(t *testing.T) {
+	ctx := t.Context()
+	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
+	x, y := mat.NewDense(2, 1, []float64{0, 1}), mat.NewDense(2, 1, []float64{1, 2})
+	given := map[string]learners.Options{
+		"Weights":    {Weights: []float64{1, 2}},
+		"Classes":    {Classes: []string{"a", "b"}},
+		"Memory":     {Memory: 1 << 30},
+		"Progress":   {Progress: func(solvers.Progress) {}},
+		"Checkpoint": {Checkpoint: solvers.Checkpoint{Dir: t.TempDir()}},
+	}
+	for option, l := range given {
+		o := mercer.Options{Options: l}
+		want := "Options." + option + " is not used here"
+		calls := map[string]func() error{
+			"Solve":           func() error { _, err := mercer.Solve(ctx, k, 1, y, o); return err },
+			"NewFactor":       func() error { _, err := mercer.NewFactor(ctx, k, 1, o); return err },
+			"NewKernelFactor": func() error { _, err := mercer.NewKernelFactor(ctx, kernels.Linear{}, 1, x, o); return err },
+			"Load":            func() error { _, err := mercer.Load("none.safetensors", o); return err },
+		}
+		if option == "Classes" {
+			calls["SolveKernel"] = func() error { _, err := mercer.SolveKernel(ctx, kernels.Linear{}, 1, x, y, o); return err }
+		}
+		for name, call := range calls {
+			if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s with %s: %v", name, option, err)
+			}
+		}
+	}
+	// K = xxᵀ + 1 = (1 1; 1 2), W = diag(1, 2), λ = 1: (2 1; 1 2.5)α = (1, 2) has
+	// α = (0.5/4, 3/4).
+	res, err := mercer.SolveKernel(ctx, kernels.Polynomial{Degree: 1, C: 1}, 1, x, y, mercer.Options{Options: given["Weights"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{0.125, 0.75} {
+		if got := res.Alpha.Data[i]; math.Abs(got-want) > 1e-15 {
+			t.Errorf("alpha %d is %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestDataSums holds the bundled data to the sums that its README states. It
+// stands here because ./... leaves folders called testdata out.
+func TestDataSums(t *testing.T) {
+	readme, err := os.ReadFile("testdata/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.Glob(testdata.FS, "*.csv")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no CSV files: %v", err)
+	}
+	for _, name := range names {
+		data, err := testdata.FS.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
+		if !strings.Contains(string(readme), line) {
+			t.Errorf("testdata/README.md does not say %q", line)
+		}
 	}
 }
