@@ -255,6 +255,43 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	}
 }
 
+// TestTunePlansItsLastFit: the plan of tune counts the kernel values of all rows, which the fit
+// after a search over some rows needs, as the plan of fit does.
+func TestTunePlansItsLastFit(t *testing.T) {
+	const n = 1500
+	folder := t.TempDir()
+	table, model := filepath.Join(folder, "t.csv"), filepath.Join(folder, "m.safetensors")
+	var b strings.Builder
+	b.WriteString("word,y\n")
+	for i := range n {
+		fmt.Fprintf(&b, "w%b,%d\n", i+n, i%7)
+	}
+	if err := os.WriteFile(table, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	planned := func(args ...string) int64 {
+		t.Helper()
+		out, err := output(t, append(args, "--target", "y", "--text", "word", "--kernel", "spectrum(length=3)", "--model", model, table))
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			t.Fatalf("%v: %s", err, exit.Stderr)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var report struct {
+			Planned int64 `json:"planned_bytes"`
+		}
+		if err := json.Unmarshal(out, &report); err != nil {
+			t.Fatal(err)
+		}
+		return report.Planned
+	}
+	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
+	// The values of the other rows are 8·(n² − 200²) bytes; a tenth is as exact as plans are.
+	if missing := fit - search; float64(missing) > 0.1*8*(n*n-200*200) {
+		t.Errorf("fit plans %d bytes, tune %d", fit, search)
+	}
+}
+
 // output runs the command in a process of its own; the error has its standard error.
 func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
