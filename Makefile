@@ -175,6 +175,10 @@ check-generated: ## fail if the generated assembly or Python differs from what i
 # Only packages below cpu have files of the tag purego. Of macOS are vetted the packages
 # that have files, or assembly, which neither Linux on amd64 nor Windows compiles. What is
 # compiled for 32 bits is not run, so that it is not optimized.
+.PHONY: shape
+shape: ## print the size and the surface of the code, and fail where one rises
+	$(GO) test -short -count 1 -v -run TestShape .
+
 .PHONY: vet
 vet: ## gofmt, go vet and staticcheck, of Windows and macOS too; the packages compile for 32 bits
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }

@@ -454,3 +454,135 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		t.Errorf("only %d exported functions and methods were found", exported)
 	}
 }
+
+// shapeLimits are the size and the surface of the code. They may fall. A change that
+// raises one of them says in its commit what users gain for it.
+var shapeLimits = []struct {
+	measure string
+	limit   int
+}{
+	{"product lines", 96854},
+	{"exported names", 631},
+	{"exported fields", 763},
+	{"exported functions of more than six parameters, without BLAS and LAPACK", 3},
+	{"most files in a package of solvers", 25},
+	{"test files in the root folder", 6},
+}
+
+// suites are the folders whose packages test other packages, and are not counted as product.
+var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest)/`)
+
+// shapeOf counts what shapeLimits names in the Go files under folder. Product lines are
+// the physical lines of the files that are neither tests, suites, tools nor generated. The
+// exported names and fields are those of packages that other modules can import; a line of
+// a const or var block counts once.
+func shapeOf(t *testing.T, folder string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	files := map[string]int{} // by package of solvers
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != folder && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		}
+		name = filepath.ToSlash(name)
+		if strings.HasSuffix(name, "_test.go") {
+			if !strings.Contains(name, "/") {
+				count["test files in the root folder"]++
+			}
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if ast.IsGenerated(file) || suites.MatchString(name) || strings.HasPrefix(name, "tools/") {
+			return nil
+		}
+		count["product lines"] += strings.Count(string(text), "\n")
+		if strings.HasPrefix(name, "solvers/") {
+			files[path.Dir(name)]++
+		}
+		if file.Name.Name != "main" && !strings.Contains("/"+name, "/internal/") {
+			countSurface(count, fset, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count["most files in a package of solvers"] = slices.Max(slices.Collect(maps.Values(files)))
+	return count
+}
+
+func countSurface(count map[string]int, fset *token.FileSet, file *ast.File) {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if !d.Name.IsExported() {
+				continue
+			}
+			if d.Recv == nil {
+				count["exported names"]++
+			}
+			parameters := 0
+			for _, p := range d.Type.Params.List {
+				parameters += max(1, len(p.Names))
+			}
+			if parameters > 6 && !isBLAS(d.Name.Name) {
+				count["exported functions of more than six parameters, without BLAS and LAPACK"]++
+			}
+		case *ast.GenDecl:
+			lines := map[int]bool{}
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					if !s.Name.IsExported() {
+						continue
+					}
+					count["exported names"]++
+					if structure, ok := s.Type.(*ast.StructType); ok {
+						for _, f := range structure.Fields.List {
+							for _, n := range f.Names {
+								if n.IsExported() {
+									count["exported fields"]++
+								}
+							}
+						}
+					}
+				case *ast.ValueSpec:
+					if line := fset.Position(s.Pos()).Line; s.Names[0].IsExported() && !lines[line] {
+						lines[line] = true
+						count["exported names"]++
+					}
+				}
+			}
+		}
+	}
+}
+
+// isBLAS reports whether a function has the name and so the parameters of a routine of
+// BLAS or LAPACK, in gonum's interface or in that of backend.Backend.
+func isBLAS(name string) bool {
+	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
+}
+
+// TestShape holds the size and the surface of the code: `make shape` prints them.
+func TestShape(t *testing.T) {
+	count := shapeOf(t, ".")
+	for _, m := range shapeLimits {
+		t.Logf("%s: %d", m.measure, count[m.measure])
+		if count[m.measure] > m.limit {
+			t.Errorf("%s: %d, more than the limit of %d in shapeLimits", m.measure, count[m.measure], m.limit)
+		}
+	}
+}
