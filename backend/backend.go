@@ -17,8 +17,8 @@ type Host[T Float] = host.Matrix[T]
 // NewHost returns a rows × cols matrix of zeros without padding.
 func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// HostMemory is the memory in bytes that this process may still take; false when
-// that cannot be read.
+// HostMemory returns the memory in bytes that this process may still allocate. It returns
+// false if the system does not report it.
 func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
@@ -39,8 +39,8 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that is read and written; the
-// other one is neither.
+// Uplo names the triangle of a square matrix that is read and written. The other triangle
+// is neither read nor written.
 type Uplo uint8
 
 const (
@@ -59,12 +59,12 @@ const (
 // Info describes an open device.
 type Info struct {
 	Device      string // the name that opens it again, such as "cpu/avx512"
-	Processor   string // the maker's name of the processor, or what is known of it
+	Processor   string // the maker's name of the processor, or the part of the name that is known
 	Instruction string // instruction set or compute capability in use
-	Threads     int    // workers that share the work; 0 where that means nothing
+	Threads     int    // workers that share the work; 0 if the device has no such number
 	Memory      int64  // bytes that matrices may take in all
-	Libraries   string // of others that it works with; "": none
-	Missing     string // which of them are not there and what they would do, and where they were looked for; "": none
+	Libraries   string // libraries of other vendors in use; "" if none
+	Missing     string // libraries that were not found, what each would do, and where it was searched for; "" if none
 }
 
 // Device is one processor and its memory. Its methods may be called from
@@ -77,8 +77,8 @@ type Device interface {
 	// exactly. The shapes are equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
-	// InUse returns the bytes that live matrices take now, and the most they
-	// have taken since the device was opened.
+	// InUse returns the bytes that live matrices take now, and the peak since the device
+	// was opened.
 	InUse() (now, peak int64)
 	// Sync waits for all work and returns its first failure.
 	Sync() error
@@ -90,11 +90,11 @@ type Device interface {
 // they wait return an error; the others queue: their first failure sticks and
 // is returned, once, by the next method that waits.
 //
-// Outputs must not overlap inputs unless a method says otherwise. Elements
-// outside the named triangle, and memory between the rows of a view, are never
-// written. NaN and Inf follow IEEE arithmetic: 0·NaN is NaN, nothing is
-// skipped because a factor is zero; only beta = 0 means that C is not read.
-// Matrices with a zero dimension are allowed everywhere.
+// Outputs must not overlap inputs unless a method says otherwise. Elements outside the
+// named triangle, and memory between the rows of a view, are never written. NaN and Inf
+// follow IEEE arithmetic: 0·NaN is NaN, no term is skipped because a factor is zero. The
+// one exception: with beta = 0, C is not read. Matrices with a zero dimension are allowed
+// everywhere.
 //
 // The results do not depend on the number of workers.
 type Backend[T Float] interface {
@@ -154,16 +154,15 @@ type Wrapper[T Float] interface {
 	Wrap(h Host[T]) Matrix[T]
 }
 
-// Exponential is an optional ability of a Backend whose memory is Go memory: Exp is
-// x ← e^x for every element, within 1 ulp, on the caller's goroutine. Several goroutines
-// may call it at once.
+// Exponential is an optional ability of a Backend whose memory is Go memory. Exp computes x
+// ← e^x for every element, within 1 ulp, on the caller's goroutine. Several goroutines may
+// call it at once.
 type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
-// Place returns a matrix on b's device with the elements of h, for reading
-// only: it is h itself where the backend can wrap it, a copy elsewhere. The
-// caller frees it.
+// Place returns a matrix on b's device with the elements of h, for reading only: it shares
+// the memory of h if the backend can wrap it, and is a copy otherwise. The caller frees it.
 func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
 	if w, ok := b.(Wrapper[T]); ok {
 		return w.Wrap(h), nil
@@ -195,37 +194,36 @@ func name(i int, names ...string) string {
 	return fmt.Sprintf("invalid(%d)", i)
 }
 
-// Packed is a symmetric matrix, or the lower triangle that it was factored into,
-// in the memory of the device that made it: in half the memory of a Matrix of
-// that order. How its elements lie there is the device's affair.
+// Packed is a symmetric matrix, or the lower triangle of its factor, in the memory of the
+// device that made it. It takes half the memory of a Matrix of the same order. The device
+// chooses the layout of the elements.
 type Packed[T Float] interface {
-	// Order is the number of rows, and of columns.
+	// Order returns the number of rows, which is also the number of columns.
 	Order() int
-	// Leading returns the part of the first n rows and columns. It shares
-	// memory with it and must not be used after its Free.
+	// Leading returns the leading n × n part. The part shares memory with the matrix and
+	// must not be used after the matrix is freed.
 	Leading(n int) Packed[T]
 	// Free gives the memory back. On a leading part it does nothing.
 	Free()
 }
 
-// PackedBackend is a Backend with an optional ability, found by assertion:
-// symmetric matrices in packed storage, factored in place at the speed of full
-// storage. What With returns has it too. What Backend says of queueing, waiting,
-// overlap, NaN and workers holds here as well.
+// PackedBackend is a Backend with an optional ability, found by assertion: symmetric
+// matrices in packed storage, factored in place at the speed of full storage. The Backend
+// that With returns has the ability too. The rules of Backend on queueing, waiting,
+// overlap, NaN and workers hold here as well.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns what NewPacked(n) takes: n(n+1)/2 elements and at most
-	// 64(n+1) more. It is math.MaxInt64 when that is no number of bytes.
+	// PackedBytes returns what NewPacked(n) takes: n(n+1)/2 elements and at most 64(n+1)
+	// more. It is math.MaxInt64 if the number of bytes overflows.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)
-	// UploadPacked waits: rows first, first+1, … of dst ← those of src, from
-	// column 0 to the diagonal. src is r × (first + r); what stands right of
-	// the diagonal is not read.
+	// UploadPacked waits: rows first, first+1, … of dst ← the rows of src, from column 0 to
+	// the diagonal. src is r × (first + r); its elements right of the diagonal are not
+	// read.
 	UploadPacked(dst Packed[T], first int, src Host[T]) error
-	// DownloadPacked waits: dst ← rows first, first+1, … of src, from column 0
-	// to the diagonal. dst is r × (first + r); what stands right of the
-	// diagonal is not written.
+	// DownloadPacked waits: dst ← rows first, first+1, … of src, from column 0 to the
+	// diagonal. dst is r × (first + r); its elements right of the diagonal are not written.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
 	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
 	// k(x_i, x_i) with distances of exactly 0.

@@ -39,10 +39,10 @@ func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) err
 	return failure
 }
 
-// Share opens devices on the processor of dev that divide its threads and its memory, for
-// n calls that have too little work each for all threads: as many devices as there are
-// threads, n at most. The caller closes them. What is computed does not depend on the
-// number of threads. Where nothing can be divided there is none.
+// Share opens devices on the processor of dev that divide its threads and its memory, for n
+// calls that each have too little work for all threads. It opens one device per thread, at
+// most n. The caller closes them. Results do not depend on the number of threads. If dev
+// cannot be divided, Share returns no devices.
 func Share(dev Device, n int) (devices []Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

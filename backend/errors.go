@@ -11,8 +11,8 @@ import (
 var (
 	// ErrNotPosDef is what a *PivotError matches by errors.Is.
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable is what Open's error matches when the machine lacks what
-	// was asked for; its text holds every reason.
+	// ErrUnavailable is what Open's error matches if the machine lacks the requested
+	// device. The text of the error lists every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
 	// ErrMemory is what a *MemoryError matches.
 	ErrMemory = host.ErrMemory
@@ -22,7 +22,7 @@ var (
 // positive finite number.
 type PivotError struct {
 	Index int     // row of the pivot, from 0
-	Value float64 // what stood where the square of the pivot should be
+	Value float64 // the computed square of the pivot
 }
 
 func (e *PivotError) Error() string {
@@ -39,7 +39,7 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free: room for a square one of float64 of order %d, of order %d in packed storage",
+	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was requested, %d bytes are free: room for a square float64 matrix of order %d, or of order %d in packed storage",
 		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
 }
 
@@ -57,8 +57,7 @@ func (e *MemoryError) PackedOrder() int {
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// RangeError says that a value of a kernel is not within the bounds that 16 bits are
-// for.
+// RangeError says that a value of a kernel is outside the bounds that 16 bits represent.
 type RangeError struct {
 	I, J      int // the points, from 0
 	Value     float64

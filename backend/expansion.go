@@ -6,26 +6,27 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Expander is a Backend with an optional ability, found by assertion: expansions
-// kept ready, for predictions a few points at a time. What With returns has it
-// too.
+// Expander is a Backend with an optional ability, found by assertion: precomputed
+// expansions, for predictions of a small number of points at a time. The Backend that With
+// returns has the ability too.
 type Expander[T Float] interface {
 	Backend[T]
-	// NewExpansion waits: x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t.
-	// It keeps what it needs of both, and they may be freed or changed
-	// afterwards. It returns a *MemoryError when that does not fit.
+	// NewExpansion waits: x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t. The
+	// expansion copies what it needs; z and v may be changed afterwards. NewExpansion
+	// returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
 // Expansion is a sum of kernel functions f(x) = k(x, Z) V in the form in which
 // the device that made it evaluates it fastest.
 type Expansion[T Float] interface {
-	// Dims returns d, what a point has, and t, what a value has.
+	// Dims returns d, the number of features of a point, and t, the number of outputs of a
+	// value.
 	Dims() (features, outputs int)
-	// Apply waits: dst ← k(X, Z) V for the rows of X, n × d; dst is n × t. It is
-	// what GramMul gives but for rounding. Several goroutines may call it at
-	// once. Once ctx is done it returns within about 0.1 s an error that wraps
-	// context.Cause(ctx); dst is undefined then.
+	// Apply waits: dst ← k(X, Z) V for the rows of X, n × d; dst is n × t. The result
+	// equals that of GramMul up to rounding. Several goroutines may call it at once. Once
+	// ctx is done it returns within about 0.1 s an error that wraps context.Cause(ctx); dst
+	// is undefined then.
 	Apply(ctx context.Context, dst, x Host[T]) error
 	// Free gives the memory back; no Apply may be under way, and none may follow.
 	Free()

@@ -1,8 +1,8 @@
 package backend
 
-// Floating-point operations of each method, as they are counted for progress
-// and for rates: a multiplication and an addition are two. A transcendental
-// function of a kernel is not counted; its time shows in the rate.
+// Floating-point operations of each method, as counted for progress and for rates. A
+// multiplication and an addition count as two operations. The transcendental function of a
+// kernel is not counted; its time lowers the rate.
 
 // GemmFlops is 2mnk.
 func GemmFlops(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float64(k) }
@@ -10,7 +10,7 @@ func GemmFlops(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float
 // SyrkFlops is n(n+1)k: one triangle.
 func SyrkFlops(n, k int) float64 { return float64(n) * float64(n+1) * float64(k) }
 
-// SymmFlops is 2m²n: Symm counts as the Gemm that it stands for.
+// SymmFlops is 2m²n: Symm counts as a Gemm of the same shape.
 func SymmFlops(m, n int) float64 { return GemmFlops(m, n, m) }
 
 // TrsmFlops is n²·m for an n × n triangle and m right-hand sides.
@@ -22,7 +22,7 @@ func PotrfFlops(n int) float64 {
 	return x * (x + 1) * (2*x + 1) / 6
 }
 
-// GramFlops is 2nmd, and half of it when Z is X (symmetric).
+// GramFlops is 2nmd, or half of that if Z is X (symmetric).
 func GramFlops(n, m, d int, symmetric bool) float64 {
 	if symmetric {
 		return SyrkFlops(n, d)
@@ -30,6 +30,5 @@ func GramFlops(n, m, d int, symmetric bool) float64 {
 	return GemmFlops(n, m, d)
 }
 
-// GramMulFlops is 2nm(d+t): a Gram that is not symmetric, whatever Z is, and a
-// Gemm.
+// GramMulFlops is 2nm(d+t): an unsymmetric Gram, also if Z is X, and a Gemm.
 func GramMulFlops(n, m, d, t int) float64 { return GemmFlops(n, m, d) + GemmFlops(n, t, m) }

@@ -9,29 +9,29 @@ import (
 //
 //	low + c_ij (high − low)/65535,  c_ij the nearest integer,
 //
-// low and high being the Bounds of the kernel, so that it is off by a half of the step
-// at most, beside the error of k(x_i, x_j) in T. (A step has at least 2⁻²⁰ of the larger
-// bound, which T can tell from it.) The diagonal is stored in T.
+// low and high are the Bounds of the kernel. So an element is off by at most half a step,
+// besides the error of k(x_i, x_j) in T. (A step is at least 2⁻²⁰ of the larger bound,
+// which T can resolve.) The diagonal is stored in T.
 //
-// GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked take such a
-// Packed as they take others. A kernel without Bounds is misuse. A value that is not a
-// number within them, such as NaN of an infinite feature, has no code: then the next method that
-// waits returns a *RangeError, and the matrix is of no use. A column of B that is not
-// finite gives one of C that is not. The other methods panic.
+// GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked accept such a Packed
+// like any other; the remaining methods panic. A kernel without Bounds is misuse. A value
+// that is NaN or outside the Bounds, for example because a feature is infinite, has no
+// code: the next method that waits returns a *RangeError, and the contents of the matrix
+// are undefined. If a column of B is not finite, neither is that column of C.
 type FixedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
 	NewFixed(n int) (Packed[T], error)
-	// FixedBytes returns what NewFixed(n) takes: 2 bytes for each element of a
-	// triangle and at most 512(n+1) more. It is math.MaxInt64 when that is no number of
-	// bytes.
+	// FixedBytes returns what NewFixed(n) takes: 2 bytes for each element of a triangle and
+	// at most 512(n+1) more. It is math.MaxInt64 if the number of bytes overflows.
 	FixedBytes(n int) int64
 }
 
-// A Coding is how values are stored in 16 bits: as c·Step + Low.
+// A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step +
+// Low.
 type Coding struct{ Low, Step float64 }
 
-// Factors are a and b such that a·v + b, rounded, is the code of v.
+// Factors returns a and b such that a·v + b, rounded, is the code of v.
 func (c Coding) Factors() (a, b float64) {
 	if c.Step == 0 {
 		return 0, 0
@@ -42,8 +42,8 @@ func (c Coding) Factors() (a, b float64) {
 // Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
-// Check returns a *RangeError unless element (i, j) is within a half of the step of the
-// bounds.
+// Check returns a *RangeError unless value, of element (i, j), is within the bounds or at
+// most half a step outside.
 func (c Coding) Check(i, j int, value float64) error {
 	low, high := c.Low, c.Value(math.MaxUint16)
 	if value >= low-c.Step/2 && value <= high+c.Step/2 {
@@ -52,67 +52,69 @@ func (c Coding) Check(i, j int, value float64) error {
 	return &RangeError{i, j, value, low, high}
 }
 
-// PackedNarrower is a Device with the optional ability, found by assertion, to round
-// a packed matrix to float32: both are its own, of the same order, and no leading parts.
+// PackedNarrower is a Device with the optional ability, found by assertion, to round a
+// packed matrix to float32. Both matrices must belong to the device, have the same order,
+// and not be leading parts.
 type PackedNarrower interface {
 	// NarrowPacked queues dst ← src, rounded to nearest.
 	NarrowPacked(dst Packed[float32], src Packed[float64])
 }
 
-// ReducedBackend is a PackedBackend with a faster factorization that is good enough
-// to precondition with, found by assertion.
+// ReducedBackend is a PackedBackend with an optional ability, found by assertion: a faster
+// factorization that is accurate enough for a preconditioner.
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]
-	// ReducedUnit is the relative precision of the products of PotrfPackedReduced: 2⁻¹¹
-	// where their factors are rounded to FP16 or NVIDIA's TF32, and sums are in float32;
-	// 2⁻¹⁹ as measured for the integers of the CPU. It is 0 where nothing is faster
-	// than PotrfPacked.
+	// ReducedUnit returns the relative precision of the products in PotrfPackedReduced:
+	// 2⁻¹¹ if their factors are rounded to FP16 or NVIDIA's TF32 and summed in float32;
+	// 2⁻¹⁹, as measured, for the integers of the CPU. It is 0 if nothing is faster than
+	// PotrfPacked.
 	ReducedUnit() float64
-	// PotrfPackedReduced is PotrfPacked with these products for the elements outside the diagonal
-	// blocks; the triangles and the solves with them stay in T. Element (i, j) of LLᵀ differs from
-	// element (i, j) of A by about ReducedUnit·‖l_i‖‖l_j‖, with the norms of rows of L.
+	// PotrfPackedReduced is PotrfPacked with products of reduced precision for the elements
+	// outside the diagonal blocks. The factors of the diagonal blocks and the solves with
+	// them are computed in T. Element (i, j) of LLᵀ differs from element (i, j) of A by
+	// about ReducedUnit·‖l_i‖‖l_j‖, with the norms of rows of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 
-// Rates are how fast a Device is. The first three are relative to float64; the others,
-// by which package solvers models the time of its methods, are 0 where they are not
-// known, and then all of them are.
+// Rates are the speeds of a Device. The first three are relative to float64. From the
+// others package solvers models the time of its methods; if one of them is unknown, all of
+// them are 0.
 type Rates struct {
 	Single  float64 // large products in float32
-	Reduced float64 // float32 in PotrfPackedReduced; 0: there is none
+	Reduced float64 // PotrfPackedReduced in float32; 0 if not supported
 	Values  float64 // evaluations of kernels in float32
 
 	Products float64 // operations a second of a large product in float64
 	Bytes    float64 // bytes a second of the device's memory
 	Pairs    float64 // instructions a second for the values of a kernel in float64
 	Step     float64 // seconds of a short operation that waits for the previous operation
-	Solve    float64 // seconds that a triangular solve with few columns takes for each row, beside the bytes of the triangle
+	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time of reading the triangle
 }
 
-// Rated is an optional ability of a Device: package solvers weighs its methods by
-// the rates.
+// Rated is an optional ability of a Device: package solvers chooses its methods by the
+// rates.
 type Rated interface{ Rates() Rates }
 
 // PreserveBackend is an optional ability of a Backend, found by assertion.
 type PreserveBackend[T Float] interface {
-	// PotrfPreserve waits: A = UᵀU for a symmetric A that is given by its lower
-	// triangle, U in its upper one; elements below the diagonal are not changed. It returns a
-	// *PivotError as Potrf does.
+	// PotrfPreserve waits: it factors A = UᵀU for a symmetric A given by its lower
+	// triangle, and stores U in the upper triangle. Elements below the diagonal are not
+	// changed. It returns a *PivotError as Potrf does.
 	PotrfPreserve(a Matrix[T]) error
 }
 
-// HostPackedBackend is a PackedBackend with the optional ability, found by assertion,
-// to work on packed matrices that are larger than its device: their elements are in the
-// memory of the host, page-locked, and go through the device in panels. Every
-// method takes such a Packed as it takes others.
+// HostPackedBackend is a PackedBackend with an optional ability, found by assertion: packed
+// matrices that are larger than the memory of the device. Their elements are stored in
+// page-locked memory of the host and pass through the device in panels. Every method
+// accepts such a Packed like any other.
 type HostPackedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewHostPacked returns a matrix whose elements are undefined, or a
 	// *MemoryError that says which memory is too small.
 	NewHostPacked(n int) (Packed[T], error)
-	// HostPackedBytes returns what NewHostPacked(n) takes on the device, as InUse
-	// counts it, and of the host.
+	// HostPackedBytes returns the bytes that NewHostPacked(n) takes on the device, as InUse
+	// counts them, and on the host.
 	HostPackedBytes(n int) (device, host int64)
-	// HostFree is how many bytes of the host packed matrices may still take.
+	// HostFree returns the bytes of host memory that packed matrices may still take.
 	HostFree() int64
 }

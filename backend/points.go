@@ -6,10 +6,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CheckPoints returns an error that names the first row of x, called name, and
-// the feature in it that break the rule of kernels.PointRule, both counted from
-// 1; nil where the kernel has no rule. Such points give NaN, not a panic, where
-// they are not checked.
+// CheckPoints returns an error if a row of x breaks the rule of kernels.PointRule. The
+// error calls the matrix name and gives the first such row and its feature, both counted
+// from 1. CheckPoints returns nil if the kernel has no rule. Unchecked points that break
+// the rule give NaN, not a panic.
 func CheckPoints(k kernels.Kernel, name string, x Host[float64]) error {
 	rule := kernels.PointRule(k)
 	if rule == nil {

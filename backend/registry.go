@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// Config is what a caller may ask of a device; the zero value is right for
-// most.
+// Config is what a caller may request of a device. The zero value suits most callers.
 type Config struct {
 	Threads int   // workers; 0 is GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
@@ -24,7 +23,7 @@ type Config struct {
 // A Candidate is a device that a driver knows of.
 type Candidate struct {
 	Device string // such as "cpu/avx512"
-	Info   Info   // what was probed; as much as is known when Err is not nil
+	Info   Info   // the result of the probe; incomplete if Err is not nil
 	Err    error  // nil, or why this machine cannot run it
 }
 
@@ -32,14 +31,14 @@ type Candidate struct {
 type Driver interface {
 	// Name is the part of a device's name before the slash.
 	Name() string
-	// Candidates probes the machine: every device that the driver could ever
-	// open, the best first.
+	// Candidates probes the machine: it returns every device that the driver supports, best
+	// first.
 	Candidates() []Candidate
 	// Open opens a device by the part of its name after the slash.
 	Open(device string, c Config) (Device, error)
 }
 
-// NotAutomatic is the preference of a driver that is opened by name only.
+// NotAutomatic is the preference of a driver whose devices are opened by name only.
 const NotAutomatic = -1
 
 type registration struct {
@@ -49,12 +48,12 @@ type registration struct {
 
 var (
 	mu      sync.RWMutex
-	drivers []registration // the most preferred first
+	drivers []registration // in descending order of preference
 )
 
-// Register makes a driver known. Among usable devices Open("") takes the one
-// whose driver has the highest preference; NotAutomatic is never taken. It
-// panics when the name is taken.
+// Register makes a driver known. Among usable devices Open("") chooses the one whose driver
+// has the highest preference, and never one whose preference is NotAutomatic. Register
+// panics if a driver of that name exists.
 func Register(d Driver, preference int) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -67,7 +66,7 @@ func Register(d Driver, preference int) {
 	slices.SortStableFunc(drivers, func(a, b registration) int { return cmp.Compare(b.preference, a.preference) })
 }
 
-// registered is a copy of the list of drivers, the most preferred first.
+// registered returns a copy of the list of drivers, in descending order of preference.
 func registered() []registration {
 	mu.RLock()
 	defer mu.RUnlock()
@@ -85,9 +84,8 @@ const EnvDevice = "MERCER_DEVICE"
 //	"cpu"        the best usable device of the driver "cpu"
 //	"cpu/avx2"   that device and no other
 //
-// It fails with an error that matches ErrUnavailable and holds the reason of
-// every device that was considered; it never falls back to one that was not
-// asked for.
+// It fails with an error that matches ErrUnavailable and holds the reason of every device
+// that was considered; it never falls back to a device that was not requested.
 func Open(name string, c Config) (Device, error) {
 	if c.Threads < 0 || c.Memory < 0 {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
@@ -144,7 +142,7 @@ func openDevice(candidate string, c Config) (Device, error) {
 // Status is a line of Report.
 type Status struct {
 	Candidate
-	Chosen bool // Open("auto") would take it
+	Chosen bool // whether Open("auto") would choose it
 }
 
 // Report lists every device of every driver, in the order in which Open("auto")
@@ -161,8 +159,8 @@ func Report() []Status {
 	return all
 }
 
-// statuses lists the candidates that name ("", a driver or a device) could
-// mean, the first usable one marked as chosen.
+// statuses lists the candidates that match name ("", a driver or a device) and marks the
+// first usable one as chosen.
 func statuses(name string) []Status {
 	var all []Status
 	chosen := false
@@ -170,7 +168,7 @@ func statuses(name string) []Status {
 		if name == "" && r.preference == NotAutomatic {
 			continue
 		}
-		// A driver that was not named is not even asked: one of a GPU starts the GPU.
+		// Drivers that were not named are not probed: probing a GPU driver starts the GPU.
 		if driver, _, _ := strings.Cut(name, "/"); name != "" && driver != r.driver.Name() {
 			continue
 		}

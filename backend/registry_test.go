@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeDriver has candidates but no devices: what it opens is only recorded.
+// fakeDriver has candidates but no devices: Open only records the name.
 type fakeDriver struct {
 	name       string
 	candidates []Candidate
@@ -16,7 +16,7 @@ type fakeDriver struct {
 	probed     *[]string
 }
 
-// fakeDevice answers nothing but its name.
+// fakeDevice implements only its name.
 type fakeDevice struct {
 	Device
 	name string
@@ -63,8 +63,8 @@ func withDrivers(t *testing.T, register func()) {
 	register()
 }
 
-// usual registers a machine without CUDA and avx512, the drivers in an order
-// that is not that of their preferences.
+// usual registers the drivers of a machine without CUDA and AVX-512, in an order that
+// differs from the order of preference.
 func usual() {
 	Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
 	Register(fakeDriver{name: "cpu", candidates: []Candidate{
@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
 		want      string   // the device that is opened
-		fails     []string // or what the error says
+		fails     []string // or the parts of the error
 	}{
 		{name: "", want: "cpu/avx2"},
 		{name: "auto", want: "cpu/avx2"},
@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 		{name: "auto", env: "cpu/generic", want: "cpu/avx2"},
 		{name: "cpu", env: "nonsense", want: "cpu/avx2"},
 
-		// No falling back to what was not asked for.
+		// Open never falls back to a device that was not requested.
 		{name: "cpu/avx512", fails: []string{`"cpu/avx512"`, "avx512f"}},
 		{name: "cuda", fails: []string{`"cuda"`, "cuda/0: libcuda.so.1 was not found"}},
 		{name: "", env: "cuda/0", fails: []string{`"cuda/0"`, "MERCER_DEVICE", "libcuda"}},
@@ -111,7 +111,7 @@ func TestOpen(t *testing.T) {
 				}
 				for _, part := range c.fails {
 					if !strings.Contains(err.Error(), part) {
-						t.Errorf("error %q does not say %q", err, part)
+						t.Errorf("error %q does not contain %q", err, part)
 					}
 				}
 				if c.env == "" && strings.Contains(err.Error(), EnvDevice) {
@@ -189,8 +189,8 @@ func TestOpenWithoutDrivers(t *testing.T) {
 	}
 }
 
-// A device that passed its probe and fails to open is an error, not a reason
-// to take the next.
+// A device that passes its probe and fails to open is an error; Open does not try the next
+// device.
 func TestOpenFails(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -204,8 +204,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// With somebody to tell it to, the automatic choice goes on to the next device
-// that can be opened; a device that was named is never replaced.
+// With a Fallback, the automatic choice goes on to the next device that can be opened. A
+// device that was named is never replaced.
 func TestOpenFallsBack(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -239,7 +239,7 @@ func TestOpenConfig(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	withDrivers(t, usual)
-	// The report is of what auto does, whatever the environment says.
+	// The report describes the choice of "auto", whatever the environment says.
 	t.Setenv(EnvDevice, "cpu/generic")
 	var lines []string
 	for _, s := range Report() {

@@ -14,8 +14,8 @@ import (
 // Gemm/float64/n=1024.
 func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
 
-// Bench times the device that s.Open opens, at sizes up to LargeN; 0 is 2048, and with
-// -short 512.
+// Bench times the device that s.Open opens, at sizes up to LargeN. The default of LargeN is
+// 2048, or 512 with -short.
 func (s Suite) Bench(b *testing.B) {
 	if s.LargeN == 0 {
 		s.LargeN = 2048
@@ -47,8 +47,8 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 		spdHost, unitHost := Download(b, q, spd), Download(b, q, a)
 		for i := range n {
 			spdHost.Row(i)[i] = T(4 * n)
-			// Nearly the identity: solutions stay what they are however often
-			// they are solved for again.
+			// The matrix is nearly the identity, so that repeated solves with it neither
+			// grow nor shrink the solutions.
 			for j := range n {
 				unitHost.Row(i)[j] *= 1e-9
 			}

@@ -41,10 +41,10 @@ func gamma[T backend.Float](n int) float64 {
 	return nu / (1 - nu)
 }
 
-// product is the bound, relative to |α||A||B| + |β||C|, for the difference of
-// two computed αAB + βC with sums of k products, one in T and one by the
-// oracle. Beside the k of the sum there are the roundings of α·, of β·, and of
-// the addition; the oracle's are in float64, and one more is in T, to store.
+// product is the bound, relative to |α||A||B| + |β||C|, for the difference of two computed
+// αAB + βC with sums of k products, one in T and one by the oracle. Beside the k roundings
+// of the sum, T rounds the product with α, the product with β, and their sum. The oracle
+// rounds in float64, and once in T when it stores the element.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
@@ -52,25 +52,23 @@ func product[T backend.Float](k int) float64 {
 // kernelBounds returns, for every pair of rows, how far k(x_i, z_j) in T may be
 // from the oracle's.
 //
-// A direct sum of distances has the relative error γ_{d+3}: difference, scale,
-// square or absolute value, and the sum. That is asked of L1, for which there
-// is no other way.
+// A direct sum of distances has the relative error γ_{d+3}: difference, scale, square or
+// absolute value, and the sum. The L1 distance must meet it, because it has no other
+// formula.
 //
-// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that
-// were moved to a center among them and scaled. Its error is at most
-// γ_{d+6}(‖x′‖+‖z′‖)², and neither norm is more than the diameter of the set
-// of points, 2r with r the largest distance from one of them: 16γ_{d+6}r².
-// Where the terms cancel that is not enough for the square root of Matérn
-// kernels. So the error must be small relative to the distance itself too:
-// a backend may keep the formula while the result is ≥ 2⁻¹⁰ of ‖x′‖² + ‖z′‖²,
-// where the error is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 is for that
-// decision, which is made on rounded numbers. Duplicate rows have distance 0,
-// exactly.
+// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that were moved to a
+// center among them and scaled. Its error is at most γ_{d+6}(‖x′‖+‖z′‖)², and neither norm
+// is more than the diameter of the set of points, 2r with r the largest distance from one
+// of them: 16γ_{d+6}r². If the terms cancel, this bound is too weak for the square root in
+// Matérn kernels. So the error must also be small relative to the distance itself: a
+// backend may keep the formula while the result is ≥ 2⁻¹⁰ of ‖x′‖² + ‖z′‖², where the error
+// is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the decision, which compares
+// rounded numbers. Duplicate rows have distance 0, exactly.
 //
-// Where there is no bound it is NaN, and no comparison with it holds.
+// If there is no bound, it is NaN, and every comparison with it fails.
 //
-// The whole is doubled: a fused path may reach the same kernel through another
-// formula with as many roundings.
+// The total is doubled, because a fused path may evaluate the kernel by another formula
+// with as many roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z).at)
 }
@@ -123,14 +121,15 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic is number s of the pair, with the errors that a backend and that
-// the oracle may make.
+// statistic is statistic s of the pair, with the error bounds of the backend under test and
+// of the oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// Like any kernel value, and then like the function of it.
+		// The composed statistic has the error of any kernel value, passed through the
+		// function of it.
 		at := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			at = j
@@ -153,11 +152,11 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 	return mine, oracles
 }
 
-// featureError bounds the error of a sum over the features in arithmetic of
-// unit u, to first order in it. Cosines and sines may be taken of the features
-// themselves, from a center among the points, so that the angles are as large
-// as the points reach; each is rounded three times, and each function may be
-// kerneltest.FunctionUlps off.
+// featureError bounds the error of a sum over the features in arithmetic of unit u, to
+// first order in it. Cosines and sines may be taken of the features themselves, without a
+// shift to a center among the points, so that the angles can be as large as the largest
+// feature. Each angle is rounded three times, and each function value may be off by
+// kerneltest.FunctionUlps.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
 	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
 	sum := 0.0

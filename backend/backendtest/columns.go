@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testAddDiag: one addition has one correct result, so == is right for any
-// numbers. The slice is spoilt after the call, which it allows.
+// testAddDiag: one addition has one correct result, so == is right for any numbers. The
+// slice is overwritten after the call, as the interface allows.
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {

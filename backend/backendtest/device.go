@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testDevice is what does not depend on the precision.
+// testDevice tests the behavior that does not depend on the precision.
 func testDevice(t *testing.T, s Suite) {
 	t.Run("Info", func(t *testing.T) {
 		dev := s.Open(t, backend.Config{Threads: 2, Memory: 1 << 24})
@@ -43,7 +43,7 @@ func testDevice(t *testing.T, s Suite) {
 	})
 }
 
-// testConvert: a conversion has one correct result, that of Go.
+// testConvert requires the result of Go's conversion, the only correct one.
 func testConvert(t *testing.T, s Suite) {
 	t.Logf("seed %d", s.Seed)
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
@@ -52,13 +52,13 @@ func testConvert(t *testing.T, s Suite) {
 		0, math.Copysign(0, -1), 1, math.Inf(1), math.Inf(-1), math.NaN(),
 		1 + 0x1p-24, 1 + 0x3p-24, // ties, to even: down and up
 		1 + 0x1p-24 + 0x1p-50,                   // just past a tie
-		math.MaxFloat32, math.MaxFloat64, 1e-50, // stays, becomes Inf, becomes 0
+		math.MaxFloat32, math.MaxFloat64, 1e-50, // finite, overflows to Inf, underflows to 0
 		0x1p-140, math.SmallestNonzeroFloat32 * 0.75, // subnormal
 	}
 	for _, shape := range [][2]int{{0, 4}, {4, 0}, {1, 1}, {3, 7}, {33, 65}, {257, 100}} {
 		rows, cols := shape[0], shape[1]
 		what := fmt.Sprintf("%d×%d", rows, cols)
-		// Both stand in larger matrices, at different places.
+		// Both matrices are views into larger matrices, at different offsets.
 		wide := backend.NewHost[float64](rows+3, cols+2)
 		thin := backend.NewHost[float32](rows+1, cols+6)
 		for i := range wide.Data {
@@ -141,8 +141,7 @@ func testNarrowPacked(t *testing.T, s Suite) {
 	}
 }
 
-// requireBits requires equal bits, but for the bits of a NaN that was
-// converted.
+// requireBits requires equal bits, except that the bits of converted NaNs may differ.
 func requireBits[T backend.Float](t testing.TB, what string, got, want backend.Host[T]) {
 	t.Helper()
 	for i := range want.Rows {

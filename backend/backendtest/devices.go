@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Devices names the devices that tests of what is above the backends range over:
-// every registered one that this machine can run. -short takes the best one, which
-// MERCER_DEVICE may replace, and ref.
+// Devices returns the names of the devices that the tests of the packages above backend
+// use: every registered device that this machine can run. With -short it returns ref and
+// the best device, which MERCER_DEVICE may replace.
 func Devices(t testing.TB) []string {
 	t.Helper()
 	var names []string
@@ -35,7 +35,7 @@ func Devices(t testing.TB) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
 }
 
-// Device opens a device for a test, at whose end it is closed. Where no c is given it is
+// Device opens a device and closes it at the end of the test. Without c it uses
 // backend.Config{}.
 func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	t.Helper()
@@ -43,8 +43,8 @@ func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	return Closed(t, dev, err)
 }
 
-// Closed closes a device that has been opened at the end of a test, which an error of
-// either fails.
+// Closed registers the closing of an open device at the end of the test. An error of
+// opening or closing fails the test.
 func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	t.Helper()
 	if err != nil {
@@ -58,21 +58,21 @@ func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	return dev
 }
 
-// Far is a device whose memory is not Go memory: what may wrap the memory of another is
-// hidden.
+// Far is a device that acts as if its memory were not Go memory: it hides the ability to
+// wrap memory.
 type Far struct{ backend.Device }
 
 type farQueue struct{ backend.Backend[float64] }
 
-// F64 returns the queue without what else it can do.
+// F64 returns the queue without its optional abilities.
 func (d Far) F64() backend.Backend[float64] { return farQueue{d.Device.F64()} }
 
 func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
 	return farQueue{q.Backend.With(ctx, done)}
 }
 
-// OnDevices runs a test on the reference, on the processor, and on the processor as if
-// its memory were elsewhere; all memory must have been given back.
+// OnDevices runs a test on the reference, on the processor, and on the processor as if its
+// memory were not Go memory. It fails if the test does not free all memory.
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 				f(t, dev)
 			}
 			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes have not been given back", now)
+				t.Errorf("%d bytes have not been freed", now)
 			}
 		})
 	}

@@ -16,13 +16,13 @@ func (r *rig[T]) expander() backend.Expander[T] {
 	r.Helper()
 	b := r.b.(backend.Expander[T])
 	if _, ok := r.b.With(r.Context(), nil).(backend.Expander[T]); !ok {
-		r.Fatal("the backend keeps expansions, but what With returns does not")
+		r.Fatal("the backend keeps expansions, but the queue that With returns does not")
 	}
 	return b
 }
 
-// padded returns h, rounded, in rows that are further apart than they are
-// long, with sentinels between.
+// padded returns h, rounded, with a stride greater than the row length and sentinels in the
+// padding.
 func (r *rig[T]) padded(h host) backend.Host[T] {
 	out := backend.Host[T]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols + r.rng.IntN(4)}
 	out.Data = make([]T, out.Rows*out.Stride)
@@ -37,8 +37,8 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 	return out
 }
 
-// testExpansion requires of an expansion what testGramMul does of GramMul, for
-// few points and for many, from several goroutines, after Z and V have changed.
+// testExpansion holds an expansion to the requirements of testGramMul, for a small and a
+// large number of points, from several goroutines, after Z and V have changed.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
@@ -128,7 +128,7 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
-	// A NaN in a point spoils its value and no other.
+	// A NaN in a point makes the value at this point NaN, and no other.
 	x := r.padded(r.normals(3, 4))
 	x.Row(1)[2] = T(math.NaN())
 	if err := f.Apply(r.Context(), dst, x); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram matrices of 16 bits: a backend without them does not run these tests.
+// Gram matrices of 16 bits. These tests are skipped if the backend does not support them.
 
 func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
 	r.Helper()
 	q, ok := b.(backend.FixedBackend[T])
 	if !ok {
-		r.Fatal("what With returns has no matrices of 16 bits")
+		r.Fatal("the queue that With returns has no matrices of 16 bits")
 	}
 	a, err := q.NewFixed(n)
 	if err != nil {
@@ -47,16 +47,16 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram: each element is within half a step of the value that the oracle computes, and
-// what rounding does to it; the diagonal has rounding alone, and equal points have the
-// code of the diagonal.
+// testFixedGram: each element is within half a step, plus rounding, of the value that the
+// oracle computes. The diagonal has rounding errors only, and equal points have the code of
+// the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
 		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
 		b, a := r.fixed(r.b, n)
 		defer a.Free()
-		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // over what was there
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second overwrites the first
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
@@ -72,7 +72,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if i == j {
 				return bound.Row(i)[j]
 			}
-			// The code is of a product and a sum in T, of a number up to 65535.
+			// The code is a rounded product and sum in T, of a number up to 65535.
 			return bound.Row(i)[j] + step*(0.5+4*65535*unit[T]()) + unit[T]()*math.Abs(want.Row(i)[j])
 		}))
 		program := kernels.Compile(k)
@@ -108,8 +108,8 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedSymm bounds the product with the matrix as it is downloaded: exact codes, so
-// that there is nothing but the rounding of the sums.
+// testFixedSymm bounds the product with the matrix as it is downloaded: the codes are
+// exact, so that only the sums are rounded.
 func testFixedSymm[T backend.Float](r *rig[T]) {
 	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
 		d := 1 + r.rng.IntN(6)
@@ -122,7 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// Sums of codes and of the offset, which may be larger than what is left.
+			// The sums are those of the codes and of the offset, which may be larger than
+			// their total.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -149,8 +150,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults: what has no code is an error that names the points, and what is not
-// for 16 bits is misuse; neither leaves the queue unusable.
+// testFixedFaults: a value without a code is an error that names the points, and an
+// operation that does not support 16 bits is misuse. The queue remains usable after both.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.fixed(r.b, 40)
 	for _, at := range []int{0, 17, 39} {
@@ -171,7 +172,8 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	if err := b.Sync(); err != nil {
 		r.Fatalf("after a fault: %v", err)
 	}
-	// What is not finite in B is not finite in C, and in no other column.
+	// An element of B that is not finite makes its column of C not finite, and no other
+	// column.
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		in := r.normals(40, 3)
 		in.Row(23)[1] = v

@@ -37,9 +37,9 @@ func (r *rig[T]) gemmExact(g gemmCase) {
 	r.equal(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
 }
 
-// testGemmExact sweeps every small m and n over some k, which reaches every
-// edge of a micro-kernel of up to 33 rows or columns; then sizes around blocks;
-// then one long dimension at a time, past the block sizes of big caches.
+// testGemmExact sweeps every small m and n over several k, which reaches every edge of a
+// micro-kernel of up to 33 rows or columns. Then it tests sizes around the block sizes, and
+// then one long dimension at a time, beyond the block sizes of large caches.
 func testGemmExact[T backend.Float](r *rig[T]) {
 	edge := 33
 	if short() {

@@ -38,7 +38,7 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 		sigmas[p] = length * (0.5 + float64(p%7)/4)
 	}
 	ard := kernels.Gaussian{Sigmas: sigmas}
-	if d == 0 { // there is no list of no scales
+	if d == 0 { // the list of scales must not be empty
 		ard = kernels.Gaussian{Sigma: length / 2}
 	}
 	return []kernels.Kernel{
@@ -63,8 +63,8 @@ func everyKernel(d int) []kernels.Kernel {
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
 	// exp and powers of xᵀz need a scale to stay in range.
 	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
-	// Derivatives that have something of their own: a statistic, an operation,
-	// statistics of one point, a deep stack.
+	// Kernels whose derivatives need their own statistic, operation, statistics of one
+	// point, or deep stack.
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
@@ -72,7 +72,8 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
-	// Derivatives by a statistic, of which gradients by the points are made.
+	// Kernels with derivatives by a statistic, from which the gradients by the points are
+	// computed.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
 		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
@@ -127,7 +128,7 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 		return
 	}
 	bound := kernelBounds[T](k, x, z)
-	// The oracle is not beyond doubt either.
+	// The oracle is tested too.
 	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
 	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
 		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
@@ -153,15 +154,15 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 		k := pick(r, everyKernel(d))
 		r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
 	}
-	// Without features every distance and product is 0.
+	// With d = 0 every distance and product is 0.
 	for _, k := range everyKernel(0) {
 		r.gram(fmt.Sprintf("Gram %v d=0", k), k, r.normals(5, 0), r.normals(3, 0))
 	}
 	r.report()
 }
 
-// testGramSymmetric is z == x: the strict upper triangle is left alone, and
-// distances on the diagonal and of duplicate rows are 0, exactly.
+// testGramSymmetric is z == x: the strict upper triangle is not touched, and distances on
+// the diagonal and of duplicate rows are 0, exactly.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		singles := len(distanceKernels(d, 1))
@@ -240,8 +241,8 @@ func sameRow(x host, i, j int) bool {
 	return true
 }
 
-// testGramPoints has kernels with a rule for their points: features without a
-// sign, some of them 0, and rows of a Gram matrix.
+// testGramPoints has kernels that restrict their points: features ≥ 0, some of them 0, and
+// rows of a Gram matrix.
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
 		n, m, d := x.Rows, z.Rows, x.Cols
@@ -266,7 +267,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// d training objects, of which some are points, and others.
+		// d training objects; some rows are points among them, and the remaining rows are
+		// other objects.
 		values := r.normals(d, d)
 		training := each(d, d+2, func(i, j int) float64 {
 			if j == 0 {
@@ -293,9 +295,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramOffset adds 10⁶ to every feature. The input is rounded by that, and
-// no more than that may be lost: the bounds are relative to the distances
-// between the points as they are after that rounding.
+// testGramOffset adds 10⁶ to every feature. Only the error of rounding the input is
+// allowed: the bounds are relative to the distances between the rounded points.
 func testGramOffset[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		for _, k := range distanceKernels(d, 1) {
@@ -312,9 +313,9 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramNearDuplicates has pairs of rows that differ by 2⁻³⁰ of their size in
-// float64, 2⁻¹³ in float32, and length scales as small as those differences:
-// ‖x‖² + ‖z‖² − 2xᵀz has no digit of such a distance left.
+// testGramNearDuplicates has pairs of rows that differ by 2⁻³⁰ of their size in float64,
+// 2⁻¹³ in float32, and length scales as small as those differences: ‖x‖² + ‖z‖² − 2xᵀz
+// computes no correct digit of such a distance.
 func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -345,11 +346,11 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 }
 
 // gramMulBound bounds the error of Σ_j k_ij v_j by that of each k_ij, and γ_{m+1}
-// for the sum, one rounding of k_ij included.
+// for the sum, which includes one rounding of k_ij.
 func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
-	// The kernel's values themselves, for the size of the products.
+	// The values of the kernel scale the bound of the products.
 	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
 	bound := kernelBounds[T](k, x, z)
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Host matrices: how tests make them and what they compute with them. The
-// products here are the suite's own, so that a fault of the oracle shows.
+// Host matrices of the tests and the operations on them. The products in this file are
+// implemented independently of the oracle, so that a fault of the oracle is found.
 
 func bits(v float64) uint64 { return math.Float64bits(v) }
 
@@ -61,7 +61,8 @@ func transpose(h host) host {
 	return each(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
 }
 
-// op is op(h) for a matrix, and its inverse for what has to be stored.
+// op returns op(h). Since op is its own inverse, it also returns the matrix to store such
+// that op of it is h.
 func op(t backend.Trans, h host) host {
 	if t == backend.Transpose {
 		return transpose(h)
@@ -93,7 +94,7 @@ func mul(a, b host) host {
 	return c
 }
 
-// mulSparse is mul for a left factor with many zeros and finite numbers.
+// mulSparse is mul for a left factor with many zeros; all numbers must be finite.
 func mulSparse(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
@@ -139,7 +140,7 @@ func triangle(ul backend.Uplo, h host) host {
 	})
 }
 
-// mirror returns the symmetric matrix that the triangle ul of h stands for.
+// mirror returns the symmetric matrix given by the triangle ul of h.
 func mirror(ul backend.Uplo, h host) host {
 	return each(h.Rows, h.Cols, func(i, j int) float64 {
 		if inside(ul, i, j) {
@@ -152,13 +153,12 @@ func mirror(ul backend.Uplo, h host) host {
 // exactTriangle returns a lower triangular matrix of small whole numbers, with
 // zeros above, that can be inverted without rounding.
 //
-// Its diagonal holds powers of two. The rows fall at random into three
-// classes, and an element below the diagonal is not zero only where the class
-// of its row is higher than that of its column: then N³ = 0 for the strict
-// triangle N, the inverse D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ is as small as N² is,
-// and a backend that multiplies by inverted diagonal blocks is as exact as one
-// that substitutes. perRow bounds the density: about so many elements of a row
-// are not zero.
+// Its diagonal holds powers of two. The rows fall at random into three classes, and an
+// element below the diagonal is not zero only where the class of its row is higher than
+// that of its column: then N³ = 0 for the strict triangle N, the inverse D⁻¹ − D⁻¹ND⁻¹ +
+// D⁻¹ND⁻¹ND⁻¹ is as small as N² is, and a backend that multiplies by inverted diagonal
+// blocks is as exact as one that substitutes. perRow is the approximate number of nonzero
+// elements in a row.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -204,12 +204,13 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge are the sizes up to LargeN: a backend that chose less has smaller blocks.
+// upToLarge returns the sizes up to LargeN. A backend that sets a lower LargeN has smaller
+// blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some is true, or once in four times with Fewer or -short.
+// some returns true; with Fewer or -short it returns true for one call in four, at random.
 func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
 
 // fewer returns n, or a quarter of it with Fewer or -short.

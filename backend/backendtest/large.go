@@ -8,11 +8,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tests at a size where every loop over blocks runs several times and all
-// workers have something to do. A product is checked by multiplying both sides
-// by a vector (Freivalds, 1977), in n² steps. With whole numbers both sides
-// are exact: one wrong element shows unless the vector has a zero there, which
-// it has not.
+// Tests at a size where every loop over blocks runs several times and all workers have
+// something to do. A product is checked by multiplying both sides by a vector (Freivalds,
+// 1977), in n² steps. With whole numbers both sides are exact: one wrong element shows,
+// because the vector has no zeros.
 
 // vector returns n whole numbers, none of them 0. Their products with sums
 // below 2²⁴ are added exactly in float64 for n < 2¹⁹.
@@ -82,7 +81,7 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
 	exact := mulSparse(low, transpose(low))
-	// GGᵀ + nI with a thin G, so that making it costs little.
+	// GGᵀ + nI with a thin G is cheap to compute.
 	g := r.normals(n, 8)
 	dense := mul(g, transpose(g))
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bytesOf is what a matrix takes at least; backends may pad.
+// bytesOf returns the least number of bytes of a matrix; backends may pad it.
 func bytesOf[T backend.Float](rows, cols int) int64 {
 	size := int64(8)
 	if unit[T]() == unit[float32]() {
@@ -30,13 +30,13 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory: matrices are born zero, also where dirty memory was given back;
-// Free gives back exactly what New took, once; views take and free nothing.
+// testMemory: new matrices are zero, also in memory that was dirty when it was freed. Free
+// releases exactly what New took, once. Views take nothing and free nothing.
 func testMemory[T backend.Float](r *rig[T]) {
 	top := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
 		rows, cols := s[0], s[1]
-		for range 3 { // the second and third get what the first has dirtied
+		for range 3 { // the second and third reuse memory that the first has written
 			m := r.alloc(r.b, rows, cols)
 			if gr, gc := m.Dims(); gr != rows || gc != cols {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
@@ -78,8 +78,8 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer: copies between strided host matrices and views touch the
-// elements and nothing between the rows.
+// testTransfer: copies between strided host matrices and views write the elements and
+// nothing between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
@@ -175,7 +175,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap: a wrapped matrix is the caller's memory; Place is right for every
+// testWrap: a wrapped matrix shares the caller's memory. Place must be correct for every
 // backend.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
@@ -186,7 +186,7 @@ func testWrap[T backend.Float](r *rig[T]) {
 	requireBits(r, "Place", Download(r, r.b, m), h)
 	m.Free()
 	if now, _ := r.dev.InUse(); now != 0 {
-		r.Fatalf("InUse after Free of what Place made: %d bytes", now)
+		r.Fatalf("InUse after Free of the matrix from Place: %d bytes", now)
 	}
 	w, ok := r.b.(backend.Wrapper[T])
 	if !ok {
@@ -194,7 +194,7 @@ func testWrap[T backend.Float](r *rig[T]) {
 		return
 	}
 	if _, ok := r.b.With(r.Context(), nil).(backend.Wrapper[T]); !ok {
-		r.Error("the backend is a Wrapper, but what With returns is not")
+		r.Error("the backend is a Wrapper, but the queue that With returns is not")
 	}
 	whole, want := round[T](filled(6, 7, sentinel)), round[T](filled(6, 7, sentinel))
 	part := whole.View(1, 2, 4, 4)
@@ -218,12 +218,13 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testExp: e^x of any number of elements is that of package math, which may be 1.5 units in
-// the last place off where 1 is allowed. What lies behind the elements stays.
+// testExp compares e^x with package math, for any number of elements. Package math may be
+// off by 1.5 units in the last place, where 1 is allowed. Memory after the elements must
+// not change.
 func testExp[T backend.Float](r *rig[T]) {
 	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
 	if _, base := r.b.(backend.Exponential[T]); base != ok {
-		r.Fatal("not both the backend and what With returns have Exp")
+		r.Fatal("only one of the backend and the queue that With returns has Exp")
 	}
 	if !ok {
 		r.Log("the backend has no Exp")

@@ -36,8 +36,7 @@ func (r *rig[T]) panics(op string, f func()) string {
 	return requirePanic(r, op, f)
 }
 
-// testMisuse makes every kind of call that no program should make, each with
-// one fault, and then a good one.
+// testMisuse makes every kind of invalid call, each with one fault, and then a valid one.
 func testMisuse[T backend.Float](r *rig[T]) {
 	b := r.b
 	m := map[[2]int]backend.Matrix[T]{}
@@ -125,8 +124,8 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
 }
 
-// testForeign gives each operand of each method in turn to a matrix of another
-// device of the same kind, and to one of the oracle.
+// testForeign replaces each operand of each method in turn by a matrix of another device of
+// the same kind, and by a matrix of the oracle.
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3

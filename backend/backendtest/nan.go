@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Infinities and NaNs: they reach every element that depends on them, also
-// through a factor of zero, and no other.
+// An infinity or NaN reaches every element that depends on it, also through a factor of
+// zero, and no other element.
 
-// alike is within, with a NaN wherever want has one.
+// alike is within, and requires a NaN wherever want has one.
 func (r *rig[T]) alike(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -29,15 +29,15 @@ func (r *rig[T]) alike(what string, got, want, bound host) {
 
 var nanSizes = []int{1, 2, 7, 16, 17, 33, 65, 129}
 
-// poison puts v at a random place of h and returns its row.
+// poison sets a random element of h to v and returns its row and column.
 func (r *rig[T]) poison(h host, v float64) (row, col int) {
 	row, col = r.rng.IntN(h.Rows), r.rng.IntN(h.Cols)
 	h.Row(row)[col] = v
 	return row, col
 }
 
-// testNaNGemm compares with the plain sums in IEEE arithmetic. There is only
-// one infinity, so that their order does not matter.
+// testNaNGemm compares with the plain sums in IEEE arithmetic. There is only one infinity,
+// so that the order of summation does not matter.
 func testNaNGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		g := gemmCase{
@@ -95,10 +95,9 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm: a NaN in B spoils its own right-hand side from its element on
-// in the order of substitution, and no other; what comes before it in that
-// order may be spoilt where blocks are inverted. A zero pivot leaves no finite
-// number in its row.
+// testNaNTrsm: a NaN in B reaches its own right-hand side from its element on in the order
+// of substitution, and no other right-hand side. Earlier elements may become NaN if a
+// backend inverts blocks. A zero pivot makes every number of its row infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {
@@ -148,17 +147,17 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 					g = g[h : h+1]
 				}
 				if !math.IsNaN(g[0]) && !math.IsInf(g[0], 0) {
-					r.Fatalf("%s: it gave %v", what, g[0])
+					r.Fatalf("%s: the result is %v", what, g[0])
 				}
 			}
 		}
 	})
 }
 
-// testNaNGram: a NaN feature spoils the row or column of its point, an
-// infinite one nothing but these; a center or a scale taken from the data must
-// not carry it to other points. What k is of a point with NaN and itself is
-// not said: its distance to itself is both 0 and NaN.
+// testNaNGram: a NaN feature makes the row or column of its point NaN, and an infinite
+// feature affects nothing else either: a center or a scale computed from the data must not
+// carry it to other points. k(x, x) for a point x with a NaN is unspecified, because its
+// distance to itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 3, 17} {
 		for _, k := range everyKernel(d) {
@@ -196,10 +195,10 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNGramMul: a NaN in V spoils its column, also where k is 0; one in X
-// spoils its row, one in Z everything.
+// testNaNGramMul: a NaN in V makes its column NaN, also where k is 0; a NaN in X its row; a
+// NaN in Z everything.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
-	far := len(distanceKernels(3, 1)) // those are 0 at points far apart
+	far := len(distanceKernels(3, 1)) // these kernels are 0 at points far apart
 	for ki, k := range everyKernel(3) {
 		if len(kernels.Compile(k).Stats) == 0 {
 			continue

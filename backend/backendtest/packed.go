@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Packed storage: the same evidence as for full storage, from the same cases.
-// A backend without that ability does not run these tests, or fails them when
-// Suite.RequirePacked says so.
+// Packed storage is held to the same tests as full storage, with the same cases. If a
+// backend has no packed storage these tests are skipped, or fail if Suite.RequirePacked is
+// set.
 
 // packed returns the queue as a PackedBackend.
 func (r *rig[T]) packed() backend.PackedBackend[T] {
@@ -21,14 +21,14 @@ func (r *rig[T]) packed() backend.PackedBackend[T] {
 		r.Fatal("RequirePacked: the backend has no packed storage")
 	}
 	if _, ok := r.b.With(r.Context(), nil).(backend.PackedBackend[T]); !ok {
-		r.Fatal("the backend has packed storage, but what With returns has not")
+		r.Fatal("the backend has packed storage, but the queue that With returns has not")
 	}
 	return b
 }
 
-// pieces cuts 0…n−1 at random and calls f with the first row of each piece, the
-// number of its rows, and a host matrix for it, of which every element is a
-// sentinel; f's result ends it.
+// pieces splits 0…n−1 at random and calls f with the first row of each piece, the number of
+// its rows, and a host matrix for it, filled with sentinels. It stops at the first error of
+// f.
 func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
@@ -62,8 +62,8 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 	})
 }
 
-// save writes the lower triangle into low, and returns an error when DownloadPacked
-// wrote more than that.
+// save writes the lower triangle into low, and returns an error if DownloadPacked wrote
+// anything else.
 func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
 	return r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		if err := b.DownloadPacked(h, a, first); err != nil {
@@ -81,9 +81,9 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall gives f operand number at in packed storage. When that is the output,
-// its lower triangle is what f leaves in the packed matrix; otherwise f may not change
-// it.
+// packedCall passes operand number at to f in packed storage. If that operand is the
+// output, f's result is read from the lower triangle of the packed matrix; otherwise f must
+// not change it.
 func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
@@ -136,8 +136,8 @@ func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
 	})
 }
 
-// packedOrders are small orders, and those around the sizes of blocks and twice
-// those, at which a packed matrix is cut in the middle.
+// packedOrders returns small orders, orders around the block sizes, and orders around twice
+// the block sizes, at which a packed matrix is split in the middle.
 func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {
@@ -256,8 +256,9 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedFailure spoils one element of an exact matrix, in both triangles of a
-// packed matrix that is cut in the middle and in the square between them.
+// testPackedFailure replaces one element of an exact matrix by an invalid value: in each of
+// the two triangles of a packed matrix that is split in the middle, and in the square
+// between them.
 func testPackedFailure[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
@@ -291,8 +292,8 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedGram compares with the oracle as testGramSymmetric does. What the
-// the packed matrix contained before is NaN.
+// testPackedGram compares with the oracle as testGramSymmetric does. The packed matrix
+// contains NaN before the call.
 func testPackedGram[T backend.Float](r *rig[T]) {
 	r.packed()
 	gram := func(k kernels.Kernel, x host) {

@@ -10,7 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testPackedMemory: PackedBytes keeps its promise and is what the device counts.
+// testPackedMemory: a packed matrix takes the bytes that PackedBytes promises and that the
+// device counts.
 func testPackedMemory[T backend.Float](r *rig[T]) {
 	b := r.packed()
 	size := bytesOf[T](1, 1)
@@ -31,7 +32,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, n := range []int{0, 1, 2, 7, 64, 301, 1000} {
-		for range 2 { // the second gets what the first has dirtied
+		for range 2 { // the second reuses memory that the first has written
 			a, err := b.NewPacked(n)
 			if err != nil {
 				r.Fatal(err)
@@ -73,7 +74,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	// A budget in which packed storage fits and full storage does not.
+	// A budget that is large enough for packed storage but not for full storage.
 	const n = 400
 	q := r.queue(r.Open(r, backend.Config{Memory: bytesOf[T](n, n) * 3 / 4}))
 	if m, err := q.New(n, n); !errors.Is(err, backend.ErrMemory) {

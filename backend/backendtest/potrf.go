@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// as returns the lower triangular or symmetric matrix h as Potrf with ul sees
-// it, sentinels in the other triangle.
+// as returns the lower triangular or symmetric matrix h as Potrf reads it for ul, with
+// sentinels in the other triangle.
 func as(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -47,10 +47,9 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPotrfResidual bounds the residual of random matrices of condition about
-// 10 and about 10⁴: |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), and as
-// much again in float64 for computing LLᵀ. One more rounding is for a
-// reciprocal of the pivot.
+// testPotrfResidual bounds the residual of random matrices of condition about 10 and about
+// 10⁴: |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), and the same bound in float64 for
+// the computation of LLᵀ. One more rounding allows for a reciprocal of the pivot.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
 	for trial := range r.fewer(40) {
 		n := 1 + r.rng.IntN(200)
@@ -87,9 +86,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPotrfFailure spoils one element of an exact matrix and requires the
-// index and the value of the first pivot that it reaches, the leading factor,
-// and that the other triangle is left alone.
+// testPotrfFailure replaces one element of an exact matrix by an invalid value. It requires
+// the index and the value of the first pivot that depends on the element, the leading part
+// of the factor, and an unchanged other triangle.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
@@ -108,7 +107,7 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 				name  string
 				col   int
 				value float64 // the element (p, col) of A
-				pivot float64 // what PivotError tells
+				pivot float64 // PivotError.Value
 			}{
 				{"zero", p, good.Row(p)[p] - square, 0},
 				{"negative", p, good.Row(p)[p] - square - 3, -3},

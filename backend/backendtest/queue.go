@@ -12,15 +12,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// job is one operation with its operands in place and the flops it counts.
+// job is one operation with its operands and the number of flops it counts.
 type job[T backend.Float] struct {
 	name  string
 	flops float64
-	run   func(b backend.Backend[T]) error // returns what waiting methods return
+	run   func(b backend.Backend[T]) error // returns the error of a waiting method
 }
 
-// jobs prepares one operation of each kind that counts flops, of order n, on
-// numbers that no operation spoils; release frees the operands.
+// jobs prepares one operation of each kind that counts flops, of order n, on numbers that
+// remain finite under every operation; release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
 	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
@@ -137,8 +137,8 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress: the parts that done is told add up to the count of the
-// operation, up to one rounding for each addition, and come one at a time.
+// testProgress: the flops reported to done add up to the count of the operation, up to one
+// rounding for each addition, and no two calls of done overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)
@@ -168,9 +168,9 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report
-// of progress. Whatever had been done by then, the queue's next method that
-// waits tells why; the device itself and other queues are as good as before.
+// testCancel cancels each operation before it starts, and at its first report of progress.
+// However much had been done by then, the queue's next waiting method returns the cause.
+// The device itself and other queues remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -179,7 +179,8 @@ func testCancel[T backend.Float](r *rig[T]) {
 	small := r.alloc(r.b, 2, 2)
 	for i, job := range list {
 		for _, before := range []bool{true, false} {
-			// Cancelled work leaves its outputs undefined: new ones each time.
+			// Cancelled work leaves its outputs undefined, so the matrices are made anew
+			// each time.
 			list, release := r.jobs(n)
 			job = list[i]
 			what := fmt.Sprintf("%s, cancelled before it starts: %v", job.name, before)
@@ -212,7 +213,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			cancel(nil)
 			release()
 		}
-		// Not collected by any waiting method: it stays with that caller.
+		// No waiting method collects this error; it must stay with its caller.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		r.b.With(ctx, nil).AddDiag([]T{1}, small)
@@ -227,7 +228,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testDeadline: the cause of a context whose time is up is DeadlineExceeded.
+// testDeadline: the cause of a context past its deadline is DeadlineExceeded.
 func testDeadline[T backend.Float](r *rig[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
@@ -236,8 +237,8 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testConcurrent lets several callers work at once, each with its own queue
-// and matrices, and one of them cancelled all the time. Every result is exact.
+// testConcurrent lets several callers work at once, each with its own queue and matrices,
+// and one of which is cancelled again and again. Every result is exact.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup
@@ -300,7 +301,7 @@ func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) err
 	}
 	for i, w := range want.Data {
 		if float64(got.Data[i]) != w {
-			return fmt.Errorf("beside other callers: element %d of a product is %v, want %v", i, got.Data[i], w)
+			return fmt.Errorf("with concurrent callers: element %d of a product is %v, want %v", i, got.Data[i], w)
 		}
 	}
 	if err := b.Upload(m[2], round[T](spd)); err != nil {
@@ -315,7 +316,7 @@ func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) err
 	for i := range n {
 		for j := range i + 1 {
 			if float64(got.Row(i)[j]) != low.Row(i)[j] {
-				return fmt.Errorf("beside other callers: element (%d, %d) of a factor is %v, want %v", i, j, got.Row(i)[j], low.Row(i)[j])
+				return fmt.Errorf("with concurrent callers: element (%d, %d) of a factor is %v, want %v", i, j, got.Row(i)[j], low.Row(i)[j])
 			}
 		}
 	}

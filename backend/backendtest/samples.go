@@ -15,7 +15,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 			dev := Device(t, name)
 			f(t, dev)
 			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes are left on the device", now)
+				t.Errorf("%d bytes are still in use on the device", now)
 			}
 		})
 	}

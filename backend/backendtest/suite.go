@@ -21,10 +21,10 @@
 //   - differential: random numbers against package ref, with a bound derived
 //     from the number of roundings (bounds.go).
 //
-// Every operand is a view into a larger matrix whose other elements are NaN
-// with a known bit pattern: reading one spoils the result, writing one is
-// found. Sizes are fixed by the seed, which every test logs. -short takes a
-// part of them and leaves out the large ones.
+// Every operand is a view into a larger matrix whose other elements are NaN with a known
+// bit pattern: reading one makes the result NaN, and writing one is detected. The seed,
+// which every test logs, determines the sizes. -short runs part of the cases and omits the
+// large sizes.
 package backendtest
 
 import (
@@ -39,26 +39,26 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref" // the oracle
 )
 
-// Open opens the device under test and leaves its Close to t.Cleanup. It must
+// Open opens the device under test and registers its Close with t.Cleanup. The device must
 // obey c.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
 // Run tests the device that open opens, in both precisions.
 func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 
-// Suite is the suite with its choices; the zero values of the others than
-// Open are right for a fast backend.
+// Suite configures the suite. The zero values of all fields other than Open are right for a
+// fast backend.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 is 1100. A slow backend may
-	// choose less, but several of its blocks.
+	// LargeN is the size of the large tests; 0 is 1100. A slow backend may set a lower size
+	// that still spans several of its blocks.
 	LargeN int
-	// Leave leaves tests out by their names, those of which an earlier run with
-	// another Open is as good; nil leaves none out.
+	// Leave reports whether to omit a test by name, for example because an earlier run with
+	// another Open covers it. If nil, no test is omitted.
 	Leave func(test string) bool
-	// Fewer takes the quarter of the combinations and random cases that -short takes,
-	// but the edges of tiles and the large sizes of the full suite: for a backend most
-	// of whose code is that of another, or plain loops.
+	// Fewer runs the quarter of the combinations and random cases that -short runs, but
+	// with the edges of tiles and the large sizes of the full suite. It suits a backend
+	// that shares most of its code with another backend, or that consists of plain loops.
 	Fewer bool
 	// RequirePacked makes the lack of packed storage a failure.
 	RequirePacked bool
@@ -79,8 +79,8 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("float32", func(t *testing.T) { runPrecision(t, s, backend.Device.F32) })
 }
 
-// runPrecision runs every test on a device of its own and requires that it
-// has left no memory behind.
+// runPrecision runs every test on a device of its own and requires that the test frees all
+// memory.
 func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) {
 	b := queue(s.Open(t, backend.Config{}))
 	_, packed := b.(backend.PackedBackend[T])
@@ -166,7 +166,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// leaves reports whether a test is not one for this backend, or not for -short.
+// leaves reports whether to omit a test for this backend or with -short.
 func (s Suite) leaves(test string, packed, expands bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
@@ -177,8 +177,8 @@ func (s Suite) leaves(test string, packed, expands bool) bool {
 	return s.Leave != nil && s.Leave(test)
 }
 
-// rig is one test's device, its queue in the precision under test, and the
-// oracle's.
+// rig holds one test's device, its queue in the precision under test, and the oracle's
+// queue.
 type rig[T backend.Float] struct {
 	*testing.T
 	Suite
@@ -187,7 +187,7 @@ type rig[T backend.Float] struct {
 	oracle backend.Backend[T]
 	queue  func(backend.Device) backend.Backend[T]
 	rng    *rand.Rand
-	worst  float64 // largest part of a bound that an error took
+	worst  float64 // largest ratio of an error to its bound
 }
 
 func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) *rig[T] {
@@ -206,26 +206,26 @@ func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) b
 	}
 }
 
-// host is a matrix as the tests see it: its elements have been rounded to the
-// precision under test, and are kept in float64, which holds them exactly.
+// host is a matrix as the tests see it: its elements have been rounded to the precision
+// under test and are stored in float64, which represents them exactly.
 type host = backend.Host[float64]
 
-// call is a call of one method: m are the matrices, the last one the output.
+// call is a call of one method. m holds the matrices; the last one is the output.
 type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) error
 
-// sentinel is the NaN of all memory that a method may neither read nor write.
-// Its bit pattern survives the conversions between the precisions.
+// sentinel is the NaN in all memory that a method must neither read nor write. Its bit
+// pattern survives conversion between the precisions.
 var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
 // frame is an operand: a view with sentinels around it.
 type frame[T backend.Float] struct {
 	whole, view backend.Matrix[T]
-	before      backend.Host[T] // what whole held
+	before      backend.Host[T] // the elements of whole before the call
 	top, left   int
 }
 
-// place puts h into a frame on the device under test. The frame's widths vary;
-// one in four operands has none, and a few have a stride of thousands.
+// place puts h into a frame on the device under test. The width of the frame varies: one
+// operand in four has no frame, and some have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
@@ -256,8 +256,7 @@ func (r *rig[T]) place(h host) frame[T] {
 	return f
 }
 
-// read returns what the view holds, and an error when memory around it was
-// written.
+// read returns the elements of the view, and an error if memory around it was written.
 func (f frame[T]) read(b backend.Backend[T]) (host, error) {
 	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
 	if err := b.Download(after, f.whole); err != nil {
@@ -293,8 +292,8 @@ func (f frame[T]) unchanged(b backend.Backend[T]) error {
 	return nil
 }
 
-// try performs the call on framed operands and returns the output, and the
-// error of the call itself.
+// try performs the call on framed operands and returns the output and the error of the
+// call.
 func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	r.Helper()
 	frames := make([]frame[T], len(in))
@@ -346,7 +345,7 @@ func (r *rig[T]) ask(what string, f call[T], in ...host) host {
 	return widen(held[len(in)-1])
 }
 
-// equal requires got to equal want, NaNs by their bits.
+// equal requires got to equal want; NaNs must have equal bits.
 func (r *rig[T]) equal(what string, got, want host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -358,8 +357,8 @@ func (r *rig[T]) equal(what string, got, want host) {
 	}
 }
 
-// within requires |got − want| ≤ bound for each element, and NaNs of want to
-// be kept bit by bit.
+// within requires |got − want| ≤ bound for each element, and wherever want is NaN, the same
+// bits in got.
 func (r *rig[T]) within(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -377,15 +376,15 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 	}
 }
 
-// near requires got to be within the bound of the oracle's result, and that of
-// the suite's own product in float64.
+// near requires got to be within the bound of the oracle's result, and the oracle's result
+// to be within the bound of the suite's own product in float64.
 func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.Helper()
 	r.within(what+", the oracle's result", oracles, own, bound)
 	r.within(what, got, oracles, bound)
 }
 
-// untouched requires the sentinels above the diagonal of a result.
+// untouched requires that the sentinels above the diagonal of a result are unchanged.
 func (r *rig[T]) untouched(what string, got host) {
 	r.Helper()
 	for i := range got.Rows {
@@ -397,5 +396,5 @@ func (r *rig[T]) untouched(what string, got host) {
 	}
 }
 
-// report logs how near the errors came to their bounds.
+// report logs the largest ratio of an error to its bound.
 func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.worst) }

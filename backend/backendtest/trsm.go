@@ -35,7 +35,7 @@ func (c trsmCase) stored(low host) host {
 	return low
 }
 
-// times is op(A) X or X op(A).
+// times returns op(A) X, or X op(A) for Right.
 func (c trsmCase) times(a, x host) host {
 	if c.s == backend.Left {
 		return mulSparse(op(c.t, a), x)
@@ -105,10 +105,9 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testTrsmResidual bounds the residual: the computed X solves
-// (op(A) + ΔA) X = αB with |ΔA| ≤ γ_n|A| (Higham, theorem 8.5), for one more
-// rounding where a reciprocal of the diagonal is used, and one of αB. The
-// residual itself is computed in float64.
+// testTrsmResidual bounds the residual: the computed X solves (op(A) + ΔA) X = αB with |ΔA|
+// ≤ γ_n|A| (Higham, theorem 8.5). One more rounding allows for a reciprocal of the
+// diagonal, and one for αB. The residual itself is computed in float64.
 func testTrsmResidual[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(8) {

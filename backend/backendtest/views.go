@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testViews factors a matrix in blocks that are views of it, which puts the
-// operands of every call between each other in memory; a whole in the exact
-// test's numbers, so that the result is that of one Potrf.
+// testViews factors a matrix in blocks that are views of it, so that the operands of every
+// call are interleaved in memory. The numbers are exact, so that the result equals that of
+// a single Potrf.
 func testViews[T backend.Float](r *rig[T]) {
 	const low, no, yes = backend.Lower, backend.NoTrans, backend.Transpose
 	for _, s := range [][2]int{{1, 1}, {10, 3}, {40, 7}, {65, 16}, {130, 33}, {200, 64}} {
@@ -25,8 +25,7 @@ func testViews[T backend.Float](r *rig[T]) {
 				}
 				panel, trailing := a.View(j+k, j, rest, k), a.View(j+k, j+k, rest, rest)
 				b.Trsm(backend.Right, low, yes, 1, a.View(j, j, k, k), panel)
-				// The diagonal block of the update by Syrk, what is below it
-				// by Gemm.
+				// Syrk updates the diagonal block, and Gemm the part below it.
 				next := min(block, rest)
 				b.Syrk(low, no, -1, panel.View(0, 0, next, k), 1, trailing.View(0, 0, next, next))
 				b.Gemm(no, yes, -1, panel.View(next, 0, rest-next, k), panel.View(0, 0, next, k), 1, trailing.View(next, 0, rest-next, next))
@@ -39,8 +38,7 @@ func testViews[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSharedInputs gives one matrix to several inputs, and inputs that
-// overlap.
+// testSharedInputs passes one matrix as several inputs, and inputs that overlap.
 func testSharedInputs[T backend.Float](r *rig[T]) {
 	const no, yes = backend.NoTrans, backend.Transpose
 	for _, n := range []int{1, 5, 17, 64, 130} {

@@ -126,7 +126,7 @@ func Symm[T backend.Float](ul backend.Uplo, a, b, c backend.Matrix[T]) (m, n int
 	return m, n
 }
 
-// Trsm panics unless A is square and fits the side of B it stands on.
+// Trsm panics unless A is square and its order fits B on that side.
 func Trsm[T backend.Float](s backend.Side, ul backend.Uplo, t backend.Trans, a, b backend.Matrix[T]) (m, n int) {
 	if s > backend.Right {
 		misuse("Trsm", "bad Side %d", s)
@@ -203,10 +203,10 @@ func points[T backend.Float](op string, k kernels.Kernel, x, z backend.Matrix[T]
 	return n, m, d
 }
 
-// Freed panics with the misuse of a matrix after its Free. Backends that can detect it call Freed.
+// Freed panics: a matrix was used after its Free. Backends that can detect this call Freed.
 func Freed(op string) { misuse(op, "a matrix was used after Free") }
 
-// Foreign panics: a matrix was made by another device.
+// Foreign panics: a matrix belongs to another device.
 func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 
 // GramFixed panics unless the kernel has bounds for d features.

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// shape is a matrix of which only the dimensions matter.
+// shape is a matrix without elements, for tests of dimensions.
 type shape [2]int
 
 func (s shape) Dims() (int, int)                                { return s[0], s[1] }
@@ -27,11 +27,10 @@ func panicText(f func()) (text string) {
 	return ""
 }
 
-// The texts of misuse, one of each kind, with the call that is right beside
-// each that is wrong.
+// TestTexts has one misuse of each kind. A valid call precedes each invalid one.
 func TestTexts(t *testing.T) {
 	gaussian := kernels.Gaussian{Sigma: 1}
-	huge := math.MaxInt/2 + 1 // twice that is no int
+	huge := math.MaxInt/2 + 1 // 2·huge overflows int
 	for _, c := range []struct {
 		want string
 		f    func()
@@ -95,7 +94,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// What the checks return are the dimensions of the formulas.
+// TestDims: the checks return the dimensions of the formulas.
 func TestDims(t *testing.T) {
 	if m, n, k := Gemm(backend.Transpose, backend.NoTrans, shape{3, 2}, shape{3, 4}, shape{2, 4}); m != 2 || n != 4 || k != 3 {
 		t.Errorf("Gemm: m=%d n=%d k=%d", m, n, k)

@@ -8,7 +8,7 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref"
 )
 
-// Importing the package registers the device "ref": results to compare with.
+// Importing the package registers the device "ref", whose results serve for comparison.
 func Example() {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -27,7 +27,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	}
 }
 
-// GramMul keeps one row of k(X, Z), in float64.
+// GramMul stores one row of k(X, Z) at a time, in float64.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, d, t := check.GramMul(dst, k, x, z, v)
 	F, X, Z, V := own(q.dev, "GramMul", dst), own(q.dev, "GramMul", x), own(q.dev, "GramMul", z), own(q.dev, "GramMul", v)
@@ -52,9 +52,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// pair returns (i, j) ↦ k(x_i, z_j) in float64: the statistics of the pair by
-// their definitions, and the kernel's program on them. Statistics of one point
-// are taken once for each point.
+// pair returns (i, j) ↦ k(x_i, z_j) in float64: the statistics of the pair by their
+// definitions, and the kernel's program applied to them. Statistics of one point are
+// computed once for each point.
 func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	a, b := widened(x), widened(z)
@@ -83,7 +83,7 @@ func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float6
 	}
 }
 
-// ofPoints is a statistic of one point for each of them.
+// ofPoints computes a statistic of one point for each point.
 func ofPoints(stat kernels.Stat, points [][]float64) []float64 {
 	values := make([]float64, len(points))
 	for i, x := range points {
@@ -92,7 +92,7 @@ func ofPoints(stat kernels.Stat, points [][]float64) []float64 {
 	return values
 }
 
-// widened is the rows of x in float64.
+// widened returns the rows of x in float64.
 func widened[T backend.Float](x grid[T]) [][]float64 {
 	rows := make([][]float64, x.rows)
 	for i := range rows {

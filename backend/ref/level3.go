@@ -85,7 +85,7 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(lower, alpha, A, B)
 }
 
-// trsm is Trsm from the left with a triangle as it is.
+// trsm is Trsm for Left and NoTrans.
 func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
 	m, n := B.rows, B.cols
 	progress := q.meter(backend.TrsmFlops(m, n), m)
@@ -93,8 +93,8 @@ func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
 		if q.stopped() {
 			return
 		}
-		// Row i needs the rows that are solved already: those before it in a
-		// lower triangle, those after it in an upper one.
+		// Row i needs the rows that are already solved: the rows above it for a lower
+		// triangle, the rows below it for an upper triangle.
 		i, first, end := step, 0, step
 		if !lower {
 			i = m - 1 - step

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend/check"
 )
 
-// allocation is what a matrix and its views share.
+// allocation is the memory that a matrix and its views share.
 type allocation struct {
 	dev   *device
 	bytes int64 // 0 for memory that Wrap borrowed
@@ -28,7 +28,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	return &matrix[T]{host: m.host.View(i, j, rows, cols), memory: m.memory, view: true}
 }
 
-// Free may be called again and does nothing then.
+// Free does nothing when it is called again.
 func (m *matrix[T]) Free() {
 	if m.view || m.memory.freed.Swap(true) {
 		return
@@ -81,8 +81,8 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	return nil
 }
 
-// grid is a matrix as the loops see it: element (i, j) is data[i*rs+j*cs], so
-// that a transpose is an exchange of strides.
+// grid is a matrix as the loops read it: element (i, j) is data[i*rs+j*cs], so that
+// swapping the strides transposes it.
 type grid[T backend.Float] struct {
 	rows, cols, rs, cs int
 	data               []T
@@ -116,7 +116,7 @@ func (g grid[T]) op(t backend.Trans) grid[T] {
 	return g
 }
 
-// update is C_ij ← α s + β C_ij, without reading C_ij when beta is 0.
+// update sets C_ij ← α s + β C_ij, without reading C_ij if beta is 0.
 func (g grid[T]) update(i, j int, alpha, s, beta float64) {
 	v := alpha * s
 	if beta != 0 {
@@ -125,7 +125,7 @@ func (g grid[T]) update(i, j int, alpha, s, beta float64) {
 	g.set(i, j, v)
 }
 
-// same reports whether two matrices are the same memory and shape.
+// same reports whether two matrices have the same memory and shape.
 func (g grid[T]) same(h grid[T]) bool {
 	if g.rows != h.rows || g.cols != h.cols || g.rs != h.rs {
 		return false

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// packedMatrix is the Packed: the rows of the lower triangle one behind the other.
+// packedMatrix is the Packed: the rows of the lower triangle, stored consecutively.
 type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
 	memory *allocation
-	part   bool // of another half
+	part   bool // a leading part of another packed matrix
 
 	// With 16 bits per element, data is the diagonal, and codes holds the elements below it, by
 	// rows.
@@ -30,7 +30,7 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &leading
 }
 
-// Free may be called again and does nothing then.
+// Free does nothing when it is called again.
 func (h *packedMatrix[T]) Free() {
 	if h.part || h.memory.freed.Swap(true) {
 		return
@@ -39,7 +39,7 @@ func (h *packedMatrix[T]) Free() {
 	h.data, h.codes = nil, nil
 }
 
-// ownFloat is ownPacked for methods that do not take one of 16 bits.
+// ownFloat is ownPacked for methods that do not accept matrices of 16 bits.
 func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r := ownPacked(d, op, h)
 	if r.coding != nil {
@@ -60,7 +60,7 @@ func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *pack
 	return r
 }
 
-// address is where element (i, j) is, j ≤ i.
+// address returns a pointer to element (i, j), j ≤ i.
 func (h *packedMatrix[T]) address(i, j int) *T {
 	if h.coding != nil {
 		return &h.data[i]
@@ -76,7 +76,7 @@ func (h *packedMatrix[T]) code(i, j int) *uint16 {
 	return &h.codes[i*(i-1)/2+j]
 }
 
-// at is the element of the lower triangle.
+// at returns element (i, j) of the lower triangle.
 func (h *packedMatrix[T]) at(i, j int) float64 {
 	if code := h.code(i, j); code != nil {
 		return h.coding.Value(*code)
@@ -176,7 +176,8 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	}
 }
 
-// encode is set, by the code where there is one. The error is of a value that has none.
+// encode is set, or stores the code if the elements have 16 bits. It returns an error if v
+// has no code.
 func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 	if h.coding == nil {
 		h.set(i, j, v)
@@ -206,7 +207,7 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait()
 }
 
-// full is a copy in full storage, with the lower triangle, for the loops of Symm, Potrf
+// full returns a copy of the lower triangle in full storage, for the loops of Symm, Potrf
 // and Trsm.
 func (h *packedMatrix[T]) full() grid[T] {
 	g := grid[T]{rows: h.n, cols: h.n, rs: h.n, cs: 1, data: make([]T, h.n*h.n)}

@@ -41,7 +41,7 @@ func (q *queue[T]) potrf(L grid[T]) error {
 		for p := range i {
 			v -= L.at(i, p) * L.at(i, p)
 		}
-		// The pivot is judged as the element that it would be stored in.
+		// The pivot is tested after it has been rounded to T.
 		if pivot := float64(T(v)); !(pivot > 0) || math.IsInf(pivot, 1) {
 			return &backend.PivotError{Index: i, Value: v}
 		}

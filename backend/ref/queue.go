@@ -15,16 +15,16 @@ type queue[T backend.Float] struct {
 	*work
 }
 
-// With returns a queue of its own failures under ctx. The context and done of
-// q itself no longer matter to it.
+// With returns a queue under ctx that records its own failures. It does not use the context
+// and done of q.
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
 	return &queue[T]{dev: q.dev, work: &work{ctx: ctx, done: done}}
 }
 
-// Sync returns the failure of the work so far.
+// Sync returns the first failure of the work since the last wait.
 func (q *queue[T]) Sync() error { return q.wait() }
 
-// work is what one caller brought and what became of it.
+// work is the context, the progress callback and the first failure of one caller's work.
 type work struct {
 	ctx  context.Context // nil: never done
 	done func(flops float64)
@@ -32,8 +32,8 @@ type work struct {
 	err  error // the first failure, until wait returns it
 }
 
-// stopped reports whether work must stop, because ctx is done now or was when
-// some work before it ran.
+// stopped reports whether work must stop because ctx is done, or was done during earlier
+// work.
 func (w *work) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +73,8 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the next part. All but the last are whole numbers, whose sums
-// are exact, so that the parts add up to the total without rounding.
+// step reports the next part. All parts except the last are whole numbers, whose sums are
+// exact, so that the parts add up to the total without rounding.
 func (m *meter) step() {
 	m.taken++
 	upTo := m.total

@@ -10,10 +10,10 @@
 //     feature, and never ‖x‖² + ‖z‖² − 2xᵀz, so that nothing cancels;
 //   - every loop runs in the order of the formula in the interface's comment.
 //
-// Importing it registers the driver "ref", with the one device "ref", which is
-// opened by that name only. All work is done in the caller's goroutine before
-// a method returns: the queue of a ref is always empty, and the only failure
-// that can stick in it is a context that is done.
+// Importing it registers the driver "ref", with the one device "ref", which is opened by
+// that name only. All work is done in the caller's goroutine before a method returns: the
+// queue of ref is always empty, and the only failure it can record is a context that is
+// done.
 package ref
 
 import (
@@ -69,14 +69,14 @@ func info(limit int64) backend.Info {
 	}
 }
 
-// device is the Device. Its mutex guards the accounts of memory; the work
-// itself touches nothing shared.
+// device is the Device. Its mutex guards the counts of memory; the work itself shares
+// nothing.
 type device struct {
 	limit    int64
 	f32      *queue[float32]
 	f64      *queue[float64]
 	mu       sync.Mutex
-	now, top int64 // bytes in use, and the most there have been
+	now, top int64 // bytes in use, and their peak
 	closed   bool
 }
 
@@ -108,8 +108,8 @@ func (d *device) InUse() (now, peak int64) {
 	return d.now, d.top
 }
 
-// Sync returns nil: there is no work left, and a context that is done belongs
-// to the caller who brought it.
+// Sync returns nil: there is no work left, and a context that is done concerns only its
+// caller.
 func (d *device) Sync() error { return nil }
 
 func (d *device) Close() error {
@@ -121,7 +121,7 @@ func (d *device) Close() error {
 
 var errClosed = errors.New("backend: ref: the device is closed")
 
-// take enters the bytes of a matrix into the accounts.
+// take counts the bytes of a matrix.
 func (d *device) take(rows, cols int, size int64) (int64, error) {
 	// rows·cols·size may overflow int64; comparing with the quotient avoids the overflow.
 	bytes := int64(math.MaxInt64)
@@ -131,7 +131,7 @@ func (d *device) take(rows, cols int, size int64) (int64, error) {
 	return bytes, d.takeBytes(bytes)
 }
 
-// takeBytes enters bytes into the accounts, or fails when they do not fit.
+// takeBytes counts bytes as in use, or fails if they do not fit.
 func (d *device) takeBytes(bytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,7 @@ func (d *device) takeBytes(bytes int64) error {
 	return nil
 }
 
-// give is the opposite of take.
+// give subtracts bytes that take counted.
 func (d *device) give(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -95,8 +95,8 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// Loops without blocks have no sizes at which something could change: the
-// large tests gain nothing from n in the thousands, and there are no workers for Threads.
+// The plain loops have no block sizes at which the behavior changes, so the large tests
+// gain nothing from n in the thousands. There are no workers for Threads to count.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return test == "Threads" }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)
