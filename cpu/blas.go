@@ -16,19 +16,19 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	blas32.Use(cpu.BLAS{})
 //
-// Mercer does level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for vectors in
-// one piece, Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on
-// runtime.GOMAXPROCS(0) workers; everything else is gonum's.
-// Arguments are checked as gonum checks them, with its panics. In what Mercer
-// does, NaN and Inf follow IEEE arithmetic: nothing is skipped because a factor
-// is zero; only alpha = 0 means that A and B are not read, and beta = 0 that C
-// is not. The results do not depend on the number of workers.
+// Mercer implements level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for contiguous
+// vectors, Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on
+// runtime.GOMAXPROCS(0) workers. All other calls go to gonum. Arguments are checked as
+// gonum checks them, with the same panics. In Mercer's routines NaN and Inf follow IEEE
+// arithmetic: no term is skipped because a factor is zero. Two exceptions: with alpha = 0,
+// A and B are not read, and with beta = 0, C is not read. The results do not depend on the
+// number of workers.
 //
 // The zero value is ready to use, from several goroutines. It never reads the
 // environment: to choose another device, use package backend.
 type BLAS struct {
 	gonum.Implementation
-	bound *device // nil: the best one
+	bound *device // nil: the best device
 }
 
 var (
@@ -36,11 +36,11 @@ var (
 	_ blas.Float32 = BLAS{}
 )
 
-// newBLAS is a BLAS that is bound to a tier, which the machine must have.
+// newBLAS returns a BLAS bound to a tier, which the machine must support.
 func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, Caches{})} }
 
-// bestTier is the first tier that this machine can run; the generic one needs
-// nothing.
+// bestTier returns the first tier that this machine can run. Every machine can run the
+// generic tier.
 var bestTier = func() *ukr.Tier {
 	for _, t := range ukr.Tiers() {
 		if t.Missing() == "" {
@@ -50,10 +50,10 @@ var bestTier = func() *ukr.Tier {
 	panic("unreachable")
 }()
 
-// bestDevice is the device of the best tier.
+// bestDevice returns the device of the best tier.
 var bestDevice = sync.OnceValue(func() *device { return newDevice(bestTier, 0, Caches{}) })
 
-// device is the device that b is bound to.
+// device returns the device that b is bound to.
 func (b BLAS) device() *device {
 	if b.bound != nil {
 		return b.bound
@@ -61,7 +61,7 @@ func (b BLAS) device() *device {
 	return bestDevice()
 }
 
-// tier is the tier of that device, which takes less to find.
+// tier returns the tier of that device without creating the device.
 func (b BLAS) tier() *ukr.Tier {
 	if b.bound != nil {
 		return b.bound.tier
@@ -69,19 +69,18 @@ func (b BLAS) tier() *ukr.Tier {
 	return bestTier
 }
 
-// rowMajor is a slice as a matrix of rows ld elements apart.
+// rowMajor returns a view of a slice as a matrix with row stride ld.
 func rowMajor[T backend.Float](data []T, rows, cols, ld int) view[T] {
 	return view[T]{data: data, rows: rows, cols: cols, rs: ld, cs: 1}
 }
 
-// The values of package blas as those of package backend; they have been
-// checked.
+// Conversions of package blas's values, which have been checked, to package backend's.
 
 func transposed(t blas.Transpose) backend.Trans {
 	if t == blas.NoTrans {
 		return backend.NoTrans
 	}
-	return backend.Transpose // of real matrices, ConjTrans is the same
+	return backend.Transpose // for real matrices, ConjTrans is the same
 }
 
 func triangle(ul blas.Uplo) backend.Uplo {

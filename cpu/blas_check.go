@@ -22,8 +22,8 @@ const (
 	shortC = "blas: insufficient length of c"
 )
 
-// must panics with gonum's text unless ok. Calls stand in gonum's order, so
-// that a call with several faults meets the same panic.
+// must panics with gonum's text unless ok. The checks run in gonum's order, so that a call
+// with several faults panics with the same text.
 func must(ok bool, text string) {
 	if !ok {
 		panic(text)
@@ -40,11 +40,11 @@ func mustSide(s blas.Side) { must(s == blas.Left || s == blas.Right, badSide) }
 
 func mustDiag(d blas.Diag) { must(d == blas.NonUnit || d == blas.Unit, badDiag) }
 
-// reaches reports whether a slice of the given length holds a rows × cols matrix
-// of rows ld elements apart.
+// reaches reports whether a slice of the given length holds a rows × cols matrix with row
+// stride ld.
 func reaches(length, rows, cols, ld int) bool { return length >= (rows-1)*ld+cols }
 
-// swapIf is rows, cols in the order in which a transposed operand is stored.
+// swapIf returns rows and cols, swapped if the operand is stored transposed.
 func swapIf(t blas.Transpose, rows, cols int) (int, int) {
 	if t == blas.NoTrans {
 		return rows, cols

@@ -9,12 +9,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Levels 2 and 1: vectors in one piece go to the micro-kernels, and are shared by the
-// workers above a size; the rest, and every argument that is not right, goes to gonum.
-// What is small goes straight to its kernel: there the way counts as much as the work.
+// Levels 2 and 1. Contiguous vectors go to the micro-kernels and, above a size, are shared
+// by the workers. All other calls, including those with invalid arguments, go to gonum.
+// Small problems go directly to their kernel, because there the calls cost as much as the
+// work.
 
-// How many elements of a matrix or a vector are worth the workers, and how many of a
-// vector one takes at a time.
+// Sizes of a matrix and of a vector, in elements, from which sharing the work among workers
+// pays, and the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024
@@ -23,13 +24,13 @@ const (
 	vectorPiece  = 1 << 15
 )
 
-// ranges reports whether x and y are in one piece and reach to nx and ny elements.
+// ranges reports whether x and y are contiguous and have at least nx and ny elements.
 func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
 	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
 }
 
-// small reports whether an m × n matrix in rows lda apart is there, has elements, and
-// is not worth the workers.
+// small reports whether an m × n matrix with row stride lda is valid, not empty, and too
+// small for several workers.
 func small(m, n, lenA, lda int) bool {
 	return uint(m-1)|uint(n-1) < 1<<20-1 && m*n < sharedGemv && lda >= n && lenA >= (m-1)*lda+n
 }
@@ -170,7 +171,7 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 	if n > 1 && incX == 1 && n <= len(x) {
-		// Far enough from the ends of the range, no square is lost.
+		// Away from the ends of the range, no square overflows or underflows.
 		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
 		}
@@ -187,7 +188,8 @@ func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
 	return impl.Implementation.Snrm2(n, x, incX)
 }
 
-// blasGemv does a product of any size and reports true, or leaves it to gonum.
+// blasGemv computes a product of any size and returns true, or returns false to leave it to
+// gonum.
 func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
 		return false
@@ -201,7 +203,8 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 	return true
 }
 
-// blasGer does an update of any size and reports true, or leaves it to gonum.
+// blasGer computes an update of any size and returns true, or returns false to leave it to
+// gonum.
 func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, y []T, incY int, a []T, lda int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || !ranges(len(x), incX, m, len(y), incY, n) {
 		return false
@@ -211,20 +214,20 @@ func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, 
 	return true
 }
 
-// symvFits reports whether a Symv has something to do and vectors in one piece.
+// symvFits reports whether a Symv is not empty and has contiguous vectors.
 func symvFits[T backend.Float](ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, y []T, incY int) bool {
 	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && ranges(len(x), incX, n, len(y), incY, n)
 }
 
-// trsvFits reports whether a Trsv has something to do, a vector in one piece, and
-// arguments that are right.
+// trsvFits reports whether a Trsv is not empty, has a contiguous vector, and has valid
+// arguments.
 func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, incX int) bool {
 	return n > 0 && lda >= n && lenA >= (n-1)*lda+n && incX == 1 && lenX >= n && (ul == blas.Upper || ul == blas.Lower) &&
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
 }
 
-// blasTrsv solves forwards in a lower triangle, as it lies or transposed, or backwards
-// in an upper one.
+// blasTrsv solves forwards with a lower triangle, as stored or transposed, or backwards
+// with an upper one.
 func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	v := rowMajor(a, n, n, lda)
 	if trans {
@@ -247,8 +250,8 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
 }
 
-// blasDot and blasAxpy are for vectors that are worth the workers. The pieces do not
-// depend on how many there are.
+// blasDot and blasAxpy are for vectors large enough for several workers. The pieces do not
+// depend on the number of workers.
 
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}

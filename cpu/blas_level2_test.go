@@ -111,9 +111,9 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
-// TestSymvRows compares Symv with gonum's, exactly, around the numbers of rows that
-// are gone over at once, with rows that all begin in one set of the first-level cache,
-// and where a row is long enough to begin at a cache line and to be shared.
+// TestSymvRows compares Symv with gonum's, exactly, around the numbers of rows that are
+// processed together, with rows that all begin in one set of the first-level cache, and
+// with rows long enough to be aligned to a cache line and shared.
 func TestSymvRows(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 37
@@ -147,9 +147,9 @@ func TestSymvRows(t *testing.T) {
 	})
 }
 
-// TestTrsv solves exactly: from the product of a triangle of small integers, with
-// pivots that are powers of two, and a known vector. The other triangle, and the
-// diagonal of a unit one, is not read.
+// TestTrsv solves exactly: the right-hand side is the product of a known vector with a
+// triangle of small integers whose pivots are powers of two. The other triangle is not
+// read, nor is a unit diagonal.
 func TestTrsv(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 29
@@ -214,8 +214,8 @@ func checkTrsv(t *testing.T, impl BLAS, rng *rand.Rand, ul blas.Uplo, trans blas
 	}
 }
 
-// TestSharedVectors compares Dot, Axpy and Nrm2 of vectors that the workers share
-// with gonum's, exactly.
+// TestSharedVectors compares Dot, Axpy and Nrm2, of vectors that are shared among the
+// workers, exactly with gonum's.
 func TestSharedVectors(t *testing.T) {
 	const n = sharedVector + 3*vectorPiece + 5
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
@@ -239,8 +239,8 @@ func TestSharedVectors(t *testing.T) {
 	})
 }
 
-// TestNrm2Range holds the norm at the ends of the range, where squares leave
-// it.
+// TestNrm2Range tests the norm near the ends of the range, where squares overflow or
+// underflow.
 func TestNrm2Range(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newBLAS(tier)

@@ -216,7 +216,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// On the right, and of the transpose, the triangle's other side counts.
+		// If the triangle is on the right, or transposed, the opposite triangle applies.
 		other := (t != blas.NoTrans) != (s == blas.Right)
 		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
@@ -252,7 +252,7 @@ func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit b
 	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, rowMajor(a, n, n, lda), rowMajor(b, n, cols, ldb))
 }
 
-// rescale is C ← β C on a region; with β = 1 there is nothing to do.
+// rescale is C ← β C on a region; it does nothing if β = 1.
 func rescale[T backend.Float](e *engine[T], beta T, c view[T], part uplo) {
 	if beta != 1 {
 		q := &queue[T]{engine: e}

@@ -12,11 +12,11 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The oracle of the BLAS tests: level 3 by its definition, in plain loops over
-// elements that are small integers. Every sum is exact in both precisions then,
-// in any order, and results are compared with ==.
+// The oracle of the BLAS tests: level 3 by its definition, in plain loops over small
+// integers. Every sum is exact in both precisions and in any order, so results are compared
+// with ==.
 
-// level3 is the routines of one precision.
+// level3 holds the routines of one precision.
 type level3[T backend.Float] struct {
 	gemm  func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 	symm  func(s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
@@ -28,8 +28,8 @@ type level3[T backend.Float] struct {
 	mr, nr, kc int
 }
 
-// forEachLevel3 runs f for every tier and precision, with the loops cut as if
-// there were no caches, so that small matrices have seams everywhere.
+// forEachLevel3 runs f for every tier and precision, with the loops blocked as if there
+// were no caches, so that even small matrices span several blocks.
 func forEachLevel3(t *testing.T, f64 func(t *testing.T, l level3[float64]), f32 func(t *testing.T, l level3[float32])) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := BLAS{bound: newDevice(tier, 0, Caches{L2: 1, L3: 1})}
@@ -55,14 +55,13 @@ func (l level3[T]) sizes(tile, limit int) []int {
 	return list
 }
 
-// stored is a row-major matrix with padding between its rows and behind the
-// last one.
+// stored is a row-major matrix with padding after each row.
 type stored[T backend.Float] struct {
 	rows, cols, ld int
 	data           []T
 }
 
-// padding is what stands between rows: a number that no routine makes.
+// padding is the number between rows, which no routine produces.
 const padding = -12345.5
 
 func newStored[T backend.Float](rows, cols, pad int) stored[T] {
@@ -74,22 +73,22 @@ func newStored[T backend.Float](rows, cols, pad int) stored[T] {
 	return s
 }
 
-// integers is a matrix of integers from −3 to 3.
+// integers returns a matrix of integers from −3 to 3.
 func integers[T backend.Float](r *rand.Rand, rows, cols, pad int) stored[T] {
 	s := newStored[T](rows, cols, pad)
 	s.fill(func(i, j int) T { return T(r.IntN(7) - 3) })
 	return s
 }
 
-// integersOp is a matrix M such that op(M) is rows × cols.
+// integersOp returns a matrix M such that op(M) is rows × cols.
 func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad int) stored[T] {
 	rows, cols = swapIf(t, rows, cols)
 	return integers[T](r, rows, cols, pad)
 }
 
-// triangular is a matrix of which a routine reads one triangle: the other one
-// is NaN, and so is a unit diagonal. Elements off the diagonal are mostly zero,
-// those on it are 1, 2 or −1, so that solutions are exact.
+// triangularOf returns a matrix of which a routine reads one triangle: the other triangle
+// is NaN, and so is a unit diagonal. Elements off the diagonal are mostly zero, and the
+// diagonal elements are 1, 2 or −1, so that solutions are exact.
 func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, pad int) stored[T] {
 	s := newStored[T](n, n, pad)
 	s.fill(func(i, j int) T {
@@ -108,7 +107,8 @@ func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, p
 	return s
 }
 
-// symmetricOf is a matrix of integers whose other triangle is NaN.
+// symmetricOf returns a matrix of integers in the triangle ul and NaN in the other
+// triangle.
 func symmetricOf[T backend.Float](r *rand.Rand, ul blas.Uplo, n, pad int) stored[T] {
 	s := integers[T](r, n, n, pad)
 	s.fill(func(i, j int) T {
@@ -135,7 +135,7 @@ func (s stored[T]) clone() stored[T] {
 	return s
 }
 
-// op is element (i, j) of op(S).
+// op returns a function of i and j: the element of op(S).
 func (s stored[T]) op(t blas.Transpose) func(i, j int) T {
 	if t == blas.NoTrans {
 		return s.at
@@ -143,8 +143,8 @@ func (s stored[T]) op(t blas.Transpose) func(i, j int) T {
 	return func(i, j int) T { return s.at(j, i) }
 }
 
-// full is element (i, j) of the symmetric matrix of which the triangle ul of s
-// is stored.
+// full returns a function of i and j: the element of the symmetric matrix whose triangle ul
+// is stored in s.
 func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
 	return func(i, j int) T {
 		if (ul == blas.Lower) == (i > j) {
@@ -154,8 +154,8 @@ func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
 	}
 }
 
-// triangle is element (i, j) of op(S), S triangular; ok is false where it is a
-// zero that is not stored.
+// triangle returns a function of i and j: the element of op(S), for triangular S. ok is
+// false for a zero that is not stored.
 func (s stored[T]) triangle(ul blas.Uplo, t blas.Transpose, d blas.Diag) func(i, j int) (v T, ok bool) {
 	return func(i, j int) (T, bool) {
 		if t != blas.NoTrans {
@@ -171,8 +171,8 @@ func (s stored[T]) triangle(ul blas.Uplo, t blas.Transpose, d blas.Diag) func(i,
 	}
 }
 
-// multiplied is α Σ_p a(i, p) b(p, j) + β c(i, j), where c is read only when β
-// is not 0 and the sum only when α is not.
+// multiplied returns α Σ_p a(i, p) b(p, j) + β c(i, j) as a function of i and j. It reads c
+// only if β ≠ 0, and the sum only if α ≠ 0.
 func multiplied[T backend.Float](k int, alpha T, a, b func(i, j int) T, beta T, c func(i, j int) T) func(i, j int) T {
 	return func(i, j int) T {
 		var v T
@@ -190,14 +190,14 @@ func multiplied[T backend.Float](k int, alpha T, a, b func(i, j int) T, beta T, 
 	}
 }
 
-// inTriangle reports whether element (i, j) is in the triangle; every one is in
-// blas.All.
+// inTriangle reports whether element (i, j) is in the triangle; blas.All contains all
+// elements.
 func inTriangle(ul blas.Uplo, i, j int) bool {
 	return ul == blas.All || i == j || (ul == blas.Lower) == (i > j)
 }
 
-// expect fails unless got is want in the triangle, and before everywhere else,
-// padding included. NaN equals NaN.
+// expect fails unless got equals want in the triangle, and before everywhere else, padding
+// included. NaN equals NaN.
 func expect[T backend.Float](t *testing.T, what string, got, before stored[T], ul blas.Uplo, want func(i, j int) T) {
 	t.Helper()
 	model := before.clone()
@@ -220,7 +220,7 @@ func expect[T backend.Float](t *testing.T, what string, got, before stored[T], u
 	}
 }
 
-// newSeed is the random numbers of a test, whose seed it logs.
+// newSeed returns a random number generator for a test and logs the seed.
 func newSeed(t *testing.T, seed uint64) *rand.Rand {
 	t.Helper()
 	t.Logf("seed %d", seed)

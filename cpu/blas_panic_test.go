@@ -16,15 +16,15 @@ import (
 // strides, and the lengths of its slices.
 type call[T backend.Float] struct {
 	name  string
-	exact bool // the results are to be the same bits
+	exact bool // the results must have the same bits
 	good  []int
 	run   func(args []int, a, b, c []T) bool // slices of the lengths at the end of args
 }
 
-// TestPanicsAsGonum changes every argument of a good call, and every pair of
-// them, to values around the bounds of what is allowed, and compares what
-// happens with gonum's implementation: the same panic, or no panic and the same
-// result. A call that panics has touched nothing.
+// TestPanicsAsGonum changes every argument of a valid call, and every pair of arguments, to
+// values around the limits of the valid range, and requires the behavior of gonum's
+// implementation: the same panic, or no panic and the same result. A call that panics must
+// not have changed anything.
 func TestPanicsAsGonum(t *testing.T) {
 	g := blasgonum.Implementation{}
 	reference64 := level3[float64]{gemm: g.Dgemm, symm: g.Dsymm, syrk: g.Dsyrk, syr2k: g.Dsyr2k, trmm: g.Dtrmm, trsm: g.Dtrsm}
@@ -36,7 +36,7 @@ func TestPanicsAsGonum(t *testing.T) {
 	comparePanics(t, mine64.calls(), reference64.calls())
 	comparePanics(t, mine32.calls(), reference32.calls())
 
-	// Orders below and above those up to which gonum's own routines are called.
+	// Orders below and above the limits up to which Mercer calls gonum's own routines.
 	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}
@@ -93,8 +93,8 @@ func compareCall[T backend.Float](t *testing.T, mine, theirs call[T], args []int
 	}
 }
 
-// outcome is what a call leaves in its slices, and how it ended: the text of its
-// panic, or what it returned.
+// outcome returns the contents of the slices after a call, and how the call ended: the text
+// of its panic, or its result.
 func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end string) {
 	r := rand.New(rand.NewPCG(9, 0))
 	for k, length := range args[len(args)-3:] {
@@ -112,7 +112,7 @@ func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end s
 	return slices, fmt.Sprint(ok)
 }
 
-// calls lists level 3. m, n and k are 3, 4 and 5, strides have room.
+// calls lists level 3. m, n and k are 3, 4 and 5, and strides include padding.
 func (l level3[T]) calls() []call[T] {
 	return []call[T]{
 		{"gemm", true, []int{'N', 'T', 3, 4, 5, 6, 6, 6, 17, 23, 16}, func(x []int, a, b, c []T) bool {
@@ -142,7 +142,7 @@ func (l level3[T]) calls() []call[T] {
 	}
 }
 
-// cholesky is the routines of LAPACK that are Mercer's.
+// cholesky lists the LAPACK routines that Mercer implements.
 type cholesky interface {
 	Dpotrf(ul blas.Uplo, n int, a []float64, lda int) bool
 	Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int)
@@ -178,7 +178,7 @@ func lapackCalls(n int, impl cholesky) []call[float64] {
 	}
 }
 
-// narrow is LAPACK with its float32 routines in place of those in float64.
+// narrow is LAPACK with its float32 routines under the names of its float64 routines.
 type narrow struct{ LAPACK }
 
 func (l narrow) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestLevel3NotFinite puts NaN and Inf among the integers: they reach exactly
-// the elements that the definition lets them reach.
+// TestLevel3NotFinite puts NaN and Inf among the integers: they reach exactly the elements
+// that depend on them by definition.
 func TestLevel3NotFinite(t *testing.T) {
 	forEachLevel3(t, notFiniteLevel3[float64], notFiniteLevel3[float32])
 }
@@ -56,13 +56,13 @@ func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	}
 }
 
-// spoil puts a NaN or an Inf somewhere.
+// spoil sets a random element to NaN or Inf.
 func spoil[T backend.Float](r *rand.Rand, s stored[T]) {
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[r.IntN(3)]
 	s.data[r.IntN(s.rows)*s.ld+r.IntN(s.cols)] = T(special)
 }
 
-// solved is α op(A)⁻¹ B or α B op(A)⁻¹ by substitution.
+// solved returns α op(A)⁻¹ B or α B op(A)⁻¹ by substitution.
 func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func(i, j int) (T, bool), b stored[T], alpha T) stored[T] {
 	x := b.clone()
 	isLower := (ul == blas.Lower) == (t == blas.NoTrans)
@@ -150,7 +150,7 @@ func TestBLASFollowsGOMAXPROCS(t *testing.T) {
 			impl.Dtrmm(blas.Left, blas.Upper, blas.NoTrans, blas.NonUnit, n, n, 1, a, n, x, n)
 			impl.Dtrsm(blas.Right, blas.Lower, blas.Trans, blas.NonUnit, n, n, 1, a, n, y, n)
 			if !lapack.Dpotrf(blas.Lower, n, l, n) || !lapack.Dpotri(blas.Lower, n, l, n) {
-				t.Fatal("A is positive definite, but was not found so")
+				t.Fatal("A is positive definite, but was reported as not")
 			}
 			v := slices.Clone(b[:n])
 			lapack.Dtrtrs(blas.Upper, blas.Trans, blas.NonUnit, n, 1, a, n, v, 1)

@@ -17,7 +17,7 @@ var (
 	bothDiag  = []blas.Diag{blas.NonUnit, blas.Unit}
 )
 
-// factors are pairs of α and β: the special values and one of each that is not.
+// factors are pairs of α and β that combine 0, 1 and other values.
 var factors = [][2]float64{{1, 0}, {1, 1}, {-2, 0.5}, {0, 0}, {0, 1}, {0, -2}, {2, 0}}
 
 func TestLevel3Exact(t *testing.T) {
@@ -31,8 +31,8 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes are m × n × k: every combination of the edges of a tile, with depths
-// in turn, then the edges of KC, each where one worker and where several do it.
+// shapes are m × n × k: every combination of the edges of a tile, with alternating depths;
+// then the edges of KC, each with one worker and with several.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -57,7 +57,7 @@ func (l level3[T]) shapes() [][3]int {
 	return some
 }
 
-// unread makes C all NaN when β = 0: it is not read then.
+// unread fills C with NaN if β = 0, because C must not be read then.
 func unread[T backend.Float](c stored[T], beta T) stored[T] {
 	if beta == 0 {
 		c.fill(func(i, j int) T { return T(math.NaN()) })
@@ -152,7 +152,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 		for flags := range 16 {
 			s, ul, tr, d := bothSide[flags&1], bothUplo[flags>>1&1], bothTrans[flags>>2&1], bothDiag[flags>>3&1]
 			if m*n > 4000 && flags != x%16 && flags != (7*x+5)%16 {
-				continue // of the large ones two cases, in turn
+				continue // only two cases of each large size, alternating
 			}
 			k := n
 			if s == blas.Left {
@@ -169,7 +169,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 				continue
 			}
 
-			// What trmm made of B is made B again: α is a power of two.
+			// trsm must recover B from the result of trmm: α is a power of two.
 			solution := product.clone()
 			l.trsm(s, ul, tr, d, m, n, 1/alpha, a.data, a.ld, solution.data, solution.ld)
 			expect(t, "trsm"+name, solution, product, blas.All, b.at)
@@ -184,7 +184,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 	}
 }
 
-// triangleTimes is α op(A) B or α B op(A) without the products by zeros that are
+// triangleTimes returns α op(A) B or α B op(A), without the products with zeros that are
 // not stored.
 func triangleTimes[T backend.Float](s blas.Side, a func(i, j int) (T, bool), k int, alpha T, b func(i, j int) T) func(i, j int) T {
 	return func(i, j int) T {

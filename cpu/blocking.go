@@ -7,16 +7,15 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Caches is the size in bytes of the caches that the loops are cut for; see the
-// package documentation. A zero means what the machine reports, or else the
-// default.
+// Caches holds the cache sizes, in bytes, that the loops are blocked for; see the package
+// documentation. Zero means the size that the machine reports, or else the default.
 type Caches struct {
-	L2 int // of one core; default 1 MiB
-	L3 int // that the workers share; default 32 MiB
+	L2 int // per core; default 1 MiB
+	L3 int // shared by the workers; default 32 MiB
 }
 
-// OpenWith is backend.Open for a tier of this package, such as "avx2", with
-// other cache sizes than the machine reports. Results do not depend on them.
+// OpenWith is backend.Open for a tier of this package, such as "avx2", with cache sizes
+// that may differ from those of the machine. Results do not depend on them.
 func OpenWith(tier string, c backend.Config, caches Caches) (backend.Device, error) {
 	for _, t := range ukr.Tiers() {
 		if t.Name == tier {
@@ -26,10 +25,10 @@ func OpenWith(tier string, c backend.Config, caches Caches) (backend.Device, err
 	return nil, unknownTier(tier)
 }
 
-// machineCaches is what the machine reports.
+// machineCaches returns the cache sizes that the machine reports.
 var machineCaches = sync.OnceValue(reportedCaches)
 
-// orReported fills in what is zero.
+// orReported replaces zeros by the reported sizes.
 func (c Caches) orReported() Caches {
 	fill := func(size *int, reported, otherwise int) {
 		if *size <= 0 {
@@ -55,17 +54,16 @@ type blocking struct {
 	nr int // NR
 }
 
-// depth is KC, the same on every machine: sums are cut there, so that it
-// decides about the last bits of a result. It is as deep as still leaves eight
-// panels in a task: C is read and written once for each KC, and that, not the
-// first-level cache, is what a smaller one costs (512 against 192: 88 against
-// 78 % of the ceiling; float64, AVX-512, n = 1536, AMD EPYC of family 25,
-// November 2026).
+// depth is KC, the same on every machine: sums are split there, so that it affects the last
+// bits of a result. It is the largest depth that leaves eight panels in a task. A smaller
+// depth is slower, not because of the first-level cache, but because C is read and written
+// once for each KC (512 against 192: 88 against 78 % of the ceiling; float64, AVX-512, n =
+// 1536, AMD EPYC of family 25, November 2026).
 const depth = 512
 
-// blockingFor derives the sizes from a tile of mr × nr elements of size bytes:
-// a task's rows of A take half of the second-level cache, packed B a quarter of
-// the third, so that C and the workers' parts of A find room beside it.
+// blockingFor derives the sizes from a tile of mr × nr elements of size bytes: a task's
+// rows of A take half of the second-level cache, packed B a quarter of the third, so that C
+// and the workers' parts of A also fit.
 func blockingFor(mr, nr, size int, caches Caches) blocking {
 	return blocking{
 		kc: depth,

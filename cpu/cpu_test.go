@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// forEachTier runs f for every tier that this machine can run, which
-// TestRequiredTiers reports. Under the race detector, which sees the framework and
-// no assembly, the fastest one stands for all.
+// forEachTier runs f for every tier that this machine can run, which TestRequiredTiers
+// reports. Under the race detector, which does not see assembly, it runs only the fastest
+// tier.
 func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if underRace && tier.Name != bestDevice().tier.Name {
@@ -24,8 +24,8 @@ func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// forEachAssembledTier is forEachTier without the portable tier under -short, where
-// that one takes seconds.
+// forEachAssembledTier is forEachTier without the portable tier under -short, because that
+// tier takes seconds.
 func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() == "" && !(testing.Short() && tier.Name == "generic") {
@@ -34,8 +34,8 @@ func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// TestConformance runs the suite of all backends, under -short on the best tier, which
-// has all cases otherwise.
+// TestConformance runs the suite of all backends. With -short it runs on the best tier
+// only; otherwise the best tier runs all cases.
 func TestConformance(t *testing.T) {
 	each := forEachTier
 	if testing.Short() {

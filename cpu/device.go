@@ -61,7 +61,7 @@ func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
 	return d, nil
 }
 
-// newDevice is a device that counts memory, but has none to give.
+// newDevice returns a device that counts memory, but whose budget is zero.
 func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 	caches = caches.orReported()
 	d := &device{tier: t, threads: threads, caches: caches}
@@ -74,7 +74,7 @@ func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 // device is a CPU at one tier.
 type device struct {
 	tier    *ukr.Tier
-	threads int // 0: as many as GOMAXPROCS says at each call
+	threads int // 0: GOMAXPROCS at the time of each call
 	caches  Caches
 	memory  memory
 	closed  atomic.Bool
@@ -92,7 +92,7 @@ func (d *device) Info() backend.Info {
 	}
 }
 
-// workers is how many goroutines share the work of a call.
+// workers returns the number of goroutines that share the work of a call.
 func (d *device) workers() int {
 	if d.threads > 0 {
 		return d.threads
@@ -122,7 +122,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	from := (&queue[float64]{engine: d.f64}).ownPacked("NarrowPacked", src)
 	n, n1 := to.Order(), to.n1
 	if n1 != from.n1 {
-		panic("cpu: NarrowPacked: a leading part is cut in another place")
+		panic("cpu: NarrowPacked: a leading part has a different layout")
 	}
 	each(d.workers(), n, rowGrain(n1), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -134,7 +134,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	})
 }
 
-// convert is to ← from, rounded.
+// convert computes to ← from, rounded.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -143,7 +143,7 @@ func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	})
 }
 
-// rounded is to ← from, as many elements as to has.
+// rounded computes to ← from, rounded, for the elements of to.
 func rounded[D, S backend.Float](to []D, from []S) {
 	for j, v := range from[:len(to)] {
 		to[j] = D(v)
@@ -152,15 +152,17 @@ func rounded[D, S backend.Float](to []D, from []S) {
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
-// Workspace is what packed operands take at most, beside the matrices, in bytes: it
-// depends on the caches, not on the matrices (see blockingFor). InUse does not
-// count it, nor the rounded rows of a factor of reduced precision, 576 bytes for each.
+// Workspace returns the largest size of the packed operands, in bytes, in addition to the
+// matrices. It depends on the caches, not on the matrices (see blockingFor). InUse counts
+// neither this workspace nor the rounded rows of a factor of reduced precision, 576 bytes
+// per row.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements backend.Rated. Some of a factor of reduced precision is not faster.
+// Rates implements backend.Rated. Parts of the factorization of reduced precision are not
+// faster than float32.
 func (d *device) Rates() backend.Rates {
 	r := backend.Rates{Single: 2, Values: 1.5}
 	if d.tier.Pairs > 0 {
@@ -169,7 +171,7 @@ func (d *device) Rates() backend.Rates {
 	return r
 }
 
-// Sync has nothing to wait for: a method has done its work when it returns.
+// Sync returns nil: every method completes its work before it returns.
 func (d *device) Sync() error { return nil }
 
 // Close makes New fail from now on; the collector frees the memory.

@@ -1,12 +1,11 @@
-// Package cpu is the backend that runs on the processor: blocked matrix
-// products, triangular solves, Cholesky factorization and fused Gram matrices
-// in portable Go over the micro-kernels of package internal/ukr. It names no
-// instruction set; the driver "cpu" offers one device for each tier of ukr
-// that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
-// cpu/generic. The tier neon is tested under an emulator; its speed is predicted, in
-// bench/results/arm64-prediction.md, and has not been measured. Tasks go to workers as
-// these are free, so that slower cores beside faster ones get fewer of them; how well
-// that works has not been measured either.
+// Package cpu is the backend that runs on the processor: blocked matrix products,
+// triangular solves, Cholesky factorization and fused Gram matrices in portable Go over the
+// micro-kernels of package internal/ukr. It names no instruction set; the driver "cpu"
+// offers one device for each tier of ukr that the machine can run: cpu/avx512, cpu/avx2,
+// cpu/generic, or on arm64 cpu/neon, cpu/generic. The tier neon is tested under an
+// emulator; its speed is predicted, in bench/results/arm64-prediction.md, and has not been
+// measured. Free workers take the next task, so that slow cores get fewer tasks than fast
+// ones; this balance has not been measured either.
 //
 // # The five loops
 //
@@ -25,11 +24,11 @@
 // panel of B (KC × NR) in the first or second. The sizes are in
 // blocking.go.
 //
-// The factorizations are made of these products: potrf.go looks ahead, so that the
-// blocks on the diagonal are factored beside a product, and reduced.go does the same
-// in products of 16-bit integers; trsm.go solves packed panels in registers. Matrices
-// times a few vectors (symv.go) and small problems (small.go) have ways of their own,
-// since packing would cost more than the product.
+// The factorizations use these products: potrf.go looks ahead, so that a block on the
+// diagonal is factored while a product runs, and reduced.go does the same with products of
+// 16-bit integers; trsm.go solves packed panels in registers. Products of a matrix with a
+// small number of vectors (symv.go) and small problems (small.go) do not pack, because
+// packing would cost more than the product.
 //
 // # Packed panels
 //
@@ -43,13 +42,13 @@
 //	│ 3  7 11   │                    └ …       ┘└   ┘
 //	├ …         ┤ panel 1             panel 0    panel 1
 //
-// Both are "panels of W rows" of A and of Bᵀ, so one function packs them.
-// Operands come as views with any row and column stride, so transposition and
-// reversal cost nothing but the packing.
+// Both are "panels of W rows" of A and of Bᵀ, so one function packs them. Operands are
+// views with any row and column stride, so transposition and reversal cost nothing beyond
+// the packing.
 //
 // # Results do not depend on the workers
 //
-// In what order an element's sum runs follows from the shapes alone. How large a
-// task is may depend on the number of workers, but tasks begin at whole register
-// tiles, so that an element is always computed by the same instructions.
+// The order of summation of an element depends only on the shapes. The size of a task may
+// depend on the number of workers, but tasks begin at whole register tiles, so that an
+// element is always computed by the same instructions.
 package cpu

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// engine is a tier in one precision, with the sizes of the loops around its
-// register tile.
+// engine holds the kernels of a tier in one precision, and the block sizes of the loops
+// around its register tile.
 type engine[T backend.Float] struct {
 	device *device
 	ukr    *ukr.Kernels[T]
@@ -17,7 +17,7 @@ type engine[T backend.Float] struct {
 
 	idle sync.Pool // of *scratch[T]
 	big  sync.Pool // of *[]T: packed operands and vectors that the workers share
-	sums sync.Pool // of *[]T: what symv, gemv and GramMul add up
+	sums sync.Pool // of *[]T: sums of symv, gemv and GramMul
 }
 
 func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *engine[T] {
@@ -26,7 +26,7 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *en
 
 // scratch is a worker's own memory.
 type scratch[T backend.Float] struct {
-	tile   ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
+	tile   ukr.Tile[T] // arguments of the micro-kernels, allocated once and not at each call
 	scaled ukr.Scaled[T]
 	span   ukr.Span[T]
 	rows   ukr.Rows[T]
@@ -36,14 +36,14 @@ type scratch[T backend.Float] struct {
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
 	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips
-	work   []T // grown as asked for
+	work   []T // grown on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
 	pairs  []T // likewise, for statistics taken pair by pair
 	total  []T // likewise, for the sums of a task
 }
 
-// take returns scratch memory for a worker, give brings it back.
+// take returns scratch memory for a worker; give returns it to the pool.
 func (e *engine[T]) take() *scratch[T] {
 	if s, ok := e.idle.Get().(*scratch[T]); ok {
 		return s
@@ -57,7 +57,7 @@ func (e *engine[T]) take() *scratch[T] {
 
 func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }
 
-// grow returns n elements of s.work with any contents.
+// grow returns n elements of s.work with arbitrary contents.
 func (s *scratch[T]) grow(n int) []T {
 	if len(s.work) < n {
 		s.work = aligned[T](n)
@@ -65,7 +65,7 @@ func (s *scratch[T]) grow(n int) []T {
 	return s.work[:n]
 }
 
-// spare returns n elements of s.more with any contents.
+// spare returns n elements of s.more with arbitrary contents.
 func (s *scratch[T]) spare(n int) []T {
 	if len(s.more) < n {
 		s.more = aligned[T](n)
@@ -73,7 +73,7 @@ func (s *scratch[T]) spare(n int) []T {
 	return s.more[:n]
 }
 
-// last returns n elements of s.third with any contents.
+// last returns n elements of s.third with arbitrary contents.
 func (s *scratch[T]) last(n int) []T {
 	if len(s.third) < n {
 		s.third = aligned[T](n)
@@ -81,8 +81,8 @@ func (s *scratch[T]) last(n int) []T {
 	return s.third[:n]
 }
 
-// shared returns n elements with any contents, for memory that the workers of
-// one operation share; the second result brings them back.
+// shared returns n elements with arbitrary contents, for memory that the workers of one
+// operation share. The second result is a function that returns the memory to the pool.
 func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
 
 // sharedSums is shared for sums; a request for a small buffer never takes a large one.
@@ -99,7 +99,7 @@ func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
 	return (*p)[:n], func() { pool.Put(p) }
 }
 
-// sums returns n elements of s.total with any contents.
+// sums returns n elements of s.total with arbitrary contents.
 func (s *scratch[T]) sums(n int) []T {
 	if len(s.total) < n {
 		s.total = aligned[T](n)
@@ -107,10 +107,10 @@ func (s *scratch[T]) sums(n int) []T {
 	return s.total[:n]
 }
 
-// An allocator returns n elements with any contents, and a function that frees them.
+// An allocator returns n elements with arbitrary contents, and a function that frees them.
 type allocator[T backend.Float] func(n int) ([]T, func())
 
-// fresh allocates memory that no pool takes back.
+// fresh allocates memory that belongs to no pool.
 func fresh[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
 
 func (q *queue[T]) Sync() error { return q.wait() }

@@ -19,7 +19,7 @@ func Example_gonum() {
 	lapack64.Use(cpu.LAPACK{})
 	blas32.Use(cpu.BLAS{})
 
-	// The rest is as before: mat.Dense.Mul, mat.Cholesky, and all else.
+	// The rest of the program does not change: mat.Dense.Mul, mat.Cholesky, and so on.
 	const n = 400
 	x := mat.NewDense(n, 3, nil)
 	for i := range n {
@@ -27,7 +27,7 @@ func Example_gonum() {
 		x.SetRow(i, []float64{1, t, t * t})
 	}
 	var gram mat.Dense
-	gram.Mul(x, x.T()) // Dgemm, or Dsyrk where gonum sees that it is symmetric
+	gram.Mul(x, x.T()) // Dgemm, or Dsyrk if gonum detects the symmetry
 
 	a := mat.NewSymDense(n, nil)
 	for i := range n {

@@ -10,12 +10,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// expansion is x ↦ k(x, Z) V with Z packed and V as it is multiplied with.
+// expansion is x ↦ k(x, Z) V with packed Z and V in the layout for products.
 type expansion[T backend.Float] struct {
 	engine *engine[T]
-	gram   *gram[T] // of Z with itself, of which kept is set
+	gram   *gram[T] // of Z with itself, with kept set
 	kernel kernels.Kernel
-	filled bool // a statistic is made of all points: a gram serves only its own
+	filled bool // some statistic is computed from all points, so that it cannot be shared between calls
 	multipliers[T]
 	d, t  int
 	bytes int64

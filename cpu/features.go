@@ -11,13 +11,13 @@ import (
 // Statistics that are inner products of derived features of the points: CosSum is the inner product
 // of cosines and sines.
 
-// cosinesAndSines writes, for each row of m from first on, cos(w(x−center)) and
-// sin(w(x−center)) for each of its features and each frequency, as rows.
+// cosinesAndSines writes one row for each row of m from first on: cos(w(x−center)) and
+// sin(w(x−center)) for each feature and each frequency w.
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// The difference is exact in float64 for float32, and the center
-			// keeps the angles small: their rounding is that of the result.
+			// For float32 the difference is exact in float64, and the center keeps the
+			// angles small, so that their rounding is that of the result.
 			x := float64(v) - float64(p.center[c])
 			for _, w := range p.freqs {
 				sin, cos := math.Sincos(w * x)
@@ -28,11 +28,11 @@ func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	}
 }
 
-// A filler writes a statistic of point i of X against points j … j+len(out)−1
-// of Z; beyond the last of them anything.
+// A filler writes a statistic of point i of X against points j … j+len(out)−1 of Z;
+// elements past the last point are arbitrary.
 type filler[T backend.Float] func(s *scratch[T], i, j int, out []T)
 
-// onePoint evaluates a statistic of one point for all of them.
+// onePoint evaluates a statistic that depends on one point of the pair.
 func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	m, ofX := g.z, stat.Kind == kernels.SelfX || stat.Kind == kernels.RootX
 	if ofX {
@@ -60,7 +60,7 @@ func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	}
 }
 
-// entries looks up precomputed values, by the number of z where it has one.
+// entries looks up precomputed values, by the index of z if it has one.
 func (g *gram[T]) entries() filler[T] {
 	d := g.x.cols
 	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }
@@ -92,12 +92,12 @@ func equalRows[T backend.Float](x, z []T) bool {
 	return true
 }
 
-// sineBatch is about how many sines are taken at once.
+// sineBatch is the approximate number of sines that are computed at once.
 const sineBatch = 1024
 
-// sines is a sum over the features of a function with a sine of the
-// difference: sin(2πΔ)/Δ, 2π at 0, without frequencies, and otherwise Σ_w
-// wΔ sin(wΔ).
+// sines returns a filler for a sum over the features. Without frequencies the terms are
+// sin(2πΔ)/Δ, or 2π at Δ = 0; otherwise they are Σ_w wΔ sin(wΔ), where Δ is the difference
+// of the feature.
 func (g *gram[T]) sines(freqs []float64) filler[T] {
 	u, d := g.q.engine.ukr, g.x.cols
 	batch := max(1, sineBatch/max(d, 1)) // pairs
@@ -145,7 +145,7 @@ func (g *gram[T]) sines(freqs []float64) filler[T] {
 	}
 }
 
-// sincs is Σ sin(2πΔ)/Δ from differences and sines.
+// sincs returns Σ sin(2πΔ)/Δ from the differences Δ and their sines.
 func sincs[T backend.Float](diffs, sines []T) T {
 	var sum T
 	for p, diff := range diffs {

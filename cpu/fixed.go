@@ -10,12 +10,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits for an element. The lower triangle
-// is cut into panels of ukr.CodeRows rows, and those into chunks of ukr.CodeSpan columns,
-// which lie one after the other in the order in which a product reads them. What a
-// chunk has on the diagonal and above it is 0.
+// fixedMatrix is a symmetric Gram matrix with 16 bits per element. The lower triangle is
+// divided into panels of ukr.CodeRows rows, and each panel into chunks of ukr.CodeSpan
+// columns, stored in the order in which a product reads them. The codes on and above the
+// diagonal are 0.
 type fixedMatrix[T backend.Float] struct {
-	memory *matrix[T] // all of it
+	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16
 	diag   []T
 	coding *backend.Coding // shared with leading parts
@@ -25,8 +25,8 @@ type fixedMatrix[T backend.Float] struct {
 
 const codeChunk = ukr.CodeRows * ukr.CodeSpan
 
-// codesBefore is how many codes the panels before panel p have: four have equally many
-// chunks.
+// codesBefore returns the number of codes in the panels before panel p. Each group of four
+// panels has the same number of chunks per panel.
 func codesBefore(p int) int {
 	const equal = ukr.CodeSpan / ukr.CodeRows
 	a, b := p/equal, p%equal
@@ -72,7 +72,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	}, nil
 }
 
-// fixed is a as a live matrix of 16 bits of this device, or nil.
+// fixed returns a if it is a live matrix of 16 bits of this device, and nil otherwise.
 func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -87,13 +87,13 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// at is where the code of element (i, j) is, j < i.
+// at returns a pointer to the code of element (i, j), j < i.
 func (h *fixedMatrix[T]) at(i, j int) *uint16 {
 	at := codesBefore(i/ukr.CodeRows) + j/ukr.CodeSpan*codeChunk + i%ukr.CodeRows*ukr.CodeSpan + j%ukr.CodeSpan
 	return &h.codes[at]
 }
 
-// value is element (i, j), j ≤ i.
+// value returns element (i, j), j ≤ i.
 func (h *fixedMatrix[T]) value(i, j int) T {
 	if i == j {
 		return h.diag[i]
@@ -130,8 +130,8 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) 
 	})
 }
 
-// encode stores what values has of the lower triangle: row i from column j on, which
-// is the first of a chunk.
+// encode stores the codes of values, which begin at row i and column j, the first column of
+// a chunk. It stores only elements of the lower triangle.
 func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T) {
 	if d := i - j; d < len(values) {
 		if d < 0 {
@@ -153,7 +153,7 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 		if s.span.Flag == 0 {
 			return
 		}
-		// A value on the edge, by another rounding, is accepted.
+		// A value slightly outside the bounds, by rounding, is accepted.
 		for c, v := range x {
 			if err := h.coding.Check(i, j+first+c, float64(v)); err != nil {
 				q.fail(err)
@@ -166,22 +166,22 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	if rest := values[whole:]; len(rest) > 0 {
 		last := s.last(ukr.CodeSpan)
 		for c := copy(last, rest); c < len(last); c++ {
-			last[c] = T(h.coding.Low) // 0
+			last[c] = T(h.coding.Low) // the code 0
 		}
 		store(whole, last)
 	}
 }
 
-// fixedColumns is with how many columns a matrix of 16 bits is gone through once, and
-// fixedSpan how many of its columns are worked on at a time where there are more than
-// two, so that the codes come from the nearest cache but for the first two.
+// fixedColumns is the number of columns for which a matrix of 16 bits is read once. With
+// more than two columns, fixedSpan columns of the matrix are processed at a time, so that
+// the codes come from the first-level cache for all but the first two columns.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
 )
 
-// symmFixed is C ← α A B + β C. With c the codes, it is low·Σ_j b_j + step·Σ_j c_ij b_j
-// and the diagonal.
+// symmFixed is C ← α A B + β C. With codes c, the product is low·Σ_j b_j + step·Σ_j c_ij
+// b_j plus the diagonal.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)
@@ -237,7 +237,7 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The diagonal has no codes, and low for none.
+				// The diagonal has no codes: subtract low, which total includes for it.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}
@@ -248,8 +248,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel adds what the panel of rows i … gives of the product with v's columns, ld
-// apart, to x for its columns and to sums for its rows.
+// addPanel adds the contribution of the panel of rows i … to the product with v's columns,
+// which are ld apart: to x for the columns of the panel, and to sums for its rows.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

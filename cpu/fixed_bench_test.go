@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkFixed is the Gram matrix and its product with a few columns in packed
-// storage, with float32 and with 16 bits for an element.
+// BenchmarkFixed times a packed Gram matrix and its product with a small number of columns,
+// in float32 and with 16 bits per element.
 func BenchmarkFixed(b *testing.B) {
 	const d, most = 50, 10
 	sizes := []int{4096}

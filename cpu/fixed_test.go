@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorOf16BitsIsLikeNoise: rounding to the nearest code has a spectral norm as that
-// of independent errors, 2s√n with s² = step²/12 (Wigner 1958), and not the n·step/2
-// that errors of one sign would have.
+// TestErrorOf16BitsIsLikeNoise: the errors of rounding to the nearest code have the
+// spectral norm of independent errors, 2s√n with s² = step²/12 (Wigner 1958), and not
+// n·step/2, the norm of errors of one sign.
 func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 	const n, d, seed = 700, 6, 5
 	t.Logf("seed %d", seed)
@@ -64,8 +64,8 @@ func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 		}
 	}
 	noise := 2.0 / 65535 * math.Sqrt(n/12.0)
-	t.Logf("‖E‖ is %.3g, that of noise %.3g", norm, noise)
+	t.Logf("‖E‖ is %.3g, the norm of noise is %.3g", norm, noise)
 	if !(norm > noise/2 && norm < 1.5*noise) {
-		t.Errorf("‖E‖ is %.3g, that of noise %.3g", norm, noise)
+		t.Errorf("‖E‖ is %.3g, the norm of noise is %.3g", norm, noise)
 	}
 }

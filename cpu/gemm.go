@@ -64,14 +64,14 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
 	}
 }
 
-// product is C ← α A B + β C on a region of C, A with k columns, B given as its
+// product is C ← α A B + β C on a region of C. A has k columns, and B is given as its
 // transpose.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// gemmLookahead is product while one of the workers runs lookahead first. It is
-// loops 5 to 3.
+// gemmLookahead is product, except that one of the workers first runs lookahead. It
+// contains loops 5 to 3.
 func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows: work on Cᵀ.
@@ -137,10 +137,10 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 	}
 }
 
-// packGrain is how many columns of B a worker packs at a time, when each worker gets
-// four times that; of fewer columns a quarter of a worker's share (Gemm at n = 256, two
-// workers, two runs: 87 and 91 GFLOP/s against 84 and 81 when one of them packed all;
-// float64, AMD EPYC of family 25, November 2026).
+// packGrain is the number of columns of B that a worker packs at a time, if each worker
+// gets at least four such pieces; otherwise a worker packs a quarter of its share (Gemm at
+// n = 256, two workers, two runs: 87 and 91 GFLOP/s against 84 and 81 when one of them
+// packed all; float64, AMD EPYC of family 25, November 2026).
 const packGrain = 512
 
 // scale is C ← β C on a region.
@@ -160,25 +160,24 @@ func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	})
 }
 
-// packed holds the panels of A and of B that a task multiplies, k deep, and where they
-// are of integers the steps of their rows.
+// packed holds the panels of A and of B that a task multiplies, k deep. If the panels hold
+// integers, it also holds the steps of their rows.
 type packed[T backend.Float] struct {
 	a, b       []T
 	k          int
 	rows, cols []T
 }
 
-// multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1.
-// off is how far the diagonal lies to the left: element (i, j) of c is in the
-// lower region when i ≥ j + off.
+// multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1. off shifts
+// the diagonal: element (i, j) of c is in the lower region if i ≥ j + off.
 func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2
 		n := min(nr, c.cols-j)
 		first, last := part.rows(c.rows, j, n, off)
 		from, to := part.full(c.rows, j, n, off)
-		// Panels are the unit: those with rows outside the full range are
-		// done by way of a register tile.
+		// Whole panels are stored directly. Panels with rows outside the full range go
+		// through a register tile in scratch memory.
 		begin := first / mr * mr
 		inner := min(max(panels(from, mr)*mr, begin), last)
 		outer := max(to/mr*mr, inner)
@@ -202,7 +201,8 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 	}
 }
 
-// tile runs the micro-kernel on s.tile, from row i and column j of a task's part of C on.
+// tile runs the micro-kernel on s.tile, which begins at row i and column j of a task's part
+// of C.
 func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 	if p.rows == nil {
 		e.ukr.Gemm(&s.tile)
@@ -212,8 +212,8 @@ func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 	e.ukr.Gemm16(&s.scaled)
 }
 
-// partial does one register tile that the diagonal crosses: into scratch
-// memory first, then the elements of the region into C.
+// partial computes one register tile that the diagonal crosses in scratch memory, and then
+// stores the elements of the region to C.
 func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	rows := min(mr, c.rows-i)

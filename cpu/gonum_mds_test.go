@@ -12,12 +12,12 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// The matrix of TorgersonScaling, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0
-// for the vector 1: rounding gives it either sign, and with it one column more or
-// less. gonum's TestTorgersonScaling wants the sign that gonum's BLAS gives one
-// order of the points (R's cmdscale gives the other, as the test says), and fails
-// with Mercer's. Here the points are put into 50 orders: with gonum's own BLAS both
-// numbers of columns occur too, and all eigenvalues agree within rounding.
+// The matrix of TorgersonScaling, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0 for
+// the vector 1. Rounding gives this eigenvalue either sign, and so one column more or less.
+// gonum's TestTorgersonScaling expects the sign that gonum's BLAS computes for one order of
+// the points (R's cmdscale computes the other, as that test says), and fails with Mercer's
+// BLAS. Here the points are permuted in 50 ways: with gonum's own BLAS both numbers of
+// columns occur too, and all eigenvalues agree within rounding.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, most = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))
@@ -27,12 +27,13 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			dis.SetSym(i, j, math.Round(100+(most-100)*r.Float64()))
 		}
 	}
-	// JSJ with |S| ≤ ½most²: two products of n terms, each wrong by nε of the sum of
-	// sizes, below 2·½most²; the norm of such a matrix is n times its largest element.
-	// The eigenvalues are those of a matrix that is wrong by some ε of its norm,
-	// which is below n·½most²·4, for each of n steps (Weyl's inequality).
+	// The rounding errors of JSJ with |S| ≤ ½most²: two products of n terms, each with
+	// error nε times the sum of sizes, below 2·½most². The norm of such a matrix is at most
+	// n times its largest element. In each of the n steps, the eigenvalue algorithm
+	// perturbs the matrix by about ε times its norm, which is below n·½most²·4 (Weyl's
+	// inequality).
 	bound := float64(n*n) * 0x1p-52 * most * most * 4
-	blas, lapack := blas64.Implementation(), gonum.Implementation{} // what lapack64 begins with
+	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()
 	var want []float64
 	columns := map[string]map[int]int{"gonum": {}, "mercer": {}}
@@ -70,7 +71,7 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("orders by their number of columns: %v", columns)
+	t.Logf("number of orders for each number of columns: %v", columns)
 	for name, list := range columns {
 		if len(list) != 2 {
 			t.Errorf("%s: the number of columns is always the same: %v", name, list)

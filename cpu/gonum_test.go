@@ -42,9 +42,8 @@ func TestGonumBLAS(t *testing.T) {
 	})
 }
 
-// TestGonumLAPACK runs gonum's conformance suite of LAPACK for the routines
-// that are Mercer's and those that rest on them. All of the suite runs in
-// TestGonumOwnTests.
+// TestGonumLAPACK runs gonum's conformance suite of LAPACK for Mercer's routines and the
+// routines that call them. TestGonumOwnTests runs the whole suite.
 func TestGonumLAPACK(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)

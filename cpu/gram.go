@@ -20,7 +20,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	q.gram(q.own("Gram", dst), k, mx, mz, part)
 }
 
-// gram is A ← k(X, Z) on a region of it.
+// gram is A ← k(X, Z) on a region of A.
 func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
 	n, m := a.rows, a.cols
 	if n == 0 || m == 0 {
@@ -60,20 +60,20 @@ type gram[T backend.Float] struct {
 	prog  *kernels.Program
 	stats []pairwise[T]
 	packs []packing[T]
-	size  int                 // points that are packed at a time
-	kept  [][]packedPoints[T] // nil, or Z as it is packed, block by block
-	ones  []T                 // of integers, the factors of rows and columns
-	// inPlace says that the program has one statistic and leaves its result in
-	// its place.
+	size  int                 // number of points packed at a time
+	kept  [][]packedPoints[T] // nil, or the packed blocks of Z
+	ones  []T                 // factors of rows and columns for products of integers
+	// inPlace says that the program has one statistic and leaves its result in the same
+	// memory.
 	inPlace bool
-	// gaussian says that it is exp(a‖x−z‖²), a ≤ 0, by the norms.
+	// gaussian says that the kernel is exp(a‖x−z‖²), a ≤ 0, computed from the norms.
 	gaussian bool
-	// matern is not nil for a Matérn kernel: its three numbers; see maternCoeffs.
+	// matern is not nil for a Matérn kernel: its three coefficients; see maternCoeffs.
 	matern *[3]T
 }
 
-// flops is what rows × cols values of the kernel count when it is weighed
-// whether to share the work: the statistics, and some twenty operations for the
+// flops returns the operations that rows × cols values of the kernel count as, for the
+// decision whether to share the work: the statistics, and about twenty operations for the
 // program.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return backend.GemmFlops(rows, cols, g.x.cols*len(g.stats)+10)
@@ -86,16 +86,16 @@ func gramBlock(d, size int) int {
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
 }
 
-// tileSize is the number of rows and columns of a task: with a few statistics
-// it stays in the second-level cache.
+// tileSize is the number of rows and columns of a task: with a small number of statistics a
+// tile fits in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
 	u := g.q.engine.ukr
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
-// blocks packs X and Z block by block and calls f with each pair, whose first
-// points are i0 and j0. For the lower triangle of a symmetric Gram matrix the
-// blocks above the diagonal are packed in vain; they are few.
+// blocks packs X and Z block by block and calls f with each pair, whose first points are i0
+// and j0. For the lower triangle of a symmetric Gram matrix the blocks above the diagonal
+// are packed but not used; their share is small.
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
@@ -109,7 +109,7 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	}
 }
 
-// packed is the block of Z that begins at j0, and what gives its memory back.
+// packed returns the block of Z that begins at j0, and a function that frees its memory.
 func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	if g.kept != nil {
 		return g.kept[j0/g.size], func() {}
@@ -117,17 +117,16 @@ func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	return g.pack(g.z, j0, false, g.q.engine.shared)
 }
 
-// streams reports whether results for m are better stored past the caches: it is
-// more than they hold, and its rows begin with a cache line.
+// streams reports whether storing the results for m with non-temporal stores pays: m is
+// larger than the caches, and its rows are aligned to cache lines.
 func (q *queue[T]) streams(m *matrix[T]) bool {
 	size := int(unsafe.Sizeof(*new(T)))
 	return m.stride*size%cacheLine == 0 && uintptr(unsafe.Pointer(&m.data[0]))%cacheLine == 0 &&
 		m.rows*m.cols*size > q.engine.device.caches.L3
 }
 
-// tileStreamed evaluates a Gaussian for the whole tile in scratch memory, and stores the
-// results in A past the caches: memory that is written whole need not be read
-// first.
+// tileStreamed evaluates a Gaussian for the whole tile in scratch memory and stores the
+// results in A with non-temporal stores, which avoid reading memory that is overwritten.
 func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	width := a.cols
@@ -145,10 +144,10 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 	}
 }
 
-// tileInPlace evaluates the kernel for the whole tile in place of A, the result:
-// the micro-kernel writes the statistic there, and the program changes it while
-// it is in the cache. That saves a pass over memory that is cold. Of the columns,
-// whole vectors, cols belong to points.
+// tileInPlace evaluates the kernel for the whole tile in the memory of the result A: the
+// micro-kernel writes the statistic there, and the program transforms it while it is in the
+// cache. That saves one pass over uncached memory. The tile has whole vectors of columns,
+// of which cols belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
@@ -169,14 +168,14 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 	}
 }
 
-// tile evaluates the kernel for rows × cols pairs, which begin at point i of
-// the packed block bx and point j of bz, and hands each row to use.
+// tile evaluates the kernel for rows × cols pairs, which begin at point i of the packed
+// block bx and point j of bz, and passes each row to use.
 func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, part uplo, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
-	// Rows are padded to whole vectors; what stands there is not used.
+	// Rows are padded to whole vectors; the padding is not used.
 	width := panels(cols, u.NR) * u.NR
 	size := rows * width
-	group := max(spanLength/width, 1) // rows on which the program runs at once
+	group := max(spanLength/width, 1) // rows that one run of the program evaluates
 	memory := s.grow(len(g.stats)*size + g.prog.Depth*group*width)
 	for n, st := range g.stats {
 		g.fill(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size], width)
@@ -207,12 +206,12 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 	}
 }
 
-// spanLength is about how many elements a program works on at once: the stack
-// stays in the first-level cache.
+// spanLength is the approximate number of elements that a program evaluates at once: its
+// stack fits in the first-level cache.
 const spanLength = 1024
 
-// fewPoints is up to how many rows of X the micro-kernel of whole register tiles
-// takes longer than the direct one.
+// fewPoints is the number of rows of X up to which the direct micro-kernel is faster than
+// the micro-kernel of whole register tiles.
 const fewPoints = 4
 
 // fill computes a statistic for rows × width elements of out, whose rows are stride apart, by
@@ -240,8 +239,8 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 		return
 	}
 	if st.product && rows <= fewPoints {
-		// Columns of a panel are rows to the direct kernel, which works on no
-		// more rows of X than there are.
+		// Columns of a panel are rows for the direct kernel, which computes only the
+		// existing rows of X.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
 		for c := 0; c < width; c += u.NR {
 			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]
@@ -265,24 +264,24 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 	}
 }
 
-// pairwise is how one statistic of a program is computed: a micro-kernel on
-// points packed in one way.
+// pairwise describes how to compute one statistic of a program: a micro-kernel and the
+// packing of its points.
 type pairwise[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
 	packing int // index into gram.packs
 	scale   []float64
 	product bool // the kernel is Gemm
-	norms   bool // it gives xᵀz; ‖x−z‖² follows by the norms
-	// features is the number of features of a packed point: the features of the points, or derived
-	// features.
+	norms   bool // the kernel computes xᵀz, and the norms give ‖x−z‖²
+	// features is the number of features of a packed point: of the original or of the
+	// derived features.
 	features int
 	fill     filler[T] // instead of a micro-kernel
-	factor   T         // what the micro-kernel's sums are multiplied by
+	factor   T         // the multiplier of the micro-kernel's sums
 }
 
-// directDistance is the number of features up to which ‖x−z‖² is summed from
-// the differences. That is two operations instead of one on each feature, but
-// exact, and with few features the rest costs more.
+// directDistance is the number of features up to which ‖x−z‖² is summed from the
+// differences. That takes two operations per feature instead of one, but has no
+// cancellation, and with a small number of features the other work dominates.
 const directDistance = 16
 
 // cancelled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
@@ -317,7 +316,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
-			// Of one feature, in the derivative by its length scale.
+			// A single feature, as in the derivative by its length scale.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{single: true, column: c}
 		}
@@ -343,7 +342,8 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	return g
 }
 
-// maternCoeffs is a Matérn kernel as (1 + b·t + c·t²) exp(−t), t = a‖x−z‖.
+// maternCoeffs returns a, b and c of a Matérn kernel written as (1 + b·t + c·t²) exp(−t), t
+// = a‖x−z‖.
 func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	d := &[3]T{inRange[T](math.Sqrt(2*k.Nu) / k.Sigma)}
 	if k.Nu > 0.5 {
@@ -355,8 +355,8 @@ func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	return d
 }
 
-// inRange is v, or the finite number of T next to it: the scale of a kernel may
-// be too large for float32, and 0 times it is 0.
+// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too
+// large for float32, and 0 times it must be 0.
 func inRange[T backend.Float](v float64) T {
 	if unsafe.Sizeof(T(0)) == 4 {
 		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -364,7 +364,8 @@ func inRange[T backend.Float](v float64) T {
 	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
 }
 
-// only returns the one number of scale that is not 0, if there is just one.
+// only returns the index of the only nonzero element of scale; ok is false unless there is
+// exactly one.
 func only(scale []float64) (column int, ok bool) {
 	for c, v := range scale {
 		if v != 0 {
@@ -377,7 +378,7 @@ func only(scale []float64) (column int, ok bool) {
 	return column, ok
 }
 
-// inPlace reports whether a program ends with its result where its only load was.
+// inPlace reports whether the result of a program ends in the stack slot of its only load.
 func inPlace(p *kernels.Program) bool {
 	loads := 0
 	for _, in := range p.Code {
@@ -388,8 +389,8 @@ func inPlace(p *kernels.Program) bool {
 	return loads == 1 && p.Code[0].Op == kernels.Load
 }
 
-// distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
-// points of bz from j on, of which cols exist.
+// distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the cols points
+// of bz from j on.
 func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
 	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: cancelled}
@@ -398,15 +399,16 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 		return
 	}
 	for c, sq := range row[:cols] {
-		// Also true for NaN: an infinite feature, or an overflow of the norms.
+		// The condition also holds for NaN: an infinite feature, or an overflow of the
+		// norms.
 		if !(sq >= (norm+norms[c])*cancelled) {
 			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
 		}
 	}
 }
 
-// gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), as distances and then
-// Exp would.
+// gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), with the same results as distances
+// followed by Exp.
 func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
@@ -414,7 +416,7 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	if s.span.Flag == 0 {
 		return
 	}
-	// Those that have lost too much are marked by −1: a few at a time.
+	// Values that lost too much precision are marked by −1; they are recomputed in batches.
 	marked := s.block[:0]
 	for c := 0; c < cols; {
 		first := c
@@ -435,9 +437,9 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo is gaussians with the results in to, past the caches; row stays as
-// it was. It returns false, and to is of no use, when a distance has lost too
-// much.
+// gaussiansTo is gaussians with the results stored in to with non-temporal stores; row does
+// not change. It returns false, with the contents of to undefined, if a distance lost too
+// much precision.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)

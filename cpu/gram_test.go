@@ -13,10 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramBlocks takes points of so many features that several blocks of them
-// are packed, and compares K·V by the lower triangle, by all of K, and by a
-// stored K: the same up to the rounding of the sums. It also holds the memory
-// that is allocated on the way.
+// TestGramBlocks has points with so many features that they are packed in several blocks.
+// It compares K·V computed by the lower triangle, by all of K, and by a stored K: they must
+// agree up to the rounding of the sums. It also bounds the memory that is allocated.
 func TestGramBlocks(t *testing.T) {
 	const seed, n, d, columns = 29, 600, 6000, 3
 	t.Logf("seed %d", seed)
@@ -40,17 +39,17 @@ func TestGramBlocks(t *testing.T) {
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
-		// A sync.Pool forgets what it holds when garbage is collected, and keeps
-		// something for each thread of Go: neither is to be counted here.
+		// A sync.Pool drops its contents when garbage is collected, and holds some memory
+		// for each thread of Go. Neither may count here.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		b.GramMul(wrap(half), k, X, X, V)
 		runtime.ReadMemStats(&after)
-		// Two packed blocks, their norms, huge pages, and what tiles take; X
-		// itself is 29 MB, and packed as a whole twice would be 58. Under the
-		// race detector a sync.Pool also forgets some of what it is given.
+		// The bound: two packed blocks, their norms, huge pages, and the memory of tiles. X
+		// itself is 29 MB, and packing all of it twice would take 58 MB. Under the race
+		// detector a sync.Pool also drops some of its contents.
 		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
 		}
@@ -60,8 +59,8 @@ func TestGramBlocks(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		// Each sum has n terms of at most |v|; the kernel values are the same
-		// up to the rounding of the distance, 2d roundings of a value about 1.
+		// Each sum has n terms of at most |v|; the kernel values agree up to the rounding
+		// of the distance: 2d roundings of a value of about 1.
 		for i := range n {
 			for j := range columns {
 				bound := 0.0
@@ -70,16 +69,16 @@ func TestGramBlocks(t *testing.T) {
 				}
 				bound *= (n + 4*d) * 0x1p-53
 				if h, a, s := half.Row(i)[j], all.Row(i)[j], stored.Row(i)[j]; math.Abs(h-a) > bound || math.Abs(h-s) > bound {
-					t.Fatalf("row %d, column %d: %v by the triangle, %v by all, %v stored; bound %g", i, j, h, a, s, bound)
+					t.Fatalf("row %d, column %d: %v by the triangle, %v by all of K, %v by stored K; bound %g", i, j, h, a, s, bound)
 				}
 			}
 		}
 	})
 }
 
-// TestGramPastCaches compares a Gram matrix that is larger than the third-level
-// cache is said to be, and so is stored past it, with one that is not: the same
-// bits, near and equal points included.
+// TestGramPastCaches computes a Gram matrix with two settings of the third-level cache:
+// smaller than the matrix, so that non-temporal stores are used, and larger. Both must give
+// the same bits, including near and equal points.
 func TestGramPastCaches(t *testing.T) {
 	const seed, n, m, d = 31, 520, 512, directDistance + 4
 	t.Logf("seed %d", seed)
@@ -113,7 +112,7 @@ func TestGramPastCaches(t *testing.T) {
 					others = points
 				}
 				if streams := b.(*queue[float64]).streams(out.(*matrix[float64])); streams != (l3 < n*m*8) {
-					t.Fatalf("with a cache of %d bytes: stored past it: %v", l3, streams)
+					t.Fatalf("with a cache of %d bytes: non-temporal stores: %v", l3, streams)
 				}
 				b.Gram(out, k, points, others)
 				results[i] = backend.NewHost[float64](rows.Rows, m)

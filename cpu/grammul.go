@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each at
-// once. With Z = X each tile below the diagonal serves for its rows and, the
-// other way round, for its columns: half of the kernel values are evaluated.
+// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each immediately.
+// With Z = X each tile below the diagonal also serves, transposed, for the block above:
+// only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, d, t := check.GramMul(dst, k, x, z, v)
 	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
@@ -28,11 +28,11 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// stripsPay is from how many columns on they are worked on in strips.
+// stripsPay is the number of columns from which strips are used.
 const stripsPay = 3
 
-// symmetricColumns is up to how many columns the halves of a symmetric product
-// are used: each of the groups of rows has a matrix of sums as large as dst.
+// symmetricColumns is the number of columns up to which the symmetry of k(X, X) is used:
+// each group of rows has a matrix of sums as large as dst.
 const symmetricColumns = 16
 
 // gramMul multiplies tiles of a Gram matrix.
@@ -42,10 +42,10 @@ type gramMul[T backend.Float] struct {
 	multipliers[T]
 }
 
-// multipliers are V as it is multiplied with.
+// multipliers hold V in the layout for products.
 type multipliers[T backend.Float] struct {
-	columns [][]T     // when they are few
-	strips  strips[T] // or else
+	columns [][]T     // for a small number of columns
+	strips  strips[T] // otherwise
 }
 
 func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T], func()) {
@@ -57,10 +57,10 @@ func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T],
 	return multipliers[T]{strips: strips}, free
 }
 
-// partial is a matrix of sums that tiles are added to: columns, or strips.
+// partial is a matrix of sums that accumulates products of tiles, in columns or in strips.
 type partial[T backend.Float] struct {
 	rows    int
-	columns []T // one after the other
+	columns []T // the columns, stored consecutively
 	strips  strips[T]
 }
 
@@ -78,7 +78,7 @@ func (p partial[T]) add(e *engine[T], o partial[T], lo, hi int) {
 	}
 }
 
-// partialElements is how many elements sums of so many rows take.
+// partialElements returns the number of elements of a partial with the given rows.
 func (g *gramMul[T]) partialElements(rows int) int {
 	if g.columns != nil {
 		return rows * g.t
@@ -86,7 +86,7 @@ func (g *gramMul[T]) partialElements(rows int) int {
 	return g.q.engine.stripElements(rows, g.t)
 }
 
-// zeros is sums in memory.
+// zeros returns a partial of zeros in memory.
 func (g *gramMul[T]) zeros(memory []T, rows int) partial[T] {
 	clear(memory)
 	if g.columns != nil {
@@ -104,8 +104,8 @@ func (p partial[T]) at(i, j int) T {
 	return p.strips.at(i, j)
 }
 
-// general is out ← k(X, Z) V. A task has its rows of out to itself and goes
-// through the columns of k(X, Z) in order.
+// general is out ← k(X, Z) V. Each task owns some rows of out and visits the columns of
+// k(X, Z) in order.
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
 	tm, tn := g.tileSize()
@@ -129,9 +129,9 @@ func (g *gramMul[T]) general(out view[T]) {
 	})
 }
 
-// symmetric is out ← k(X, X) V by the lower triangle. Blocks of rows are dealt
-// to groups in turns; each group has sums of its own and is one task at a time,
-// so that what is added to what does not depend on the workers.
+// symmetric is out ← k(X, X) V by the lower triangle. Blocks of rows are assigned to groups
+// round-robin. Each group has its own sums and is one task, so that the order of additions
+// does not depend on the workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
 	_, tn := g.tileSize()
@@ -157,7 +157,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
-				below := min(g.size, n-j0) // columns left of the block on the diagonal
+				below := min(g.size, n-j0) // columns to the left of the block on the diagonal
 				if j0 == i0 {
 					below = i
 				}
@@ -187,8 +187,8 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	})
 }
 
-// squareSize is about how many rows a tile has, a multiple of both MR and NR:
-// the tile on the diagonal begins at a panel of X and at a panel of Z.
+// squareSize returns the approximate number of rows of a tile, a multiple of both MR and
+// NR, so that the tile on the diagonal begins at a panel of X and at a panel of Z.
 func (g *gramMul[T]) squareSize() int {
 	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
 	both := mr
@@ -198,10 +198,10 @@ func (g *gramMul[T]) squareSize() int {
 	return panels(96, both) * both
 }
 
-// values is a tile of the Gram matrix in scratch memory, rows in one piece.
+// values returns a tile of the Gram matrix in scratch memory, with contiguous rows.
 func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int) view[T] {
 	width := panels(cols, g.q.engine.ukr.NR) * g.q.engine.ukr.NR
-	stride := width + cacheLine/int(unsafe.Sizeof(*new(T))) // rows a power of two apart fall into few sets of the cache
+	stride := width + cacheLine/int(unsafe.Sizeof(*new(T))) // a stride that is a power of two would map the rows to a small number of cache sets
 	tile := view[T]{rows: rows, cols: width, rs: stride, cs: 1}
 	if g.inPlace {
 		tile.data = s.grow(rows * stride)
@@ -215,7 +215,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V, V from row j on, to rows i … of sum.
+// multiply adds tile · V, with V from row j on, to rows i … of sum.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

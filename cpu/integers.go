@@ -9,15 +9,16 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points whose features are all integers times one step, as those of images, counts and
-// indicators: their products are of 16-bit integers with sums in 32 bits, which
-// are exact, at up to four times the rate of float64.
+// Points whose features are all integer multiples of one step, as for images, counts and
+// indicators. Products of such points use 16-bit integers with sums in 32 bits, which are
+// exact, at up to four times the rate of float64.
 
-// manyPoints is from how many points on it pays to look whether they are such.
+// manyPoints is the number of points from which searching for a common step pays.
 const manyPoints = 64
 
-// useIntegers makes g do so where it can: for xᵀz and for ‖x−z‖² by the norms. Points that
-// are packed once for other points to come are not looked at.
+// useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖²
+// computed from the norms. It does not examine points that are packed once for later
+// points.
 func (g *gram[T]) useIntegers() *gram[T] {
 	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
 		return g
@@ -35,7 +36,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 		}
 		if step != 0 {
 			*p = packing[T]{step: step, norms: p.norms}
-			if len(g.packs) == 1 { // whose points take a quarter of the memory, or half
+			if len(g.packs) == 1 { // integers take a quarter or half of the memory
 				g.size = gramBlock(g.x.cols, 2)
 			}
 			st.factor = step * step
@@ -48,20 +49,21 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	return g
 }
 
-// commonStep returns a number of which every feature of x and z is a multiple, but for
-// rounding, by integers of 16 bits whose sums of products 32 bits hold; or 0.
+// commonStep returns a step such that every feature of x and z is, up to rounding, the step
+// times an integer of 16 bits, and such that sums of products of these integers fit in 32
+// bits. It returns 0 if there is none.
 func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	step, smallest := stepOf(z), 0x1p-1022
 	if unsafe.Sizeof(step) == 4 {
 		smallest = 0x1p-126
 	}
-	// The square is a normal number, and no product overflows.
+	// The square must be a normal number, and no product may overflow.
 	if square := step * step; float64(square) < smallest || math.IsInf(float64(square*math.MaxInt32), 0) {
 		return 0
 	}
 	largest := q.largestSquare(z, step)
 	if !x.same(z) {
-		// By the inequality of Cauchy and Schwarz, which holds for parts of sums too.
+		// By the Cauchy–Schwarz inequality, which bounds partial sums too.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
 	}
 	if !(largest < math.MaxInt32) {
@@ -70,9 +72,10 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	return step
 }
 
-// stepOf is the common divisor of some features of m, 0 where it is not clear: with
-// multiples up to r, Euclid's algorithm makes of rounding errors u of the features some 2ru
-// of the largest, which is less than half of the step, 1/r of it.
+// stepOf returns the common divisor of some features of m, or 0 if it is not clear. For
+// multiples up to r, Euclid's algorithm amplifies rounding errors u of the features to
+// about 2ru of the largest feature, which must be less than half of the step, 1/r of the
+// largest.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)
@@ -103,17 +106,18 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 				return 0
 			}
 			if divisor > 0 {
-				divisor = largest / math.Round(largest/divisor) // with one rounding
+				divisor = largest / math.Round(largest/divisor) // recompute it with a single rounding
 			}
 		}
 	}
 	return T(divisor)
 }
 
-// largestSquare is the largest ‖k‖² of points k·step, or Inf where a feature is not so.
+// largestSquare returns the largest ‖k‖² of the points k·step, or Inf if a feature is not a
+// multiple of step.
 func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	const grain = 64
-	tolerance := 0x1p-50 // of v, of step and of their quotient
+	tolerance := 0x1p-50 // the rounding errors of v, of step and of their quotient
 	if unsafe.Sizeof(step) == 4 {
 		tolerance = 0x1p-21
 	}
@@ -139,14 +143,15 @@ func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	return slices.Max(squares)
 }
 
-// toInteger makes integers of the numbers to which it is added: they are in the last bits.
+// Adding toInteger to a number leaves the nearest integer in the last bits of the sum.
 const toInteger = 0x1.8p52
 
-// nearest is the integer next to t, |t| < 2³¹.
+// nearest returns the integer nearest to t, |t| < 2³¹.
 func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
 
-// packIntegers is pack of points that are integers times p.step: panels of w points, each
-// with pairs of integers of 16 bits, the last feature beside a zero.
+// packIntegers is pack for points that are integers times p.step. It packs panels of w
+// points, each with pairs of 16-bit integers; if the number of features is odd, the last
+// one is paired with zero.
 func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, lend allocator[T]) (packedPoints[T], func()) {
 	depth, padded := panels(m.cols, 2), panels(rows, w)*w
 	size := panels(padded*depth*4, int(unsafe.Sizeof(T(0))))
@@ -178,7 +183,7 @@ func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, l
 	return b, free
 }
 
-// fillIntegers is fill of xᵀz.
+// fillIntegers is fill for xᵀz of integers.
 func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	u, depth, kc := g.q.engine.ukr, panels(g.x.cols, 2), g.q.engine.block.kc
 	at := func(pairs []uint32, place int) *T { return (*T)(unsafe.Pointer(&pairs[place])) }

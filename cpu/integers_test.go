@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestCommonStep: of what features are multiples, and what is none.
+// TestCommonStep: features with a common step, and features without one.
 func TestCommonStep(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testCommonStep(t, bestDevice().F64().(*queue[float64])) })
 	t.Run("float32", func(t *testing.T) { testCommonStep(t, bestDevice().F32().(*queue[float32])) })
@@ -29,10 +29,10 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 		}
 	}
 	tiny := 0x1p-1022
-	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // cols squares sum to what 32 bits hold
+	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // a sum of cols squares of half fits in 32 bits
 	if unsafe.Sizeof(T(0)) == 4 {
 		tiny = 0x1p-126
-		few = 0 // float32 does not show so many multiples
+		few = 0 // float32 cannot represent so many multiples
 	}
 	for _, c := range []struct {
 		name string
@@ -71,8 +71,8 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers: products of integers times a step are exact but for the
-// rounding of the result, in parts of KC pairs, and Gaussians have the errors that follow from it.
+// TestGramOfIntegers: products of integers times a step are exact, in parts of KC pairs, up
+// to the rounding of the result. Gaussians have the errors that follow from this rounding.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -130,7 +130,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// The step, its square, the product, and an addition for each KC pairs.
+				// The step, its square, the product, and one addition per KC pairs.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},
@@ -183,8 +183,8 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 	}
 }
 
-// TestIntegersAreUsed: a Gram matrix of integers by products of integers, unless their zeros are
-// so many that leaving them out is faster.
+// TestIntegersAreUsed: a Gram matrix of integers uses integer products, unless it has so
+// many zeros that omitting them is faster.
 func TestIntegersAreUsed(t *testing.T) {
 	q := bestDevice().F64().(*queue[float64])
 	if bestDevice().tier.Pairs == 0 {

@@ -14,36 +14,34 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	lapack64.Use(cpu.LAPACK{})
 //
-// What rests on Cholesky factors and on triangles is Mercer's: Dpotrf, Dpotrs,
-// Dpotri, Dtrtri, Dlauum, Dtrtrs, and Spotrf, Spotrs, Spotri in float32, which
-// gonum does not have. Everything else is gonum's, which calls the
-// implementation that blas64 uses: with both lines, its factorizations by LU and
-// QR are faster too. Arguments are checked as gonum checks them, with its
-// panics.
+// Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri,
+// Dtrtri, Dlauum, Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have.
+// All other routines are gonum's, which call the implementation that blas64 uses: with both
+// lines, its factorizations by LU and QR are faster too. Arguments are checked as gonum
+// checks them, with the same panics.
 //
 // The zero value is ready to use, from several goroutines.
 type LAPACK struct {
 	gonum.Implementation
-	bound *device // nil: the best one
+	bound *device // nil: the best device
 }
 
 var _ lapack.Float64 = LAPACK{}
 
-// newLAPACK is a LAPACK that is bound to a tier, which the machine must have.
+// newLAPACK returns a LAPACK bound to a tier, which the machine must support.
 func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, Caches{})} }
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// leastPotrf is the order from which Dpotrf is Mercer's: below it gonum's takes no
-// longer, and gonum's tests compare a factor of order 3 bit by bit.
+// leastPotrf is the order from which Mercer's Dpotrf is used: below it gonum's is as fast,
+// and gonum's tests compare a factor of order 3 bit by bit.
 const leastPotrf = 4
 
-// unblockedOrder is the order up to which gonum's unblocked Dlauum, vectors times
-// matrices in SSE2, is faster than recursion (AMD EPYC of family 25, November
-// 2026).
+// unblockedOrder is the order up to which gonum's unblocked Dlauum (matrix-vector products
+// in SSE2) is faster than recursion (AMD EPYC of family 25, November 2026).
 const unblockedOrder = 64
 
-// Dpotrf is A = LLᵀ (blas.Lower) or UᵀU (blas.Upper), the factor in place of
+// Dpotrf factors A = LLᵀ (blas.Lower) or UᵀU (blas.Upper) and stores the factor in place of
 // the triangle. It returns false when A is not positive definite.
 func (impl LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	if n < leastPotrf {
@@ -57,7 +55,8 @@ func (impl LAPACK) Spotrf(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	return lapackPotrf(impl.device().f32, ul, n, a, lda)
 }
 
-// Dpotrs is B ← A⁻¹ B, B n × nrhs, with A given by its factor from Dpotrf.
+// Dpotrs computes B ← A⁻¹ B for an n × nrhs matrix B, with A given by its factor from
+// Dpotrf.
 func (impl LAPACK) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int) {
 	lapackPotrs(impl.device().f64, ul, n, nrhs, a, lda, b, ldb)
 }
@@ -67,8 +66,8 @@ func (impl LAPACK) Spotrs(ul blas.Uplo, n, nrhs int, a []float32, lda int, b []f
 	lapackPotrs(impl.device().f32, ul, n, nrhs, a, lda, b, ldb)
 }
 
-// Dpotri is the triangle of A⁻¹ in place of A's factor from Dpotrf. It returns
-// false, with the factor as it was, when the factor is singular.
+// Dpotri replaces A's factor from Dpotrf by the triangle of A⁻¹. If the factor is singular
+// it returns false and does not change it.
 func (impl LAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	lapackTriangle(ul, n, len(a), lda)
 	if !impl.Dtrtri(ul, blas.NonUnit, n, a, lda) {
@@ -85,8 +84,8 @@ func (impl LAPACK) Spotri(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	return q.potri(triangle(ul), rowMajor(a, n, n, lda))
 }
 
-// Dtrtri is A ← A⁻¹ for a triangle, in place. It returns false, with A as it
-// was, when an element of the diagonal is zero.
+// Dtrtri is A ← A⁻¹ for a triangle, in place. If an element of the diagonal is zero it
+// returns false and does not change A.
 func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int) (ok bool) {
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(d == blas.NonUnit || d == blas.Unit, lapackDiag)
@@ -106,8 +105,7 @@ func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int
 	return q.trtri(triangle(ul), d == blas.Unit, v)
 }
 
-// Dlauum is the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower), in place of
-// the factor.
+// Dlauum replaces the factor by the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower).
 func (impl LAPACK) Dlauum(ul blas.Uplo, n int, a []float64, lda int) {
 	if n <= unblockedOrder {
 		impl.Implementation.Dlauum(ul, n, a, lda)
@@ -118,8 +116,8 @@ func (impl LAPACK) Dlauum(ul blas.Uplo, n int, a []float64, lda int) {
 	q.lauum(triangle(ul), rowMajor(a, n, n, lda))
 }
 
-// Dtrtrs is B ← op(A)⁻¹ B, A triangular and B n × nrhs. It returns false, with B
-// as it was, when an element of A's diagonal is zero.
+// Dtrtrs is B ← op(A)⁻¹ B, with A triangular and B n × nrhs. If an element of A's diagonal
+// is zero it returns false and does not change B.
 func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs int, a []float64, lda int, b []float64, ldb int) (ok bool) {
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(t == blas.NoTrans || t == blas.Trans || t == blas.ConjTrans, lapackTrans)

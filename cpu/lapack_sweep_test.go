@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestCholeskyExact factors, solves, inverts and squares matrices of integers
-// whose factors, solutions and inverses are integers too, at every order around
-// the bases of the recursions, and compares with ==.
+// TestCholeskyExact factors, solves, inverts and squares matrices of integers whose
+// factors, solutions and inverses are integers too, at every order around the thresholds of
+// the recursions, and compares with ==.
 func TestCholeskyExact(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		d := newBLAS(tier).bound
@@ -72,7 +72,7 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 			for _, unit := range []bool{false, true} {
 				inverse := factor.clone()
 				if !q.trtri(triangle(ul), unit, inverse.view()) {
-					t.Fatalf("%s: is said to be singular", name("trtri"))
+					t.Fatalf("%s: is reported as singular", name("trtri"))
 				}
 				d := blas.NonUnit
 				if unit {
@@ -83,7 +83,7 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 
 			inverse := factor.clone()
 			if !q.potri(triangle(ul), inverse.view()) {
-				t.Fatalf("%s: is said to be singular", name("potri"))
+				t.Fatalf("%s: is reported as singular", name("potri"))
 			}
 			full := inverse.full(ul)
 			identity := newStored[T](n, n, 0)
@@ -94,8 +94,8 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// checkInverse fails unless the product of a triangle and its inverse is I, and
-// the other triangle, a unit diagonal and the padding are as they were.
+// checkInverse fails unless the product of a triangle and its inverse is I, and the other
+// triangle, a unit diagonal and the padding are unchanged.
 func checkInverse[T backend.Float](t *testing.T, name string, ul blas.Uplo, d blas.Diag, a, inverse stored[T]) {
 	t.Helper()
 	product := newStored[T](a.rows, a.rows, 0)
@@ -117,8 +117,8 @@ func delta[T backend.Float](i, j int) T {
 	return 0
 }
 
-// integerFactor is a triangle of integers with ones on the diagonal, so sparse
-// that its inverse stays small; the other triangle is NaN.
+// integerFactor returns a triangle of integers with ones on the diagonal, so sparse that
+// its inverse has small elements. The other triangle is NaN.
 func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T] {
 	s := newStored[T](n, n, 3)
 	s.fill(func(i, j int) T {
@@ -177,8 +177,8 @@ func TestCholeskyRefuses(t *testing.T) {
 	})
 }
 
-// TestTriangleNotFinite: a NaN or an Inf in a triangle reaches those elements of
-// its inverse and of its square that the definition lets it reach.
+// TestTriangleNotFinite: a NaN or an Inf in a triangle reaches exactly the elements of its
+// inverse and of its square that depend on it by definition.
 func TestTriangleNotFinite(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		r := newSeed(t, 11)
@@ -193,7 +193,7 @@ func TestTriangleNotFinite(t *testing.T) {
 				factor.data[i*factor.ld+j] = math.NaN()
 				entry := factor.triangle(ul, blas.NoTrans, blas.NonUnit)
 
-				// In the inverse, rows from i on and columns up to j.
+				// It reaches the rows of the inverse from i on and the columns up to j.
 				inverse := factor.clone()
 				q.trtri(triangle(ul), false, inverse.view())
 				first, last := max(i, j), min(i, j)

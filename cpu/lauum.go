@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// lauum is the triangle of LᵀL (Lower) or UUᵀ (Upper), in place of L or U.
+// lauum replaces L by the triangle of LᵀL (Lower), or U by that of UUᵀ (Upper).
 func (q *queue[T]) lauum(ul backend.Uplo, a view[T]) {
 	if ul == backend.Upper {
 		a = a.t() // U Uᵀ is LᵀL of L = Uᵀ
@@ -10,7 +10,7 @@ func (q *queue[T]) lauum(ul backend.Uplo, a view[T]) {
 	q.squareLower(a)
 }
 
-// squareLower is LᵀL, by halves until a block is small:
+// squareLower computes LᵀL recursively, halving until a block is small:
 //
 //	┌ L₁₁ᵀL₁₁ + L₂₁ᵀL₂₁           ┐
 //	└ L₂₂ᵀL₂₁              L₂₂ᵀL₂₂ ┘
@@ -31,8 +31,8 @@ func (q *queue[T]) squareLower(a view[T]) {
 	q.squareLower(a22)
 }
 
-// squareBlock is LᵀL for a small triangle: by the definition, or as a product
-// of L with the zeros above its diagonal, which must not meet NaN or Inf.
+// squareBlock computes LᵀL for a small triangle: by the definition if L has NaN or Inf, and
+// otherwise as a product of L with zeros above its diagonal.
 func (q *queue[T]) squareBlock(a view[T]) {
 	n := a.rows
 	if n <= squareBase || !a.finiteLower() {
@@ -52,11 +52,11 @@ func (q *queue[T]) squareBlock(a view[T]) {
 	q.gemm(1, full.t(), full, 0, a, lower)
 }
 
-// squareBase is the order at which a product begins to pay.
+// squareBase is the order from which a product is faster.
 const squareBase = 12
 
-// squarePlain is LᵀL for a small triangle, row by row: row i takes the rows
-// from i on, and its own diagonal element is written last.
+// squarePlain is LᵀL for a small triangle, row by row: row i of the result depends on the
+// rows from i on, and its diagonal element is written last.
 func squarePlain[T backend.Float](a *view[T]) {
 	for i := range a.rows {
 		for j := range i + 1 {
@@ -71,9 +71,8 @@ func squarePlain[T backend.Float](a *view[T]) {
 	}
 }
 
-// potri is the triangle of A⁻¹ in place of A's Cholesky factor. It reports
-// false, with the factor as it was, when an element of its diagonal is exactly
-// zero.
+// potri replaces A's Cholesky factor by the triangle of A⁻¹. If an element of the factor's
+// diagonal is exactly zero it returns false and does not change the factor.
 func (q *queue[T]) potri(ul backend.Uplo, a view[T]) bool {
 	if !q.trtri(ul, false, a) {
 		return false

@@ -14,7 +14,7 @@ type matrix[T backend.Float] struct {
 	device             *device
 	rows, cols, stride int
 	data               []T
-	bytes              int64 // counted for it; 0 for views and wrapped memory
+	bytes              int64 // counted as in use; 0 for views and wrapped memory
 }
 
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
@@ -35,8 +35,8 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discarded is the least size in bytes of a matrix whose memory Free returns to
-// the system itself: a call of the system for less would cost more than it gives.
+// discarded is the smallest size in bytes of a matrix whose memory Free returns to the
+// system immediately: for less memory a system call is not worth its cost.
 const discarded = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -54,16 +54,15 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 		len(m.data) > 0 && len(b.data) > 0 && &m.data[0] == &b.data[0]
 }
 
-// Alignment of a matrix's first element in bytes: a cache line, and for large
-// ones a page of the kind that the address translation of a processor covers
-// gigabytes with.
+// Alignment of a matrix's first element in bytes: a cache line, and for large matrices a
+// huge page.
 const (
 	cacheLine = 64
 	hugePage  = 2 << 20
 )
 
-// aligned is n zeros that begin at a cache line, or at a huge page when they
-// take several.
+// aligned returns n zeros that begin at a cache line, or at a huge page if they span
+// several.
 func aligned[T backend.Float](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine
@@ -79,9 +78,8 @@ func aligned[T backend.Float](n int) []T {
 	return data
 }
 
-// view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs].
-// Operands are passed round as views, so that transposing or reversing one is
-// a change of strides.
+// view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands
+// are passed as views, so that transposing or reversing an operand only changes strides.
 type view[T backend.Float] struct {
 	data       []T
 	off        int
@@ -93,7 +91,7 @@ func (m *matrix[T]) view() view[T] {
 	return view[T]{data: m.data, rows: m.rows, cols: m.cols, rs: m.stride, cs: 1}
 }
 
-// op is v or vᵀ.
+// op returns v or vᵀ.
 func (v view[T]) op(t backend.Trans) view[T] {
 	if t == backend.Transpose {
 		return v.t()
@@ -101,20 +99,20 @@ func (v view[T]) op(t backend.Trans) view[T] {
 	return v
 }
 
-// t is vᵀ.
+// t returns vᵀ.
 func (v view[T]) t() view[T] {
 	v.rows, v.cols, v.rs, v.cs = v.cols, v.rows, v.cs, v.rs
 	return v
 }
 
-// part is the rows × cols part that begins at (i, j).
+// part returns the rows × cols part that begins at (i, j).
 func (v view[T]) part(i, j, rows, cols int) view[T] {
 	v.off += i*v.rs + j*v.cs
 	v.rows, v.cols = rows, cols
 	return v
 }
 
-// reversed is v with the order of its rows and, if both, its columns reversed.
+// reversed returns v with the order of its rows, and if both also of its columns, reversed.
 func (v view[T]) reversed(both bool) view[T] {
 	if v.rows > 0 {
 		v.off += (v.rows - 1) * v.rs
@@ -127,14 +125,14 @@ func (v view[T]) reversed(both bool) view[T] {
 	return v
 }
 
-// inPieces reports whether the rows, or else the columns, of v lie in one piece.
+// inPieces reports whether the rows or the columns of v are contiguous.
 func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 
-// at is the address of element (i, j). By pointer, because a copy of v, which
-// does not fit in registers, would take several times as long.
+// at returns the address of element (i, j). The receiver is a pointer because copying v,
+// which does not fit in registers, would take several times as long.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
 
-// own is m as a matrix of this device; any other panics.
+// own returns m as a matrix of this device, and panics if it belongs to another device.
 func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
 		return own
@@ -158,7 +156,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	return m, nil
 }
 
-// allocate returns a matrix of zeros that takes so many bytes.
+// allocate returns a matrix of zeros and counts bytes for it.
 func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
 	d := q.engine.device
 	if d.closed.Load() {
@@ -170,7 +168,7 @@ func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], er
 	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: aligned[T](rows * stride), bytes: bytes}, nil
 }
 
-// Wrap makes a matrix of h's own memory.
+// Wrap returns a matrix that shares h's memory.
 func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
 	check.Host("Wrap", h)
 	return &matrix[T]{device: q.engine.device, rows: h.Rows, cols: h.Cols, stride: h.Stride, data: h.Data}

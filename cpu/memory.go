@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// memory counts what the matrices of a device take.
+// memory counts the bytes that the matrices of a device take.
 type memory struct {
 	name  string
 	limit int64
@@ -15,7 +15,7 @@ type memory struct {
 	now, peak int64
 }
 
-// take counts bytes, or fails when they do not fit.
+// take counts bytes, or fails if they do not fit.
 func (m *memory) take(bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,8 +39,8 @@ func (m *memory) inUse() (now, peak int64) {
 	return m.now, m.peak
 }
 
-// budget is 80 % of what the process may still take, limits of its control
-// group included, or of 2 GiB where the system does not say.
+// budget returns 80 % of the memory that the process may still take, including the limits
+// of its control group, or 80 % of 2 GiB if the system does not report it.
 func budget() int64 {
 	const unknown = 1 << 31
 	free, known := backend.HostMemory()

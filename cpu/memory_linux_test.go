@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// TestFreeReturnsMemoryToTheSystem: a freed matrix is no longer resident, although
-// the collector has not run.
+// TestFreeReturnsMemoryToTheSystem: a freed matrix is no longer resident, although the
+// garbage collector has not run.
 func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dev := backendtest.Device(t, "cpu")
@@ -43,7 +43,7 @@ func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	m.Free()
 	after := resident()
 	t.Logf("%.0f bytes resident before Free, %.0f after, of a matrix of %d", before, after, size)
-	// What else the process touches meanwhile is far below a huge page.
+	// Other memory that the process writes meanwhile is far less than a huge page.
 	if freed := before - after; freed < size-2*hugePage {
 		t.Errorf("Free returned %.0f bytes of a matrix of %d", freed, size)
 	}

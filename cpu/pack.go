@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// panels is how many panels of w rows cover n rows.
+// panels returns the number of panels of w rows that cover n rows.
 func panels(n, w int) int { return (n + w - 1) / w }
 
 // packer packs panels of one width for one worker.
@@ -16,8 +16,8 @@ type packer[T backend.Float] struct {
 	s *scratch[T]
 }
 
-// packerA and packerB pack panels of MR and of NR with the worker's scratch
-// memory.
+// packerA and packerB return packers of panels of MR and of NR rows, with the worker's
+// scratch memory.
 func (e *engine[T]) packerA(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackA, s} }
 func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackB, s} }
 
@@ -72,9 +72,9 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 	}
 }
 
-// An operand is a factor of a product as the packing sees it: the left one, or
-// the transpose of the right one. pack writes its rows i … i+rows−1 and columns
-// p … p+cols−1 as panels of w rows.
+// An operand is a factor of a product to be packed: the left factor, or the transpose of
+// the right one. pack writes its rows i … i+rows−1 and columns p … p+cols−1 as panels of w
+// rows.
 type operand[T backend.Float] interface {
 	pack(to packer[T], dst []T, i, p, rows, cols int)
 }
@@ -91,8 +91,8 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// Columns before and behind the panel's own square are in one piece,
-		// stored as they are or transposed.
+		// Columns before and after the panel's own square are contiguous, stored as they
+		// are or transposed.
 		before := clamp(i+r-p, cols)
 		behind := clamp(i+r+n-p, cols)
 		to.panel(panel, s.part(i+r, p, n, before))
@@ -104,7 +104,7 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	}
 }
 
-// each packs elements that are not stored contiguously.
+// each packs elements one by one, by a function that returns them.
 func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 	w := p.Width
 	for r := 0; r < rows; r += w {
@@ -124,21 +124,21 @@ func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 // A packing is a transformation of the points before they are packed:
 // (x − center)·scale, feature by feature.
 type packing[T backend.Float] struct {
-	center []T       // nil: zeros
-	scale  []float64 // nil: ones
-	norms  bool      // squared norms are wanted
-	sparse bool      // features of X that are 0 are left out; see sparse.go
-	kept   float64   // about the share of the others then
-	freqs  []float64 // instead: cosines and sines of these frequencies
-	none   bool      // nothing is packed
-	step   T         // not 0: features are integers times this; see integers.go
-	single bool      // only this feature is, as it is
+	center []T       // nil means zeros
+	scale  []float64 // nil means ones
+	norms  bool      // compute squared norms too
+	sparse bool      // omit features of X that are 0; see sparse.go
+	kept   float64   // if sparse: the approximate share of the remaining features
+	freqs  []float64 // pack cosines and sines of these frequencies instead of the features
+	none   bool      // pack nothing
+	step   T         // if not 0, the features are integers times step; see integers.go
+	single bool      // pack only the feature column, unchanged
 	column int
-	// positive says that a feature below 0 is not allowed, and becomes NaN.
+	// positive replaces features below 0, which are not allowed, by NaN.
 	positive bool
 }
 
-// features is what a packed point has of d features.
+// features returns the number of features of a packed point of d original features.
 func (p packing[T]) features(d int) int {
 	switch {
 	case p.none:
@@ -152,15 +152,15 @@ func (p packing[T]) features(d int) int {
 // packedPoints is a block of packed points.
 type packedPoints[T backend.Float] struct {
 	panels []T
-	norms  []T      // squared, one for each point
-	first  int      // number of the first point in its matrix
-	places []int32  // of the features in panels where some are left out; see sparse.go
-	pairs  []uint32 // instead of panels: of integers; see integers.go
+	norms  []T      // squared norms of the points
+	first  int      // index of the first point in its matrix
+	places []int32  // positions of the remaining features if sparse; see sparse.go
+	pairs  []uint32 // pairs of integers, instead of panels; see integers.go
 }
 
-// center is a point amid the data: the mean of the finite values of each column
-// over at most 64 rows, evenly spaced, or 0. Distances do not change when both
-// points are moved by it, but lose fewer digits.
+// center returns a point near the middle of the data: the mean of the finite values of each
+// column, over at most 64 evenly spaced rows, or 0 if there are none. Subtracting it from
+// both points does not change distances, but reduces cancellation.
 func center[T backend.Float](m *matrix[T]) []T {
 	const rows = 64
 	mean, count := make([]float64, m.cols), make([]float64, m.cols)
@@ -181,9 +181,9 @@ func center[T backend.Float](m *matrix[T]) []T {
 	return c
 }
 
-// pack packs the block of points that begins at first, in every way that the
-// statistics need, into memory that is allocated so: those of X by MR, those of Z by
-// NR. The second result gives it back.
+// pack packs the block of points that begins at first, in every way that the statistics
+// need, into memory from lend: points of X in panels of MR, points of Z in panels of NR.
+// The second result frees the memory.
 func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	packerFor := g.q.engine.packerB
@@ -237,8 +237,8 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 	}
 }
 
-// finish transforms one packed panel of w points with d features, of which rows
-// exist, and sums up their squared norms.
+// finish transforms one packed panel of w points with d features, of which rows points
+// exist, and computes their squared norms.
 func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if p.center != nil {
 		for c, shift := range p.center {
@@ -266,8 +266,8 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if !p.norms {
 		return
 	}
-	// Four points at a time: the sums do not wait for each other. They stay 0 for the
-	// padding.
+	// Four points at a time, so that their sums are independent. The sums of the padding
+	// remain 0.
 	r := 0
 	for ; r+4 <= w; r += 4 {
 		var a, b, c, e float64

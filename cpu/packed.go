@@ -11,8 +11,8 @@ import (
 )
 
 // packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson,
-// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010): A is cut in the middle,
-// and the transpose of A₂₂ lies in what the triangle A₁₁ leaves of a rectangle.
+// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010): A is split in the middle, and the
+// transpose of A₂₂ fills the part of a rectangle that the triangle A₁₁ does not use.
 //
 //	    ┌ 00             ┐         ┌ 33 43  · ┐   A₂₂ᵀ
 //	    │ 10 11          │         │ 00 44  · │
@@ -21,8 +21,8 @@ import (
 //	    └ 40 41 42 43 44 ┘         │ 30 31 32 │   A₂₁
 //	                               └ 40 41 42 ┘
 //
-// All three are ordinary views, so everything on a packed matrix is two or three of the
-// same on full matrices, on the same code.
+// All three parts are ordinary views, so every operation on a packed matrix is two or three
+// operations on full matrices, with the same code.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × n₁
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
@@ -31,7 +31,7 @@ type packedMatrix[T backend.Float] struct {
 func (p *packedMatrix[T]) Order() int { return p.n1 + p.n2 }
 func (p *packedMatrix[T]) Free()      { p.rect.Free() }
 
-// Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
+// Leading returns a packed matrix with fewer rows of A₂₂, or with a smaller A₁₁ and no A₂₂.
 func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, p.Order())
 	n1 := min(n, p.n1)
@@ -43,7 +43,7 @@ func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
 
-// window is View, of this package's type.
+// window is View with a result of type *matrix.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
@@ -53,8 +53,8 @@ func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
-// row is row i of the lower triangle: its elements 0 … n₁−1, and those behind
-// as a column of A₂₂ᵀ.
+// row returns row i of the lower triangle: its elements 0 … n₁−1, and the remaining
+// elements as a column of A₂₂ᵀ.
 func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < p.n1 {
 		return p.rect.row(1 + i)[:i+1], view[T]{}
@@ -63,9 +63,9 @@ func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	return p.rect.row(1 + i), p.rect.view().part(0, k, k+1, 1)
 }
 
-// packedStride is the length of a row of the rectangle with padding: an odd
-// number of cache lines, so that every row begins at one, and the rows of a
-// tile do not compete for the same places in a cache.
+// packedStride is the length of a row of the rectangle with padding: an odd number of cache
+// lines, so that every row is aligned to a cache line, and the rows of a tile do not map to
+// the same cache sets.
 func packedStride[T backend.Float](n int) int {
 	line := cacheLine / int(unsafe.Sizeof(*new(T)))
 	return (panels(n/2+n%2, line) | 1) * line
@@ -88,7 +88,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownPacked is a as a live packed matrix of this device; any other panics.
+// ownPacked returns a as a live packed matrix of this device, and panics otherwise.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		check.NoFixed(op)
@@ -179,7 +179,7 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait()
 }
 
-// diagonalOf returns the addresses of the elements on the diagonal.
+// diagonalOf returns a function that gives the address of diagonal element i.
 func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(i int) *T {
 	if fixed := q.fixed(op, a); fixed != nil {
 		return func(i int) *T { return &fixed.diag[i] }
@@ -187,7 +187,7 @@ func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(i int) *T {
 	return q.ownPacked(op, a).diagonal
 }
 
-// diagonal is the address of element (i, i).
+// diagonal returns the address of element (i, i).
 func (p *packedMatrix[T]) diagonal(i int) *T {
 	if i < p.n1 {
 		return &p.rect.row(1 + i)[i]
@@ -207,7 +207,7 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 	b1, b2 := p.cut(vb)
 	c1, c2 := p.cut(vc)
 	if vc.cols <= symvColumns(vc.rows) && vc.cols > 0 && vc.rows > 0 {
-		// A₁₁ and A₂₁ together, so that A₂₁ is read once.
+		// Multiply with A₁₁ and A₂₁ together, so that A₂₁ is read once.
 		left := p.rect.window(1, 0, p.Order(), p.n1)
 		q.symv(backend.Lower, alpha, left.view(), vb, beta, vc)
 		if p.n2 > 0 {
@@ -233,7 +233,7 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 	return err
 }
 
-// potrfPacked is the Cholesky factorization of two by two blocks.
+// potrfPacked computes the Cholesky factorization by 2 × 2 blocks.
 func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
 	a11, a21, a22t := p.parts()
 	if err := q.potrf(backend.Lower, a11.view()); err != nil || p.n2 == 0 || q.stopped() {

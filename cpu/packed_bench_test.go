@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkPacked does the same in packed and in full storage, on the best tier,
-// with one worker and with two.
+// BenchmarkPacked times the same operations in packed and in full storage, on the best
+// tier, with one worker and with two.
 func BenchmarkPacked(b *testing.B) {
 	b.Run("float64", func(b *testing.B) { benchPacked(b, backend.Device.F64) })
 	b.Run("float32", func(b *testing.B) { benchPacked(b, backend.Device.F32) })
@@ -60,7 +60,7 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 				hq.GramPacked(half, kernel, x)
 				hq.AddDiagPacked([]T{1}, half)
 			}
-			fill() // whatever is selected: memory that was never written is fast to read
+			fill() // also if no benchmark needs it: memory that was never written is fast to read
 			for _, op := range []struct {
 				name       string
 				flops      float64

@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestPackedOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and packed
-// storage, and compares elements of LLᵀ with their definition.
-// MERCER_HALF_ORDER=50000 takes 5 GB and minutes; without it the order is that
-// of an ordinary test.
+// TestPackedOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and packed storage,
+// and compares elements of LLᵀ with their definition. MERCER_HALF_ORDER=50000 takes 5 GB
+// and minutes; otherwise the order is small.
 func TestPackedOfAnyOrder(t *testing.T) {
 	n := 1201
 	if text := os.Getenv("MERCER_HALF_ORDER"); text != "" {

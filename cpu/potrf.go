@@ -55,22 +55,22 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	return err
 }
 
-// potrfBlock is the width of a block column: an eighth of a large matrix, so
-// that there is enough to look ahead behind, a quarter of a small one, so that
-// products are deep enough (measured best, float64, two workers, AMD EPYC of
-// family 25, November 2026: 192 at n = 512, 256 at 1024 and 2048, 512 at 4096).
+// potrfBlock returns the width of a block column: an eighth of a large matrix, so that the
+// look-ahead has enough other work to overlap with, and a quarter of a small one, so that
+// products are deep enough (measured best, float64, two workers, AMD EPYC of family 25,
+// November 2026: 192 at n = 512, 256 at 1024 and 2048, 512 at 4096).
 func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }
 
-// potrfBase is the order up to which a matrix is factored without blocks: at 256
-// one worker does so at 46 GFLOP/s, and two with blocks at 41 (float64, rows of
-// the upper triangle, AMD EPYC of family 25, November 2026).
+// potrfBase is the order up to which a matrix is factored without blocks: at 256 one worker
+// without blocks reaches 46 GFLOP/s, and two with blocks 41 (float64, rows of the upper
+// triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
-// factorBlock factors a lower triangle in place, first being the index of its
-// first row. It halves the matrix until a block is small, so that most work is
-// in products (Andersen, Gustavson and others, recursive Cholesky, 2000).
+// factorBlock factors a lower triangle in place; first is the index of its first row. It
+// halves the matrix until a block is small, so that most work is in products (Andersen,
+// Gustavson and others, recursive Cholesky, 2000).
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
@@ -90,18 +90,18 @@ func (q *queue[T]) factorBlock(a view[T], first int) error {
 	return q.factorBlock(a22, first+n1)
 }
 
-// potrfUnit divides the orders of the blocks.
+// The orders of the blocks are multiples of potrfUnit.
 const potrfUnit = 16
 
-// split is about half of n, a multiple of base.
+// split returns about half of n, rounded to a multiple of base.
 func split(n, base int) int { return (n/2 + base - 1) / base * base }
 
-// transposeStrip is how many rows of a factor are copied back together (n = 256 in
-// rows of 2 KB: 42 GFLOP/s against 38 all at once).
+// transposeStrip is the number of rows of a factor that are copied back together (n = 256,
+// rows of 2 KB: 42 GFLOP/s against 38 without strips).
 const transposeStrip = 32
 
-// factorDirect factors a small lower triangle without packing. The micro-kernel
-// works on rows of the transpose; where those do not lie in one piece, on a copy.
+// factorDirect factors a small lower triangle without packing. The micro-kernel works on
+// rows of the transpose, or on a copy if these rows are not contiguous.
 func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	n := a.rows
 	if n == 0 {
@@ -113,8 +113,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	if a.rs == 1 {
 		e.ukr.PotrfDirect(d)
 	} else {
-		// Rows an odd number of cache lines apart do not fall into the same
-		// sets.
+		// Rows an odd number of cache lines apart do not map to the same cache sets.
 		ld := n + 8
 		work := s.grow(n * ld)
 		t := &s.turned
@@ -122,8 +121,8 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Back by strips of rows, so that rows that fall into the same set are
-		// written to their end before others come.
+		// Copy back in strips of rows, so that rows that map to the same set are completely
+		// written before the next ones.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {
 			rows := min(transposeStrip, n-i)

@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// run executes the kernel's program on n pairs at once, n a multiple of NR.
-// Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The
-// stack has Depth slots of n elements.
+// run executes the kernel's program on n pairs at once, where n is a multiple of NR.
+// Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The stack has
+// Depth slots of n elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 	if d := g.matern; d != nil {
 		x := stats[at:][:n]
@@ -57,8 +57,8 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 			case next.Op == kernels.Exp:
 				do(u.Exp, x, nil, in.A, in.B)
 			case next.Op == kernels.Pow:
-				// In one, the sum need not be rounded: with a large power the
-				// digits that a base near 1 loses count.
+				// As one operation, the sum need not be rounded: with a large power, the
+				// digits that a base near 1 would lose matter.
 				pow(x, next.A, in.A, in.B)
 			case next.Op == kernels.Tanh:
 				do(u.Tanh, x, nil, in.A, in.B)
@@ -107,7 +107,7 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 	return top[0]
 }
 
-// after is the instruction at pc, or a Load behind the last one.
+// after returns the instruction at pc, or a Load if the program ends there.
 func (g *gram[T]) after(pc int) kernels.Instr {
 	if pc < len(g.prog.Code) {
 		return g.prog.Code[pc]
@@ -115,8 +115,8 @@ func (g *gram[T]) after(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad reports whether the instruction is the last that loads its statistic,
-// which may then be worked on in place.
+// onlyLoad reports whether the instruction is the last that loads its statistic, which may
+// then be overwritten.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {
 		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {
@@ -126,7 +126,7 @@ func (g *gram[T]) onlyLoad(pc int) bool {
 	return true
 }
 
-// powInt is x^n for n ≥ 1 by squaring, element by element.
+// powInt computes x^n for n ≥ 1 by squaring, elementwise.
 func powInt[T backend.Float](x []T, n int) {
 	for i, v := range x {
 		r := T(1)

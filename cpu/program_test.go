@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestProgramOperations runs every function that a program may have, alone and
-// behind an affine one with which it is done in one pass, and compares with
-// Program.Run.
+// TestProgramOperations runs every function that a program may have, alone and after an
+// affine operation with which it is fused, and compares with Program.Run.
 func TestProgramOperations(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		t.Run("float64", func(t *testing.T) { testProgramOperations(t, &tier.F64) })
@@ -60,10 +59,10 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 			x := append([]T{}, stats...)
 			for i, got := range g.run(&scratch[T]{}, stack, stats, 0, n, n) {
 				want := p.Run([]float64{float64(x[i])})
-				// The sum ½x + 1 = t ≤ 3 is rounded or not, which moves the
-				// result by u·t·f′(t): 3u for each of the functions, relative
-				// to the larger of the result and 1. At most two functions, a
-				// product and an affine operation follow, a few roundings each.
+				// Rounding the sum ½x + 1 = t ≤ 3, or not rounding it, moves the result by
+				// u·t·f′(t): 3u for each of the functions, relative to the larger of the
+				// result and 1. At most two functions, a product and an affine operation
+				// follow, with a small number of roundings each.
 				if tol := u * (2*3 + 16) * max(1, math.Abs(want)); !(math.Abs(float64(got)-want) <= tol) {
 					t.Errorf("%+v of %v is %v, want %v: off by %g, allowed %g", code, x[i], got, want, math.Abs(float64(got)-want), tol)
 				}

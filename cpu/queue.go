@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// queue is the backend.Backend of one precision, for one caller's work. A
-// method has done its work when it returns; "queue" is what the interface
-// calls it.
+// queue is the backend.Backend of one precision, for one caller's work. A method completes
+// its work before it returns; the name comes from the interface.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // nil: never done
@@ -27,8 +26,8 @@ func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.B
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// stopped reports whether the caller's context is done, and notes its cause as
-// the queue's failure.
+// stopped reports whether the caller's context is done, and records its cause as the
+// queue's failure.
 func (q *queue[T]) stopped() bool {
 	if q.ctx == nil {
 		return false
@@ -42,7 +41,7 @@ func (q *queue[T]) stopped() bool {
 	return true
 }
 
-// fail records a failure of the queue; only the first is kept.
+// fail records a failure of the queue, unless an earlier one is recorded.
 func (q *queue[T]) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +77,7 @@ func (q *queue[T]) Exp(x []T) {
 	}
 }
 
-// wait returns the queue's failure and forgets it.
+// wait returns the queue's failure and clears it.
 func (q *queue[T]) wait() error {
 	q.stopped()
 	q.mu.Lock()
@@ -88,7 +87,7 @@ func (q *queue[T]) wait() error {
 	return err
 }
 
-// threads is how many workers share work of so many operations.
+// threads returns the number of workers that share work of the given number of operations.
 func (q *queue[T]) threads(flops float64) int {
 	if q.alone || flops < worthSharing {
 		return 1
@@ -99,10 +98,10 @@ func (q *queue[T]) threads(flops float64) int {
 // worthSharing is the work that takes about as long as waking another worker, about 20 µs.
 const worthSharing = 1 << 20
 
-// moved is what moving n elements counts in operations.
+// moved returns the operations that moving n elements counts as.
 func moved(n int) float64 { return 32 * float64(n) }
 
-// parallel runs tasks 0 … n−1, some operations in all, on the workers, until the
+// parallel runs tasks 0 … n−1, with flops operations in total, on the workers, until the
 // caller's context is done. Each worker has scratch memory of its own.
 func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task int)) {
 	parallel(q.threads(flops), n, func(mine iter.Seq[int]) {
@@ -117,12 +116,12 @@ func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task i
 	})
 }
 
-// chunks is parallel for the chunks of 0 … n−1 of grain each.
+// chunks is parallel for 0 … n−1 divided into chunks of grain.
 func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
 	q.parallel(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }
 
-// rows runs f on pieces of rows 0 … n−1 that hold cols elements each.
+// rows runs f on ranges of rows 0 … n−1 of cols elements each.
 func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	each(q.threads(moved(n*cols)), n, rowGrain(cols), func(lo, hi int) {
 		if !q.stopped() {

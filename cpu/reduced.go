@@ -9,32 +9,34 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The products of a factor of reduced precision are of 16-bit integers, which processors
-// multiply at up to twice the rate of float32. Row i of a block column of L is rounded to
-// integers times a step of its own, ‖l_i‖/roundedNorm. A sum of products of two
-// such rows is at most (roundedNorm + √nb/2)² = 1.07·10⁹ by the inequality of Cauchy and
-// Schwarz, which int32 holds. That is so for diagonals of reducedDiagonal at least; others
-// are factored in float32.
+// The factorization of reduced precision multiplies 16-bit integers, which processors do at
+// up to twice the rate of float32. Row i of a block column of L is rounded to integers
+// times its own step, ‖l_i‖/roundedNorm. A sum of products of two such rows is at most
+// (roundedNorm + √nb/2)² = 1.07·10⁹ by the Cauchy–Schwarz inequality, which fits in int32.
+// This holds for diagonal elements of at least reducedDiagonal; other matrices are factored
+// in float32.
 //
-// The rounded rows become rows of L: what they differ by then, D, changes A by D L₁₁ᵀ,
-// and not by D L₂₁ᵀ, which may be larger by √(n/nb). A block column for which that is too
-// much, such as one that holds the largest eigenvectors of A, is multiplied in float32.
+// The rounded rows replace the rows of L: their rounding error D then changes A by D L₁₁ᵀ,
+// and not by D L₂₁ᵀ, which may be larger by √(n/nb). A block column for which even this
+// error is too large, for example one that contains the largest eigenvectors of A, is
+// multiplied in float32.
 
-// reducedBlock is the width of a block column, a variable for tests.
+// reducedBlock is the width of a block column, a variable so that tests can reduce it.
 var reducedBlock = 256
 
-// roundedNorm is the norm of a rounded row: no integer is larger, and what rounding
-// adds has room below 2¹⁵.
+// roundedNorm is the norm of a rounded row: no integer is larger, and after rounding all
+// integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
-// reducedDiagonal is how small elements of A's diagonal may be, which are the squared norms
-// of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and those of nb elements below
-// 2⁻¹⁴² together, which is 2⁻⁴⁶ of this; and products of two steps are normal numbers.
+// reducedDiagonal is the lower limit for the elements of A's diagonal, which are the
+// squared norms of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and nb such squares sum
+// to less than 2⁻¹⁴², which is 2⁻⁴⁶ of the limit; and products of two steps are normal
+// numbers.
 const reducedDiagonal = 0x1p-96
 
-// ReducedUnit is what elements of LLᵀ were found to be off by: their root mean square is
-// 2⁻¹⁹ to 2⁻²¹ of A's diagonal (Gaussian, Laplacian and cubic kernels, 3 to 50 features,
-// n = 4000), for √nb/2 steps of 2⁻¹⁵ at most.
+// ReducedUnit returns the measured relative error of elements of LLᵀ: their root mean
+// square is 2⁻¹⁹ to 2⁻²¹ of A's diagonal (Gaussian, Laplacian and cubic kernels, 3 to 50
+// features, n = 4000). The bound is √nb/2 steps of 2⁻¹⁵.
 func (q *queue[T]) ReducedUnit() float64 {
 	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
 		return 0
@@ -57,7 +59,7 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return err
 }
 
-// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, while A₂₂ follows, and then A₂₂.
+// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, updating A₂₂, and then factors A₂₂.
 func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	r := reducedFactor[T]{queue: q}
 	smallest := math.Inf(1)
@@ -82,13 +84,13 @@ func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 
 type reducedFactor[T backend.Float] struct {
 	*queue[T]
-	mean float64 // of the absolute values of A's diagonal
+	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor is potrf for the columns of a lower trapezoid, with the triangle behind them
-// updated.
+// factor is potrf for the columns of a lower trapezoid. It also updates behind, the
+// triangle after them.
 func (r *reducedFactor[T]) factor(a, behind view[T]) error {
-	// The first block column often has to be multiplied in float32: it is narrower.
+	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
 	blockNorm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
 	for done := 0; err == nil && done+w < a.rows && w > 0 && !r.stopped(); {
@@ -109,8 +111,8 @@ func (r *reducedFactor[T]) factor(a, behind view[T]) error {
 	return err
 }
 
-// multiply subtracts from the lower part of C the product of the rows of L₂₁ from i on with
-// those from j on transposed.
+// multiply subtracts from the lower part of C the product of the rows of L₂₁ from i on and
+// the transpose of its rows from j on.
 func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
 	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
 	if l21.steps == nil {
@@ -120,8 +122,8 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
 }
 
-// factorNext is factorBlock with the largest sum of absolute values of a row of the
-// symmetric matrix before, which is at least its norm.
+// factorNext is factorBlock that also returns, for the symmetric matrix before the
+// factorization, the largest sum of absolute values of a row, an upper bound of its norm.
 func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)
 	for i := range a.rows {
@@ -139,13 +141,14 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 	return blockNorm, q.factorBlock(a, first)
 }
 
-// round rounds the rows of a block column of L in place, and returns them in integers too.
-// It leaves them, and returns them as they are, without steps, where rounding would change A
-// by too much: with independent errors D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is
-// at most blockNorm. It may be as large as if ‖L₁₁‖² and the squared norms of the rows were
-// the mean of A's diagonal. free gives the memory of the integers back.
+// round rounds the rows of a block column of L in place, and also returns them as integers
+// with steps. If rounding would change A by too much, it does not round, and returns the
+// rows as numbers without steps. With independent errors D L₁₁ᵀ has the norm
+// √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is at most blockNorm. The limit is this norm for ‖L₁₁‖²
+// and squared row norms equal to the mean of A's diagonal. free frees the memory of the
+// integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
-	steps := make([]T, a.rows+2*r.engine.ukr.NR) // panels are whole
+	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {
 		steps[i] = T(math.Sqrt(float64(r.engine.ukr.Dot(len(row), &row[0], &row[0]))) / roundedNorm)
 	})
@@ -165,8 +168,8 @@ func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedR
 	return roundedRows[T]{view[T]{data: pairs, rows: a.rows, cols: width, rs: ld, cs: 1}, steps, a.cols}, free
 }
 
-// strips runs f on the rows of a, each contiguous: in place where they are so in a, and
-// otherwise on copies, which are stored with write.
+// strips runs f on the rows of a as contiguous slices: in place if they are contiguous in
+// a, and otherwise on copies, which are stored back if write is set.
 func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
 	q.chunks(a.rows, transposeStrip, moved(a.rows*a.cols), func(s *scratch[T], i, rows int) {
 		part := a.part(i, 0, rows, a.cols)
@@ -188,19 +191,19 @@ func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, ro
 	})
 }
 
-// transpose is C ← Aᵀ for views of contiguous rows.
+// transpose computes C ← Aᵀ for views with contiguous rows.
 func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
 	t := &s.turned
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a.at(0, 0), c.at(0, 0), a.rows, a.cols, a.rs, c.rs, ukr.Whole
 	e.ukr.TransposeDirect(t)
 }
 
-// round16 rounds the elements of x to integers times step, and stores the integers,
-// two in an element of z, zeros behind them.
+// round16 rounds the elements of x to integers times step, and stores the integers in z,
+// two per element, padded with zeros.
 func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	inverse := 1 / step
 	if math.IsInf(float64(inverse), 0) {
-		inverse = 0 // the row is 0, or as good as that
+		inverse = 0 // the row is 0, or negligible
 	}
 	run := func(x, z []T) {
 		s.span = ukr.Span[T]{X: &x[0], Z: &z[0], N: len(x), A: inverse, B: step}
@@ -218,15 +221,15 @@ func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	}
 }
 
-// roundedRows is rows of pairs of integers, each an element of the view, which a step for
-// each row makes numbers; without steps, rows of numbers.
+// roundedRows holds rows of pairs of integers, one pair per element of the view, and a step
+// per row that scales them. Without steps, it holds rows of numbers.
 type roundedRows[T backend.Float] struct {
 	view[T]
 	steps []T
-	terms int // integers of a row; zeros follow
+	terms int // number of integers in a row, without the padding
 }
 
-// from is rows i … i+rows−1.
+// from returns rows i … i+rows−1.
 func (r roundedRows[T]) from(i, rows int) roundedRows[T] {
 	r.view = r.part(i, 0, rows, r.cols)
 	if r.steps != nil {

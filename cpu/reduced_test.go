@@ -13,14 +13,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// SmallReducedBlocks lets small matrices be cut as large ones are while a test runs.
+// SmallReducedBlocks makes the factorization use small blocks during a test, so that small
+// matrices span several.
 func SmallReducedBlocks(t testing.TB) {
 	before := reducedBlock
 	reducedBlock = 16
 	t.Cleanup(func() { reducedBlock = before })
 }
 
-// NeedReduced skips a test where the best tier has no products of reduced precision.
+// NeedReduced skips a test if the best tier has no products of reduced precision.
 func NeedReduced(t testing.TB) {
 	if tier := bestDevice().tier; tier.Pairs == 0 {
 		t.Skipf("%s has no products of 16-bit integers that are faster than those of float32", tier.Name)
@@ -47,10 +48,11 @@ func eachReduced(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	}
 }
 
-// TestReducedFactor: LLᵀ is A but for roundings. In a block column of nb, row i of L is
-// off by D with |D_ik| ≤ ‖l_i‖/2¹⁶, and element (i, j) of LLᵀ by Σ_k D_ik L_jk, so at most by
-// √nb·2⁻¹⁶‖l_i‖‖l_j‖; and as these errors are uniform and independent, their mean square
-// is at most that of 2⁻¹⁵‖l_i‖‖l_j‖/√12. What is added is of float32.
+// TestReducedFactor: LLᵀ equals A up to rounding. In a block column of width nb, row i of L
+// has an error D with |D_ik| ≤ ‖l_i‖/2¹⁶, and element (i, j) of LLᵀ the error Σ_k D_ik
+// L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. Because these errors are uniform and
+// independent, their root mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of
+// float32 are added.
 func TestReducedFactor(t *testing.T) {
 	eachReduced(t, func(t *testing.T, q *queue[float32]) {
 		for _, block := range []int{16, 256} {
@@ -73,7 +75,7 @@ func TestReducedFactor(t *testing.T) {
 	})
 }
 
-// reducedCases make symmetric and positive definite matrices.
+// reducedCases returns functions that make symmetric positive definite matrices.
 func reducedCases(n int) map[string]func() backend.Host[float32] {
 	const d, seed = 30, 11
 	rng := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -164,10 +166,10 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 	}
 	l := factor(func(q *queue[float32]) error { return q.PotrfPackedReduced(p) })
 	if same := slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.PotrfPacked(p) }).Data); rounds && same {
-		t.Error("the factor is that of float32: nothing was rounded to 16 bits")
+		t.Error("the factor equals that of float32: nothing was rounded to 16 bits")
 	}
 	if !slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.single().PotrfPackedReduced(p) }).Data) {
-		t.Error("one worker gives another factor than two")
+		t.Error("one worker and two workers give different factors")
 	}
 	norms := make([]float64, n)
 	for i := range norms {
@@ -197,8 +199,8 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 	}
 }
 
-// TestReducedFactorFaults: the pivot that fails is that of PotrfPacked where it does not
-// depend on rounding, and NaN and Inf are found.
+// TestReducedFactorFaults: the pivot that fails is the same as in PotrfPacked, unless it
+// depends on rounding, and NaN and Inf are detected.
 func TestReducedFactorFaults(t *testing.T) {
 	SmallReducedBlocks(t)
 	const n = 150

@@ -7,32 +7,31 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Small problems stay on the caller's goroutine: handing out tasks costs about
-// a microsecond, in which a core does 50,000 operations. They are not packed
-// either, but done by the direct micro-kernels on matrices as they lie; what has
-// no rows in one piece is transposed first.
+// Small problems run on the caller's goroutine: distributing tasks costs about a
+// microsecond, in which a core does 50,000 operations. Their matrices are not packed. The
+// direct micro-kernels work on them in place; matrices without contiguous rows are
+// transposed first.
 
 // Limits on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is how many multiplications are worth tasks: a product of order
-	// 64.
+	// aloneOps is the number of multiplications from which distributing tasks pays: a
+	// product of order 64.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// rank2Order: sums of products of so many rows are taken as dot products, since
-	// transposing takes longer.
+	// rank2Order: up to this number of rows, sums of products are computed as dot products,
+	// because transposing takes longer.
 	rank2Order = 32
 )
 
-// isSmall reports whether a product is one for the direct kernels.
+// isSmall reports whether a product is small enough for the direct kernels.
 func isSmall(m, n, k int) bool {
 	return (m|n|k) < 1<<20 && m*n*k <= aloneOps && m*n*k > 0 &&
 		(n > thinColumns || m*k < thinElements) && (m > thinColumns || n*k < thinElements)
 }
 
-// directProduct is C ← α op(A) op(B) + β C on a part of C, for a product that
-// is small, of matrices in rows lda, ldb and ldc apart. A transposed B is
-// copied.
+// directProduct is C ← α op(A) op(B) + β C on a part of C, for a small product of matrices
+// with row strides lda, ldb and ldc. A transposed B is copied.
 func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
 	d := &s.direct
@@ -84,10 +83,10 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.give(s)
 }
 
-// directTriangle calls a kernel for a triangle on an m × n matrix B in rows ldb
-// apart: on Bᵀ, which is copied, if right. The k × k triangle A in rows lda apart
-// is taken as it is or transposed, and is lower or upper then; an upper one is a
-// lower one in reverse order.
+// directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb,
+// or, if right, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is used as it
+// is or transposed; isLower refers to the result. An upper triangle is handled as a lower
+// one in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct
@@ -116,12 +115,11 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 	e.give(s)
 }
 
-// plainPotrfOrder is the order up to which a matrix is factored in plain loops.
+// plainPotrfOrder is the order up to which a matrix is factored by plain loops.
 const plainPotrfOrder = 7
 
-// plainPotrf factors a small triangle row by row of L, which are columns of U, and
-// reports whether all pivots were positive and finite; the first that is not stays on
-// the diagonal.
+// plainPotrf factors a small triangle row by row of L (columns of U), and reports whether
+// all pivots were positive and finite. The first invalid pivot remains on the diagonal.
 func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	rs, cs := lda, 1
 	if !lower {
@@ -150,15 +148,15 @@ func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	return true
 }
 
-// turn writes the transpose of an m × n matrix in rows lda apart to rows ldc
-// apart.
+// turn writes the transpose of an m × n matrix with row stride lda to a matrix with row
+// stride ldc.
 func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 	t := &s.turned
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a, c, m, n, lda, ldc, ukr.Whole
 	e.ukr.TransposeDirect(t)
 }
 
-// small does a product that is small enough, and reports whether it was.
+// small computes a product if it is small enough, and reports whether it did.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
 	bt := b.t()
 	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
@@ -170,7 +168,7 @@ func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bo
 	return true
 }
 
-// small takes B as its transpose.
+// small is queue.small with B given as its transpose.
 func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo) bool {
 	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
 	if ops > aloneOps || ops == 0 {
@@ -182,8 +180,8 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo
 	return true
 }
 
-// unpacked is C ← α A B + β C on a region of C, B given as its transpose. B and
-// C have rows or columns in one piece.
+// unpacked is C ← α A B + β C on a region of C, B given as its transpose. B and C have
+// contiguous rows or columns.
 func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part uplo) {
 	if c.cs != 1 && c.cols > 1 {
 		ct := c.t()
@@ -205,15 +203,14 @@ func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *
 	}
 }
 
-// transposed writes vᵀ to dst in rows next to each other. Rows of v lie in one
-// piece.
+// transposed writes vᵀ to dst without padding. Rows of v are contiguous.
 func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
 	e.turn(s, v.at(0, 0), v.rows, v.cols, v.rs, &dst[0], v.rows)
 	return &dst[0]
 }
 
-// directSymm is C ← α A B + β C, or α B A + β C, for a product that is small,
-// with one triangle of the k × k matrix A read.
+// directSymm is C ← α A B + β C, or α B A + β C, for a small product; it reads one triangle
+// of the k × k matrix A.
 func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
 	full := s.grow(k * k)
@@ -254,8 +251,8 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// direct reports whether a product or solution of so many columns with a triangle
-// of order n is done by the direct kernels.
+// direct reports whether a product or solution of so many columns with a triangle of order
+// n is small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 
 // solveDirect is X ← α A⁻¹ X for a small lower triangle.
@@ -268,8 +265,8 @@ func (e *engine[T]) multiplyDirect(s *scratch[T], unit bool, alpha T, a, x *view
 	e.triangular(e.ukr.TrmmDirect, s, unit, alpha, a, x)
 }
 
-// triangular calls a kernel on X, or, where not the rows of X lie in one piece
-// but its columns, on a copy of Xᵀ.
+// triangular calls a kernel on X, or on a copy of Xᵀ if the columns of X are contiguous
+// instead of its rows.
 func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	n, cols := x.rows, x.cols
 	d := &s.direct
@@ -281,7 +278,7 @@ func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit 
 		kernel(d)
 		return
 	}
-	// A column of X may lie in reverse order.
+	// A column of X may be stored in reverse order.
 	columns := x.t()
 	if x.rs < 0 {
 		columns = x.reversed(false).t()

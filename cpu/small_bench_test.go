@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// smallOrders are the orders at which small problems are measured, with -short every
-// fourth of the first and one more.
+// smallOrders returns the orders at which small problems are measured. With -short it
+// returns every fourth of the first orders and one larger order.
 func smallOrders() []int {
 	if testing.Short() {
 		return []int{4, 8, 12, 16, 20, 24, 28, 32, 128}
@@ -27,8 +27,8 @@ func smallOrders() []int {
 	return append(orders, 40, 48, 64, 96, 128)
 }
 
-// BenchmarkSmall holds what a user of gonum gets from registering Mercer in
-// small problems, where the way to the micro-kernels costs as much as they do:
+// BenchmarkSmall measures the gain for a gonum user who registers Mercer, for small
+// problems, where calling the micro-kernels costs as much as running them:
 //
 //	go test -run '^$' -bench 'Small/.*/library=' -count 10 ./cpu > small.txt
 //	benchstat -col /library small.txt
@@ -50,9 +50,9 @@ func BenchmarkSmall(b *testing.B) {
 	}
 }
 
-// BenchmarkSmallInTurns lets both libraries work in turns of some microseconds, so
-// that what happens to the machine happens to both, and reports the median over the
-// turns of the time of gonum over that of Mercer. A turn is an operation:
+// BenchmarkSmallInTurns alternates between both libraries every few microseconds, so that
+// disturbances of the machine affect both, and reports the median ratio of gonum's time to
+// Mercer's. An operation is one turn of each:
 //
 //	go test -run '^$' -bench SmallInTurns -benchtime 2000x -cpu 1 ./cpu
 func BenchmarkSmallInTurns(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkSmallInTurns(b *testing.B) {
 				}
 				var ratios []float64
 				for b.Loop() {
-					// Who goes first changes.
+					// The order of the libraries alternates.
 					var own, other time.Duration
 					if len(ratios)%2 == 0 {
 						own, other = timed(c.mercer, calls), timed(c.gonum, calls)
@@ -83,7 +83,7 @@ func BenchmarkSmallInTurns(b *testing.B) {
 	}
 }
 
-// timed is how long it takes to run f times times.
+// timed returns the time of running f the given number of times.
 func timed(f func(), times int) time.Duration {
 	start := time.Now()
 	for range times {
@@ -106,15 +106,15 @@ type smallCase struct {
 	mercer, gonum func()
 }
 
-// smallCases lists every routine with the sides, triangles and transpositions
-// that take ways of their own.
+// smallCases lists every routine with the sides, triangles and transpositions that have
+// separate code.
 func smallCases(n int) []smallCase {
 	list := levels[float64](n, "D", doubles(BLAS{}), doubles(blasgonum.Implementation{}))
 	list = append(list, levels[float32](n, "S", singles(BLAS{}), singles(blasgonum.Implementation{}))...)
 	return append(list, factorizations(n)...)
 }
 
-// routinesOf is a BLAS in one precision.
+// routinesOf holds the BLAS routines of one precision.
 type routinesOf[T backend.Float] struct {
 	level3[T]
 	gemv func(t blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int)
@@ -142,8 +142,8 @@ func singles(impl blas.Float32) routinesOf[float32] {
 	}
 }
 
-// levels is levels 3, 2 and 1. Triangles are so near the identity that what is
-// solved in place, again and again, keeps its size.
+// levels returns the cases of levels 3, 2 and 1. Triangles are nearly the identity, so that
+// repeated solves in place do not change the size of the numbers.
 func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(size int) []T {
@@ -195,8 +195,8 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 	return list
 }
 
-// factorizations is what LAPACK has in float64. What is done in place begins
-// with a copy.
+// factorizations returns the cases of LAPACK in float64. Operations in place begin with a
+// copy.
 func factorizations(n int) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 2))
 	a := make([]float64, n*n)

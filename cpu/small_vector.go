@@ -23,15 +23,15 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	e.give(s)
 }
 
-// plainSymvOrder is where the micro-kernels begin to pay in a Symv (n = 48: no
-// difference, n = 60: 0.67 µs against 0.79 in plain loops, 40: 0.44 against 0.38; AMD
-// EPYC of family 25, November 2026).
+// plainSymvOrder is the order from which the micro-kernels are faster in a Symv (n = 48: no
+// difference, n = 60: 0.67 µs against 0.79 in plain loops, 40: 0.44 against 0.38; AMD EPYC
+// of family 25, November 2026).
 const plainSymvOrder = 52
 
-// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written
-// once for both, and their sums do not wait for each other. An element beside the
-// diagonal counts for its row and for its column. Rows go from the corner where the
-// triangle has one element, so that each finds its own y untouched.
+// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written once for
+// both, and their sums are independent. An off-diagonal element contributes to its row and
+// to its column. Rows are visited from the corner where the triangle has one element, so
+// that no earlier row has changed the y of a later one.
 func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	y = y[:n]
@@ -72,8 +72,8 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	}
 }
 
-// smallTrsv is x ← op(A)⁻¹ x, forwards in a lower triangle, as it lies or transposed,
-// or backwards in an upper one, which is a lower one in reverse order.
+// smallTrsv is x ← op(A)⁻¹ x, forwards with a lower triangle, as stored or transposed, or
+// backwards with an upper one, which is handled as a lower one in reverse order.
 func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	ars, acs, inc, first := lda, 1, 1, 0
 	if trans {

@@ -8,12 +8,14 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points with many features that are 0, as those of images, counts and indicators: in each group of
-// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted. The
-// sums equal the sums over all features, in the same order. Only ‖x−z‖² by the norms is computed
-// so, where a NaN or an infinite feature shows in the norm too.
+// Points with many features that are 0, as those of images, counts and indicators: in each
+// group of ukr.SparseRows points of X, the features that are 0 in all points of the group
+// are omitted. The sums equal the sums over all features, in the same order. This is done
+// only for ‖x−z‖² computed from the norms, because there a NaN or an infinite feature is
+// also visible in the norm.
 
-// sparseShare is up to what share of the features leaving out the others pays.
+// sparseShare is the largest share of remaining features for which omitting the other
+// features pays.
 const sparseShare = 0.6
 
 // keptShare estimates the share of features that remain for points like the rows of m, from an
@@ -107,8 +109,8 @@ func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []
 	}
 }
 
-// fillSparse is fill of xᵀz, where i and the rows of each other worker's share begin
-// with a group.
+// fillSparse is fill of xᵀz, where i and the first row of every worker's share are
+// multiples of the group size.
 func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	const w, together = ukr.SparseRows, 2 // panels of Z that stay in the second-level cache
 	u, d := g.q.engine.ukr, g.x.cols

@@ -12,9 +12,9 @@ import (
 )
 
 // TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their
-// products, with the definition: the rows of a task and of a block that are not whole
-// groups, features that are 0 everywhere or nowhere, equal points, and points with
-// a NaN or an infinite feature.
+// products, with the definition. It includes tasks and blocks whose rows are not whole
+// groups, features that are 0 everywhere or nowhere, equal points, and points with a NaN or
+// an infinite feature.
 func TestGramOfPointsWithZeros(t *testing.T) {
 	const seed, n, d, width = 53, 391, 70, 3
 	t.Logf("seed %d", seed)
@@ -40,7 +40,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 	good, bad := clone(), clone()
 	bad.Row(20)[9], bad.Row(381)[1], bad.Row(390)[69] = math.NaN(), math.Inf(1), math.Inf(-1)
 	list := []kernels.Kernel{kernels.Gaussian{Sigma: 4}, kernels.Matern{Sigma: 4, Nu: 1.5}}
-	value := func(k kernels.Kernel, a, b []float64) float64 { // by differences
+	value := func(k kernels.Kernel, a, b []float64) float64 { // from the differences
 		sq := 0.0
 		for j := range a {
 			sq += (a[j] - b[j]) * (a[j] - b[j])
@@ -60,7 +60,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 		q := dev.F64().(*queue[float64])
 		g := q.newGram(list[0], q.Wrap(x).(*matrix[float64]), q.Wrap(x).(*matrix[float64]))
 		if !g.packs[0].sparse || g.packs[0].center[0] == 0 || g.packs[0].center[1] != 0 {
-			t.Fatalf("zeros left out: %v, center %v", g.packs[0].sparse, g.packs[0].center)
+			t.Fatalf("zeros omitted: %v, center %v", g.packs[0].sparse, g.packs[0].center)
 		}
 		tm, _ := g.tileSize()
 		if whole := (&gramMul[float64]{gram: g}).squareSize(); tm%ukr.SparseRows != 0 || whole%ukr.SparseRows != 0 || g.size%ukr.SparseRows != 0 {
@@ -76,9 +76,10 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 				if err := q.Sync(); err != nil {
 					t.Fatal(err)
 				}
-				// The distance has 2d roundings of numbers up to the squared norms, of
-				// centered points some 3d; below 1/1024 of these it is by differences.
-				// The slope of each kernel is below 1/16 for a squared distance.
+				// The distance has 2d roundings of numbers up to the squared norms, which
+				// are about 3d for centered points; below 1/1024 of the norms it is
+				// computed from the differences. The slope of each kernel is below 1/16 per
+				// unit of squared distance.
 				const bound = (2*d + 20) * 0x1p-53 * 3 * d
 				for i := range n {
 					sums, sizes := [width]float64{}, 0.0

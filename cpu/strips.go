@@ -8,17 +8,17 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// strips is a matrix cut into strips of columns, as many as fill a vector register
-// or a half of one, each with its rows in one piece: one row is one vector. The
-// last strip is filled up with zeros.
+// strips is a matrix divided into strips of columns. A strip is as wide as a vector
+// register, or half of one, and its rows are contiguous, so that one row is one vector. The
+// last strip is padded with zeros.
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
 	kernels           *ukr.GemvPanels[T]
 }
 
-// stripKernels works on one narrow strip where that holds the columns, for half the
-// multiplications.
+// stripKernels returns the functions on strips. If the columns fit in one half-width strip
+// it returns those of half width, which need half the multiplications.
 func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	all := e.ukr.GemvPanels
 	i := slices.IndexFunc(all, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })
@@ -28,13 +28,13 @@ func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	return &all[i]
 }
 
-// stripElements is how many elements strips take.
+// stripElements returns the number of elements of strips.
 func (e *engine[T]) stripElements(rows, cols int) int {
 	w := e.stripKernels(cols).Width
 	return rows * panels(cols, w) * w
 }
 
-// stripsIn is strips in memory, with what stands there.
+// stripsIn returns strips in memory, without changing its contents.
 func (e *engine[T]) stripsIn(memory []T, rows, cols int) strips[T] {
 	k := e.stripKernels(cols)
 	return strips[T]{memory, rows, cols, k.Width, k}
@@ -56,15 +56,14 @@ func (e *engine[T]) stripsOf(v view[T], lend allocator[T]) (strips[T], func()) {
 
 func (p strips[T]) count() int { return panels(p.cols, p.width) }
 
-// strip is strip c, row after row.
+// strip returns strip c, in row-major order.
 func (p strips[T]) strip(c int) []T { return p.data[c*p.rows*p.width:][:p.rows*p.width] }
 
 func (p strips[T]) at(i, j int) T { return p.strip(j / p.width)[i*p.width+j%p.width] }
 
-// stripBytes is how much of a strip is gone through at a time: with its sums, and
-// the rows of the tile that pass by, it stays in the first-level cache (8 columns,
-// n = 10,000: 183 ms against 190 with twice as much; AMD EPYC of family 25, November
-// 2026).
+// stripBytes is the size of the part of a strip that is processed at a time: with its sums,
+// and the current rows of the tile, it fits in the first-level cache (8 columns, n =
+// 10,000: 183 ms against 190 with twice as much; AMD EPYC of family 25, November 2026).
 const stripBytes = 8 << 10
 
 // addStrips is Y ← Y + tile · V for rows i … of Y and rows j … of V, and, if
@@ -76,7 +75,7 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 	if both {
 		f = v.kernels.ApplyPair
 	}
-	// The last rows are done in scratch memory, with zeros below.
+	// The last rows are processed in scratch memory, padded with zeros.
 	whole := tile.rows / rows * rows
 	left := tile.rows - whole
 	corner := s.block[:2*rows*w]

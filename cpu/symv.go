@@ -7,23 +7,22 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Products of a matrix and a few vectors run at the speed of the memory that
-// holds the matrix: each element is read once, and half of a symmetric matrix
-// not at all. Four rows or more are gone over together, so that the vectors, which
-// may be too long for the first-level cache, are read once for all of them, and more
-// lines of memory are under way at once.
+// Products of a matrix and a small number of vectors are bound by memory bandwidth: each
+// element is read once, and half of a symmetric matrix not at all. At least four rows are
+// processed together, so that the vectors, which may be too long for the first-level cache,
+// are read once for all of them, and more memory requests are in flight at once.
 //
-// Which sums are added to each other, and in which order, follows from the
-// shape and the distance of the rows: rows are dealt to a fixed number of groups,
-// each with sums of its own.
+// The order of the additions depends only on the shape and the row stride: rows are
+// assigned to a fixed number of groups, each with its own sums.
 
-// thinColumns is up to how many columns a product is done this way. With more,
-// packing the matrix costs less than going through it again.
+// thinColumns is the largest number of columns for this algorithm. With more columns,
+// packing the matrix costs less than reading it again.
 const thinColumns = 4
 
-// symvColumns is the same for a symmetric matrix of order n, of which a product in
-// packed blocks reads both halves (float32, n = 4096: 10 columns 1.8 Gpairs/s against
-// 0.6, 16 1.2 against 0.3–1.0, 32 0.5 against 0.8; AMD EPYC of family 25, November 2026).
+// symvColumns is the same limit for a symmetric matrix of order n. The alternative, a
+// product in packed blocks, reads both halves (float32, n = 4096: 10 columns 1.8 Gpairs/s
+// against 0.6, 16 1.2 against 0.3–1.0, 32 0.5 against 0.8; AMD EPYC of family 25, November
+// 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -31,15 +30,16 @@ func symvColumns(n int) int {
 	return 12
 }
 
-// thinElements is from how many elements of the matrix on it pays: below, the
-// vectors' copies cost more (AMD EPYC of family 25, November 2026).
+// thinElements is the number of elements of the matrix from which this algorithm pays:
+// below it, copying the vectors costs more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is how many rows a worker takes at a time: a multiple of both numbers of rowsAtOnce.
+// thinRows is the number of rows that a worker takes at a time: a multiple of both numbers
+// of rowsAtOnce.
 const thinRows = 48
 
-// groups is the number of groups of rows for a matrix of n rows: enough for as
-// many workers, few enough that their sums are small beside the matrix.
+// groups is the number of groups of rows for a matrix of n rows: enough to occupy as many
+// workers, but so few that the sums are small compared with the matrix.
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
 // dot is Σ x_i y_i.
@@ -57,7 +57,7 @@ func (e *engine[T]) axpy(a T, x, y []T) {
 	}
 }
 
-// columnsOf is copies of the columns of v, each in one piece.
+// columnsOf returns contiguous copies of the columns of v.
 func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	memory, free := lend(v.rows * v.cols)
 	cols := make([][]T, v.cols)
@@ -78,12 +78,12 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
-	stride           int // from one column to the next: each begins with a cache line
+	stride           int // distance of columns, each aligned to a cache line
 }
 
-// newSums is sums with any contents: each group begins with clear. Memory that
-// the system has just given, page by page, would cost more than a product that
-// has it from the one before.
+// newSums returns sums with arbitrary contents: each group begins with clear. The memory
+// comes from a pool, because memory that the system has just provided, page by page, would
+// cost more than a product that reuses memory.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	line := cacheLine / int(unsafe.Sizeof(T(0)))
 	stride := panels(rows, line) * line
@@ -91,7 +91,7 @@ func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	return sums[T]{data, rows, cols, size, stride}, free
 }
 
-// column is group g's part of column j.
+// column returns group g's part of column j.
 func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p.rows] }
 
 // clear sets group g's part to zero.
@@ -112,9 +112,9 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	})
 }
 
-// symv is C ← α A B + β C for a symmetric A, given by a triangle whose rows lie
-// in one piece, and a few columns. A lower triangle may lack columns on the
-// right: A has zeros there.
+// symv is C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and
+// a small number of columns. A lower triangle may omit columns on the right, where A is
+// zero.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
@@ -123,13 +123,13 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	defer free()
 	q.parallel(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
 		part.clear(g)
-		// Blocks of rows are dealt in turns, so that all groups have as much
-		// to read.
+		// Blocks of rows are assigned round-robin, so that all groups read about the same
+		// amount.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
 			for i := block; i < min(block+thinRows, n); i += count {
 				end, from, to := besideDiagonal(ul, a, i, count)
 				for len(x) > 1 && to-from > symvSpan {
-					// Multiples of it are where sums begin with a cache line.
+					// Sums are aligned to cache lines at multiples of symvSpan.
 					next := (from/symvSpan + 1) * symvSpan
 					for j, xj := range x {
 						q.engine.symvBeside(s, a, i, end, from, next, xj, part.column(g, j))
@@ -149,9 +149,9 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// rowsAtOnce is how many rows of a triangle, ld elements apart, are gone over at
-// once: twelve, or eight where all begin in the same set of the first-level cache and
-// more of them would drive each other out.
+// rowsAtOnce returns the number of rows of a triangle, ld elements apart, that are
+// processed together: twelve, or eight if all rows begin in the same set of the first-level
+// cache, where more rows would evict each other.
 func rowsAtOnce[T backend.Float](ld int) int {
 	const sets = 64 * cacheLine // bytes
 	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
@@ -160,20 +160,20 @@ func rowsAtOnce[T backend.Float](ld int) int {
 	return ukr.MaxRows
 }
 
-// symvSpan is how many elements of a row are gone over at a time where there are several
-// columns: they stay in the second-level cache for all.
+// symvSpan is the number of elements of a row that are processed at a time if there are
+// several columns: they stay in the second-level cache for all columns.
 const symvSpan = 1024
 
-// symvRows adds to sum what rows i … i+count−1 of a triangle give of A x: the elements
-// beside the diagonal count for their row and for their column.
+// symvRows adds to sum the contribution of rows i … i+count−1 of a triangle to A x:
+// off-diagonal elements contribute to their row and to their column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
 	end, from, to := besideDiagonal(ul, a, i, count)
 	e.symvBeside(s, a, i, end, from, to, x, sum)
 	e.symvCorner(ul, a, i, end, x, sum)
 }
 
-// besideDiagonal is the end of rows i …, count of them where there are as many, and from
-// where to where they lie beside the corner on the diagonal.
+// besideDiagonal returns the end of the rows that begin at i, at most count, and the range
+// of columns outside the square corner on the diagonal.
 func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (end, from, to int) {
 	end = min(i+count, a.rows)
 	if ul == backend.Upper {
@@ -182,7 +182,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 	return end, 0, min(i, a.cols)
 }
 
-// symvBeside is symvRows for columns from … to−1, of which none is in the corner.
+// symvBeside is symvRows for the columns from … to−1, which lie outside the corner.
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
@@ -190,7 +190,7 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 		}
 	}
 	if line := cacheLine / int(unsafe.Sizeof(T(0))); to-from > 1024 {
-		next := panels(from, line) * line // where sum is at a cache line
+		next := panels(from, line) * line // where sum is aligned to a cache line
 		beside(from, next)
 		from = next
 	}
@@ -221,7 +221,7 @@ func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []
 	}
 }
 
-// dotAxpys is t ← t + Z y and x ← x + Zᵀ a, the rows of z each in one piece.
+// dotAxpys is t ← t + Z y and x ← x + Zᵀ a, where the rows of Z are contiguous.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	most := rowsAtOnce[T](z.rs)
 	s.rows.X, s.rows.Y, s.rows.N, s.rows.Ldz = &x[0], &y[0], z.cols, z.rs
@@ -252,8 +252,8 @@ func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	}
 }
 
-// gemv is C ← α A B + β C for a few columns, where the rows or the columns of
-// A lie in one piece.
+// gemv is C ← α A B + β C for a small number of columns, where the rows or the columns of A
+// are contiguous.
 func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
@@ -288,7 +288,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	part.addTo(q, alpha, beta, c)
 }
 
-// dots is the products of rows i … i+count−1 of a, count ≤ 4, with x.
+// dots returns the products of rows i … i+count−1 of a, count ≤ 4, with x.
 func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 	if count == 4 {
 		s.rows = ukr.Rows[T]{Z: a.at(i, 0), Y: &x[0], N: a.cols, Ldz: a.rs}

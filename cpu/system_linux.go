@@ -14,19 +14,18 @@ import (
 	"unsafe"
 )
 
-// adviseHuge asks for huge pages under memory that has not been touched yet.
-// Without them a matrix of some megabytes is beyond what the translation
-// buffers cover, and products lose several percent. It is advice: a system
-// that declines it changes nothing but the speed.
+// adviseHuge asks for huge pages under memory that has not been touched yet. Without them
+// the TLB does not cover a matrix of some megabytes, and products are several percent
+// slower. If the system ignores the advice, only the speed changes.
 func adviseHuge(memory []byte) {
 	const hugePages = 14 // MADV_HUGEPAGE
 	_ = syscall.Madvise(memory, hugePages)
 }
 
-// discard returns the pages that lie within memory to the system at once; they
-// read as zeros afterwards. The collector, which frees the addresses later, lets
-// the heap grow to twice what is live: without this the matrices that a solver
-// has freed would count as resident until then.
+// discard returns the pages that lie within memory to the system at once; they read as
+// zeros afterwards. The garbage collector, which frees the addresses later, lets the heap
+// grow to twice the live memory: without discard the matrices that a solver has freed would
+// count as resident until the next collection.
 func discard(memory []byte) {
 	page := uintptr(os.Getpagesize())
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
@@ -61,7 +60,7 @@ func reportedCaches() Caches {
 	return c
 }
 
-// number reads a file that holds one number; "max" is no number.
+// number reads a file that holds one number; "max" is not a number.
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -71,7 +70,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// processor is the maker's name of the processor.
+// processor returns the maker's name of the processor.
 var processor = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -81,7 +80,7 @@ var processor = sync.OnceValue(func() string {
 	return processorName(f)
 })
 
-// processorName reads the name from the text of /proc/cpuinfo. On arm64 that has the
+// processorName reads the name from the text of /proc/cpuinfo. On arm64 the file has the
 // numbers of the implementer and the part instead.
 func processorName(cpuinfo io.Reader) string {
 	fields := map[string]string{}

@@ -4,14 +4,14 @@ package cpu
 
 import "runtime"
 
-// processor is the architecture: the maker's name is not known here.
+// processor returns the architecture: the maker's name is not available on this system.
 func processor() string { return runtime.GOARCH }
 
-// adviseHuge has no counterpart here.
+// adviseHuge does nothing on this system.
 func adviseHuge([]byte) {}
 
 // discard leaves the memory to the collector.
 func discard([]byte) {}
 
-// reportedCaches are not known here.
+// reportedCaches returns zeros: this system does not report the sizes.
 func reportedCaches() Caches { return Caches{} }

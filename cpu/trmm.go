@@ -5,13 +5,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// trmm is B ← α op(A) B or α B op(A) with A triangular, in place. A unit
-// diagonal counts as ones and is not read.
+// trmm is B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken
+// as ones and is not read.
 //
-// A row of the result takes that row of B and the rows on one side of it; so
-// blocks of rows are done from the far end: the block on the diagonal first,
-// then a product is added for the rows that are still as they were. The right
-// side is the left one on Bᵀ, as in trsm.
+// A row of the result depends on the same row of B and the rows on one side of it. So
+// blocks of rows are computed from the far end: first the block on the diagonal, then a
+// product with the rows that have not been overwritten. The right side is the left one
+// applied to Bᵀ, as in trsm.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -22,7 +22,7 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	for left := n; left > 0; {
 		nb := min(kc, left)
 		left -= nb
-		first, rest := left, 0 // of the block on the diagonal, and of the rows left
+		first, rest := left, 0 // first rows of the block on the diagonal and of the remaining rows
 		if !isLower {
 			first = n - left - nb
 			rest = n - left
@@ -38,8 +38,8 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// multiplyBlock is X ← α A X for a triangle that is at most KC large. An upper
-// triangle is a lower one in reverse order.
+// multiplyBlock is X ← α A X for a triangle of order at most KC. An upper triangle is
+// handled as a lower one in reverse order.
 func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	n := a.rows
 	if n == 0 || x.cols == 0 {
@@ -75,7 +75,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			e.multiplyTriangle(s, alpha, triangle, in, out, steps)
 			e.unpack(s, part, out)
 		} else {
-			// The zeros above the diagonal must not meet NaN or Inf.
+			// The zeros above the diagonal must not be multiplied with NaN or Inf.
 			e.multiplyDirect(s, unit, alpha, &a, &part)
 		}
 		q.count(backend.TrsmFlops(n, part.cols))
@@ -98,8 +98,8 @@ func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out [
 	}
 }
 
-// packLower writes a lower triangle as panels of w rows, panel r with its
-// (r+1)·w columns; what lies above the diagonal is zero and not read.
+// packLower writes a lower triangle as panels of w rows; panel r has (r+1)·w columns.
+// Elements above the diagonal are written as zeros and not read.
 func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
 	w := to.Width
 	for r := 0; r < a.rows; r += w {

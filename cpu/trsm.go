@@ -18,8 +18,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 // solve with a block on the diagonal, then subtract its contribution from the remaining rows of B,
 // which is a matrix product.
 //
-// On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides are one code on a
-// triangle and a view of B. A unit diagonal counts as ones and is not read.
+// On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides share code that works on a
+// triangle and a view of B. A unit diagonal is taken as ones and is not read.
 func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -27,7 +27,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		a, b, isLower = a.t(), b.t(), !isLower
 	}
 	if alpha == 0 {
-		// Once over all of B, so that 0·NaN is NaN in every block.
+		// Scale all of B once, so that 0·NaN is NaN in every block.
 		q.chunks(b.rows, 64, moved(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
 			for r := i; r < i+rows; r++ {
 				for c := range b.cols {
@@ -41,9 +41,9 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// Up to KC all at once: that saves packing B for a product, and waiting for it
-	// (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of family 25,
-	// November 2026).
+	// A triangle of order up to KC is solved at once: that avoids packing B for a product
+	// and waiting for it (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of
+	// family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
 		kc /= 2
@@ -61,7 +61,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		if left > 0 {
 			q.gemm(-1, a.part(rest, first, left, nb), x, alpha, b.part(rest, 0, left, b.cols), whole)
 		}
-		alpha = 1 // the first product has scaled the rest
+		alpha = 1 // the first product scales the remaining rows
 		done += nb
 		if q.stopped() {
 			return
@@ -69,8 +69,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// solveBlock is X ← α A⁻¹ X for a triangle that is at most KC large. An upper
-// triangle is a lower one in reverse order.
+// solveBlock is X ← α A⁻¹ X for a triangle of order at most KC. An upper triangle is
+// handled as a lower one in reverse order.
 func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	n := a.rows
 	if n == 0 || x.cols == 0 {
@@ -103,11 +103,11 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// trsmStrips is how many panels of right-hand sides a worker solves side by
-// side, so that each panel of the triangle is read once for all of them.
+// trsmStrips is the number of panels of right-hand sides that a worker solves together, so
+// that each panel of the triangle is read once for all of them.
 const trsmStrips = 4
 
-// substitute solves with a packed triangle for a few panels of right-hand
+// substitute solves with a packed triangle for at most trsmStrips panels of right-hand
 // sides.
 func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) {
 	mr, nr := e.ukr.MR, e.ukr.NR
@@ -134,10 +134,10 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 	}
 }
 
-// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm:
-// panel r has (r+1)·MR columns; the diagonal is inverted, and continued by ones
-// to whole panels. It reports false when an inverse is out of range although
-// the element is not zero, so that one must divide.
+// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm: panel r has
+// (r+1)·MR columns; the diagonal is stored inverted, and padded with ones to whole panels.
+// It returns false if the inverse of a nonzero element is out of range, so that the caller
+// must divide.
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool

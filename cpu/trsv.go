@@ -6,9 +6,8 @@ import "github.com/mercer-go/mercer/backend"
 // updated.
 const trsvBlock = 256
 
-// trsv is trsm for one right-hand side: A is read once, as it lies, and not
-// packed. It solves with a block on the diagonal, then subtracts its contribution from the rest of
-// b, in parallel.
+// trsv is trsm for one right-hand side: A is read once and not packed. It solves with a
+// block on the diagonal, then subtracts its contribution from the rest of b, in parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()
@@ -40,13 +39,13 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	q.count(backend.TrsmFlops(n, 1))
 }
 
-// trsvOrder is the order of the triangles on the diagonal that are solved one unknown
-// after the other.
+// trsvOrder is the order of the triangles on the diagonal that are solved one unknown at a
+// time.
 const trsvOrder = 32
 
-// solveVector is x ← A⁻¹ x for a triangle whose rows or columns lie in one piece:
-// with rows, the known terms are subtracted before an unknown is solved for; with columns, a solved
-// unknown updates the later ones.
+// solveVector is x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
+// contiguous rows, it subtracts the known terms before it solves for an unknown; with
+// contiguous columns, each solved unknown updates the later ones.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for done := 0; done < n; done += trsvOrder {
@@ -66,8 +65,8 @@ func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	}
 }
 
-// solveTriangle does it unknown by unknown; an upper triangle is a lower one in
-// reverse order.
+// solveTriangle is solveVector, one unknown at a time. An upper triangle is handled as a
+// lower one in reverse order.
 func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
 	if isLower {
 		e.ukr.Trsv(len(x), unit, a.at(0, 0), a.rs, a.cs, &x[0], 1)
@@ -77,7 +76,7 @@ func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
 	e.ukr.Trsv(len(x), unit, a.at(last, last), -a.rs, -a.cs, &x[last], -1)
 }
 
-// subtractProduct is y ← y − A x for a matrix whose rows or columns lie in one piece.
+// subtractProduct is y ← y − A x for a matrix whose rows or columns are contiguous.
 func (e *engine[T]) subtractProduct(y []T, a view[T], x []T) {
 	if a.cs == 1 {
 		e.ukr.Gemv(len(y), len(x), -1, a.at(0, 0), a.rs, &x[0], 1, &y[0])

@@ -2,16 +2,16 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// triangleBase is the order at which the recursions of trtri and lauum end:
-// what one worker does alone.
+// triangleBase is the order at which the recursions of trtri and lauum end and one worker
+// computes the block alone.
 const triangleBase = 64
 
 // plainInverse is the order up to which inverting by the definition is faster.
 const plainInverse = 24
 
-// trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal counts as ones and
-// is neither read nor written. It reports false, with A as it was, when an
-// element of the diagonal is exactly zero.
+// trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is
+// neither read nor written. If an element of the diagonal is exactly zero it returns false
+// and does not change A.
 func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
 	if !unit && !regular(a) {
 		return false
@@ -33,13 +33,13 @@ func regular[T backend.Float](a view[T]) bool {
 	return true
 }
 
-// invertLower halves the triangle until a block is small:
+// invertLower inverts a lower triangle by recursive halving:
 //
 //	┌ L₁₁     ┐⁻¹   ┌ L₁₁⁻¹                     ┐
 //	└ L₂₁ L₂₂ ┘   = └ −L₂₂⁻¹ L₂₁ L₁₁⁻¹   L₂₂⁻¹ ┘
 //
-// L₂₁ is solved for from both sides before the triangles are inverted, which
-// is more exact than a product with an inverse.
+// The block below the diagonal is computed by two solves with the triangles before they are
+// inverted, which is more accurate than a product with an inverse.
 func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	n := a.rows
 	if n <= triangleBase {
@@ -57,8 +57,8 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	q.invertLower(unit, a22)
 }
 
-// invertBlock inverts a small lower triangle: by the definition, or as the
-// solution of L X = I. The zeros of I must not meet NaN or Inf.
+// invertBlock inverts a small lower triangle: by the definition, or as the solution of L X
+// = I. The zeros of I must not be multiplied with NaN or Inf.
 func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	n := a.rows
 	if n <= plainInverse || !a.finiteLower() {
@@ -99,8 +99,8 @@ func (v *view[T]) finiteLower() bool {
 	return sum == 0
 }
 
-// invertPlain inverts a small lower triangle, from the last column on: column j
-// is the inverse of what lies right below times the column, over −L_jj.
+// invertPlain inverts a small lower triangle, from the last column on: column j below the
+// diagonal is the inverse of the trailing triangle times the column, divided by −L_jj.
 func invertPlain[T backend.Float](unit bool, a *view[T]) {
 	for j := a.rows - 1; j >= 0; j-- {
 		pivot := T(1)

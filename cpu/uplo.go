@@ -1,7 +1,7 @@
 package cpu
 
-// uplo is the part of C that a product writes. In a part of C, off says how
-// far its diagonal lies off: element (i, j) is on it when i = j + off.
+// uplo is the part of C that a product writes. For a block of C, off is the offset of the
+// diagonal: element (i, j) of the block is on it if i = j + off.
 type uplo uint8
 
 const (
@@ -10,7 +10,7 @@ const (
 	upper      // i ≤ j + off
 )
 
-// transposed is the same part of Cᵀ.
+// transposed returns the same part of Cᵀ.
 func (r uplo) transposed() uplo {
 	switch r {
 	case lower:
@@ -21,8 +21,8 @@ func (r uplo) transposed() uplo {
 	return whole
 }
 
-// columns is the range of columns of row i, 0 … n−1, that lie in the part
-// when off is 0; for another off, pass i − off.
+// columns returns the range of columns, within 0 … n−1, of row i that are in the part if
+// off is 0. For another off, pass i − off.
 func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
 	case lower:
@@ -33,8 +33,8 @@ func (r uplo) columns(i, n int) (from, to int) {
 	return 0, n
 }
 
-// rows is the range of rows, 0 … m−1, with an element of columns j … j+n−1 in
-// the part.
+// rows returns the range of rows, within 0 … m−1, that have an element of columns j … j+n−1
+// in the part.
 func (r uplo) rows(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -45,8 +45,7 @@ func (r uplo) rows(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// full is the range of rows whose elements of columns j … j+n−1 are all in the
-// region.
+// full returns the range of rows whose elements of columns j … j+n−1 are all in the part.
 func (r uplo) full(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -57,7 +56,7 @@ func (r uplo) full(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// count is the number of elements of an m × n part in the part.
+// count returns the number of elements of an m × n block that are in the part.
 func (r uplo) count(m, n, off int) int {
 	if r == whole {
 		return m * n
@@ -70,30 +69,30 @@ func (r uplo) count(m, n, off int) int {
 	return sum
 }
 
-// clamp is x brought into 0 … limit.
+// clamp returns x, limited to the range 0 … limit.
 func clamp(x, limit int) int { return max(0, min(x, limit)) }
 
-// grid is an m × n part of C cut into blocks of some rows × tn, one for each task.
+// grid divides an m × n part of C into blocks of tn columns and varying numbers of rows,
+// one for each task.
 type grid struct {
 	starts []int // the first rows of the blocks
 	m, n   int
 	tn     int
-	cols   int // blocks side by side
+	cols   int // number of blocks in each row of the grid
 }
 
-// evenGrid has blocks of mc × tn.
+// evenGrid returns a grid with blocks of mc × tn.
 func evenGrid(m, n, mc, tn int) grid {
 	return cutRows(m, n, tn, func(int) int { return mc })
 }
 
-// newGrid cuts a part of C for a product. While the workers would have fewer
-// than four tasks each, the rows of a task are halved, which costs only that
-// packed B is read more often; then its columns, down to KC, for which A is
-// packed more often. The last tasks are smaller and smaller, so that the workers
-// finish together.
+// newGrid divides a part of C for a product. While the workers would have fewer than four
+// tasks each, it halves the rows of a task, at the cost of reading packed B more often;
+// then the columns, down to KC, at the cost of packing A more often. The last tasks become
+// smaller and smaller, so that the workers finish together.
 //
-// Blocks begin at whole register tiles: elements of tiles that are only partly
-// stored are rounded once more.
+// Blocks begin at whole register tiles: elements of partly stored tiles are rounded once
+// more.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	few := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
@@ -112,11 +111,12 @@ func newGrid(m, n int, size blocking, threads int) grid {
 	})
 }
 
-// leastRows is about how many rows the smallest task of a large product has: enough
-// that its part of packed B is not read for a few rows only.
+// leastRows is the approximate number of rows of the smallest task of a large product,
+// enough to justify reading the task's part of packed B.
 const leastRows = 48
 
-// cutRows is a grid whose blocks have as many rows as rows says of those that are left.
+// cutRows returns a grid in which rows(left) is the number of rows of the next block, left
+// being the number of remaining rows.
 func cutRows(m, n, tn int, rows func(left int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {

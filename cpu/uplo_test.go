@@ -23,7 +23,7 @@ func TestGrid(t *testing.T) {
 				t.Fatalf("m=%d n=%d threads=%d %+v: task %d is %d × %d at (%d, %d)", m, n, threads, size, task, rows, cols, i, j)
 			}
 			if j == 0 && i != end {
-				t.Fatalf("m=%d n=%d threads=%d %+v: a block begins at row %d, the one before ends at %d", m, n, threads, size, i, end)
+				t.Fatalf("m=%d n=%d threads=%d %+v: a block begins at row %d, the previous one ends at %d", m, n, threads, size, i, end)
 			}
 			covered, end = covered+rows*cols, i+rows
 		}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// each splits 0 … n−1 into pieces of grain and runs f on all of them, on up to
-// threads goroutines, the caller's included. The pieces do not depend on
-// threads; who runs which does.
+// each splits 0 … n−1 into pieces of grain and runs f on all of them, on up to threads
+// goroutines, the caller's included. The pieces do not depend on threads, but their
+// assignment to goroutines does.
 func each(threads, n, grain int, f func(lo, hi int)) {
 	chunks := (n + grain - 1) / grain
 	parallel(threads, chunks, func(mine iter.Seq[int]) {
@@ -21,11 +21,11 @@ func each(threads, n, grain int, f func(lo, hi int)) {
 	})
 }
 
-// parallel runs work on up to threads workers, the caller's goroutine included;
-// together they are given each number of 0 … n−1 once. A worker that comes when
-// nothing is left is not waited for, so that a short job costs its caller no
-// more than doing it alone. A panic of a worker is one of the caller, who may
-// recover; no worker is at work any more then.
+// parallel runs work on up to threads workers, including the caller's goroutine; together
+// they receive each of the numbers 0 … n−1 once. The caller does not wait for a worker that
+// starts after all numbers are taken, so that a short job costs its caller no more than
+// running it alone. If a worker panics, the caller panics after all workers have stopped,
+// and may recover.
 func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	if n <= 0 {
 		return
@@ -39,11 +39,11 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Those that linger have seen the job, or are counted no more.
+	// Lingering helpers have seen the job, or are no longer counted.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
-	defer func() { // also when work panics: helpers use the caller's memory
+	defer func() { // also if work panics: helpers use the caller's memory
 		if slot != nil {
 			slot.Store(nil)
 		}
@@ -60,7 +60,7 @@ type job struct {
 	n      int64
 	work   func(mine iter.Seq[int])
 	next   atomic.Int64 // the next task
-	places atomic.Int64 // for helpers
+	places atomic.Int64 // number of helpers that may still join
 	// helpers counts the active workers other than the caller; closed is added when the caller
 	// finds no further task.
 	helpers atomic.Int64
@@ -70,7 +70,7 @@ type job struct {
 
 const closed = 1 << 32
 
-// mine yields tasks until none is left.
+// mine yields tasks until all are taken.
 func (j *job) mine(yield func(int) bool) {
 	for i := j.next.Add(1) - 1; i < j.n; i = j.next.Add(1) - 1 {
 		if !yield(int(i)) {
@@ -79,7 +79,7 @@ func (j *job) mine(yield func(int) bool) {
 	}
 }
 
-// join works on the job unless it is full or has been closed.
+// join makes a helper work on the job, unless the job is full or closed.
 func (j *job) join() {
 	if j.places.Add(-1) < 0 {
 		return
@@ -105,7 +105,7 @@ func (j *job) join() {
 	j.work(j.mine)
 }
 
-// finish waits for the helpers that are at work.
+// finish closes the job and waits for the active helpers.
 func (j *job) finish() {
 	if j.helpers.Add(closed) == closed {
 		return
@@ -121,14 +121,14 @@ func (j *job) finish() {
 // 2026: 66 GFLOP/s without, 84 with).
 const linger = 200 * time.Microsecond
 
-// board holds the jobs that lingering helpers may join. When it is full a job
-// is just not posted.
+// board holds the jobs that lingering helpers may join. If the board is full, a job is not
+// posted.
 var (
 	board     [8]atomic.Pointer[job]
-	lingering atomic.Int64 // helpers that look at the board
+	lingering atomic.Int64 // number of helpers that poll the board
 )
 
-// post puts j on the board and returns its place, or nil.
+// post puts j on the board and returns its slot, or nil if the board is full.
 func post(j *job) *atomic.Pointer[job] {
 	for i := range board {
 		if board[i].Load() == nil && board[i].CompareAndSwap(nil, j) {
@@ -138,7 +138,7 @@ func post(j *job) *atomic.Pointer[job] {
 	return nil
 }
 
-// help works on j, and then on what comes while it lingers.
+// help works on j, and then on jobs that are posted while it lingers.
 func help(j *job) {
 	for j != nil {
 		j.join()
@@ -147,13 +147,13 @@ func help(j *job) {
 		await(func() bool { j = posted(); return j != nil })
 		lingering.Add(-1)
 		if j == nil {
-			// Whoever posted a job before this counted on this helper.
+			// A caller that posted a job before this moment counted on this helper.
 			j = posted()
 		}
 	}
 }
 
-// posted returns a job with places left, or nil.
+// posted returns a job that helpers may still join, or nil.
 func posted() *job {
 	for i := range board {
 		if j := board[i].Load(); j != nil && j.places.Load() > 0 {
@@ -163,10 +163,10 @@ func posted() *job {
 	return nil
 }
 
-// await looks whether it is done until it is, or until some time has passed.
-// Other goroutines that want the processor get it.
+// await polls done until it returns true or some time has passed. It yields to other
+// goroutines that want the processor.
 func await(done func() bool) bool {
-	const looks = 64 // before others are let in
+	const looks = 64 // polls before yielding to other goroutines
 	for end := time.Now().Add(linger); ; {
 		for range looks {
 			if done() {

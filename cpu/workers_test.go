@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestWorkerPanics: whichever worker panics, the caller does, when all others have
-// ended, and the next jobs are done as ever.
+// TestWorkerPanics: if any worker panics, the caller panics after all other workers have
+// ended, and later jobs run normally.
 func TestWorkerPanics(t *testing.T) {
-	for round := range 20 { // more than the board has places
+	for round := range 20 { // more than the board has slots
 		var started, working atomic.Int64
 		text := func() (text string) {
 			defer func() { text = fmt.Sprint(recover()) }()
@@ -20,7 +20,7 @@ func TestWorkerPanics(t *testing.T) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range mine {
-					// All four are at work before the one whose turn it is panics.
+					// All four workers are active before the one whose turn it is panics.
 					first := started.Add(1) == int64(round%4)+1
 					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
 						time.Sleep(10 * time.Microsecond)

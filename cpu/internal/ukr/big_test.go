@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// The references of the elementary functions: power series in big arithmetic of
-// 192 bits, which leaves some 160 after all roundings.
+// The references of the elementary functions: power series in big arithmetic of 192 bits,
+// of which about 160 are correct after all roundings.
 const bigBits = 192
 
 func newBig(x float64) *big.Float { return new(big.Float).SetPrec(bigBits).SetFloat64(x) }
 
-// series is Σ t_n with t_0 = first and t_n = t_{n−1}·factor(n), until the terms
-// no longer count.
+// series is Σ t_n with t_0 = first and t_n = t_{n−1}·factor(n), until the terms are
+// negligible.
 func series(first *big.Float, factor func(term *big.Float, n int)) *big.Float {
 	sum, term := new(big.Float).Set(first), new(big.Float).Set(first)
 	for n := 1; term.Sign() != 0; n++ {
@@ -44,7 +44,7 @@ func nextTerm(term, x *big.Float, sign float64, n int) {
 	}
 }
 
-// inverses are 1/n.
+// inverses caches 1/n.
 var inverses []*big.Float
 
 func inverse(n int) *big.Float {
@@ -88,7 +88,7 @@ func bigLog(x *big.Float) *big.Float {
 	return l.Add(l, new(big.Float).Mul(newBig(float64(k)), bigLn2()))
 }
 
-// bigPow is x^a for x > 0: e^y of y = a ln x less n ln 2, and a power of 2.
+// bigPow is x^a for x > 0: 2ⁿ times the exponential of a ln x − n ln 2.
 func bigPow(x *big.Float, a float64) *big.Float {
 	y := new(big.Float).Mul(bigLog(x), newBig(a))
 	estimate, _ := y.Float64()
@@ -102,7 +102,7 @@ func bigPow(x *big.Float, a float64) *big.Float {
 	return sum.SetMantExp(sum, int(estimate))
 }
 
-// bigTanh is sinh x / cosh x; 30 is as good as Inf.
+// bigTanh is sinh x / cosh x; arguments from 30 on are treated as Inf.
 func bigTanh(x float64) *big.Float {
 	y := newBig(max(min(x, 90), -90))
 	return y.Quo(oddSeries(y, 1), evenSeries(y, 1))
@@ -129,7 +129,7 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	return pi.Mul(pi, four)
 })
 
-// bigSin is sin(x + turn·½π): x less a multiple of ½π, and the series.
+// bigSin is sin(x + turn·½π): it subtracts a multiple of ½π and sums the series.
 func bigSin(x float64, turn int64) *big.Float {
 	half := new(big.Float).SetMantExp(bigPi(), -1)
 	y := new(big.Float).SetPrec(half.Prec()).SetFloat64(x)
@@ -152,9 +152,8 @@ func bigSin(x float64, turn int64) *big.Float {
 	return r
 }
 
-// ulps is the error of got in units of the last place that the wanted result
-// has in T. Inf stands for the number after the largest, and is right for
-// everything beyond.
+// ulps returns the error of got in units in the last place of want in T. Inf stands for the
+// number after the largest finite one, and is correct for every larger want.
 func ulps[T Float](got T, want *big.Float) float64 {
 	bits, least, most := digits[T](), -1074, 1024
 	if bits == 24 {

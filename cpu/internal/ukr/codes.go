@@ -7,15 +7,14 @@ import (
 
 const (
 	CodeRows = 8  // rows of a panel of codes
-	CodeSpan = 32 // columns of a chunk of a panel: its rows are a cache line each
+	CodeSpan = 32 // columns of a chunk of a panel: each row of a chunk is a cache line
 )
 
-// Codes is the argument of the functions on a panel of numbers of 16 bits: N chunks of
-// CodeSpan columns one after the other, each with its CodeRows rows one after the
-// other. z_ri is row r and column i of the panel; columns c of X, Y and A are Ld elements
-// apart.
+// Codes is the argument of the functions on a panel of numbers of 16 bits: N consecutive
+// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is row r and column
+// i of the panel; columns c of X, Y and A are Ld elements apart.
 //
-// The field order is known to tools/asmgen.
+// tools/asmgen relies on the field order.
 type Codes[T Float] struct {
 	Z          *uint16
 	X, Y, A, B *T
@@ -62,11 +61,11 @@ func encodeGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// Scaled is a Tile whose A and B are pairs of int16, of 32 bits, in which Lda counts: s(a, b)
-// is a₁b₁ + a₂b₂ in int32, and α·r_i·s_j is the factor of row i and column j. R and S
+// Scaled is a Tile whose elements of A and B are pairs of int16 (32 bits, the unit of Lda):
+// s(a, b) is a₁b₁ + a₂b₂ in int32, and element (i, j) is multiplied by α·r_i·s_j. R and S
 // have as many elements as the panels have rows.
 //
-// The field order is known to tools/asmgen.
+// tools/asmgen relies on the field order.
 type Scaled[T Float] struct {
 	Tile[T]
 	R, S *T

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// TestCodes compares the products with codes with their definition, exactly, and the
-// codes of numbers with the nearest integers.
+// TestCodes compares the products of codes with their definition, exactly, and the codes of
+// numbers with the nearest integers.
 func TestCodes(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testCodes(t, &tier.F64) })
@@ -24,7 +24,8 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for cols, f := range map[int]func(*Codes[T]){1: k.Codes1, 2: k.Codes2} {
 		for n := range 4 {
-			// Few codes are large, so that the sums are exact in float32.
+			// Only a small share of the codes is large, so that the sums are exact in
+			// float32.
 			ld := n*CodeSpan + CodeSpan + rng.IntN(5)
 			z := make([]uint16, (n+1)*CodeRows*CodeSpan)
 			for i := range z {
@@ -104,8 +105,8 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 }
 
 // TestGemm16 compares sums of products of 16-bit integers with their definition. The
-// integers are such that sums come near to 2³¹, and the factors powers of two, so that
-// nothing but the conversion to float32 and the addition to C is rounded.
+// integers are chosen so that sums come near 2³¹, and the factors are powers of two, so
+// that nothing but the conversion to float32 and the addition to C is rounded.
 func TestGemm16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testGemm16s(t, &tier.F64) })
@@ -115,7 +116,7 @@ func TestGemm16(t *testing.T) {
 
 func testGemm16s[T Float](t *testing.T, k *Kernels[T]) {
 	if k.Gemm16 == nil {
-		return // Gemm is as fast
+		return // this tier has no Gemm16, because Gemm is as fast
 	}
 	const seed = 47
 	t.Logf("seed %d", seed)
@@ -190,7 +191,8 @@ func testGemm16[T Float](t *testing.T, k *Kernels[T], rng *rand.Rand, depth, m, 
 	}
 }
 
-// TestRound16: the nearest integers, of two the even one, and what they stand for.
+// TestRound16: numbers are rounded to the nearest integers, ties to even, and x becomes the
+// numbers that the integers represent.
 func TestRound16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		if tier.F32.Round16 == nil {

@@ -2,13 +2,12 @@ package ukr
 
 import "math"
 
-// Direct is the argument of the micro-kernels that work on matrices as they
-// lie, for problems so small that packing would cost more than it saves.
-// Element (i, p) of A is Ars·i + Acs·p elements from where A points; rows of B
-// and C are Ldb and Ldc apart and each in one piece. Any distance may be
-// negative. Nothing outside the matrices is read or written.
+// Direct is the argument of the micro-kernels that work on unpacked matrices, for problems
+// so small that packing would cost more than it saves. Element (i, p) of A is at offset
+// Ars·i + Acs·p from the address in A. Rows of B and C are contiguous, with strides Ldb and
+// Ldc. Any stride may be negative. Memory outside the matrices is neither read nor written.
 //
-// The field order is known to tools/asmgen.
+// tools/asmgen relies on the field order.
 type Direct[T Float] struct {
 	A, B, C  *T
 	M, N, K  int
@@ -23,14 +22,14 @@ type Direct[T Float] struct {
 // Part is a part of a matrix.
 type Part int
 
-// The whole of it, or a triangle with the diagonal.
+// All is the whole matrix; the others are triangles with the diagonal.
 const (
 	Whole Part = iota
 	Lower
 	Upper
 )
 
-// columns is the range of columns of row i, of n, that are in the part.
+// columns returns the range of columns of row i, within 0 … n−1, that are in the part.
 func (p Part) columns(i, n int) (from, to int) {
 	switch p {
 	case Lower:
@@ -50,7 +49,7 @@ func gemmDirectGeneric[T Float](d *Direct[T]) {
 			continue
 		}
 		c := at(d.C, i*d.Ldc+from, to-from)
-		// Four products at a time go through C once.
+		// Four products at a time are added in one pass over C.
 		for j := range c {
 			if d.Beta == 0 {
 				c[j] = 0
@@ -151,7 +150,7 @@ func transposeDirectGeneric[T Float](d *Direct[T]) {
 	}
 }
 
-// a is element (i, p) of A.
+// a returns element (i, p) of A.
 func (d *Direct[T]) a(i, p int) T { return at(d.A, i*d.Ars+p*d.Acs, 1)[0] }
 
 // addMultiple is y ← y + a·x.

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// The kernels on matrices as they lie are compared with the definition, exactly:
-// the data are small integers. Every m and n around the tiles, every triangle,
-// padded and negative distances, and sentinels around and between the rows.
+// The kernels on unpacked matrices are compared exactly with the definition; the data are
+// small integers. The tests include every m and n around the tile sizes, every triangle,
+// padded and negative strides, and sentinels around and between the rows.
 
 func TestDirect(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
@@ -46,8 +46,8 @@ func testDirect[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// guarded is a rows × cols matrix inside a slice of sentinels; its rows may lie
-// in reverse order.
+// guarded is a rows × cols matrix inside a slice of sentinels; its rows may be stored in
+// reverse order.
 type guarded[T Float] struct {
 	data       []T
 	off, rs    int
@@ -76,8 +76,7 @@ func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, of func(i
 
 func (g guarded[T]) at(i, j int) *T { return &g.data[g.off+i*g.rs+j] }
 
-// same fails unless g is before but for its elements in the part, which are
-// want's.
+// same fails unless the elements of g in the part equal want, and all others equal before.
 func (g guarded[T]) same(t *testing.T, what string, before guarded[T], part Part, want func(i, j int) T) {
 	t.Helper()
 	expected := slices.Clone(before.data)
@@ -159,8 +158,8 @@ func checkGemmDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n i
 	})
 }
 
-// checkTriangleDirect multiplies by a triangle and solves with it. Its diagonal
-// is of powers of two, so that both are exact; the other triangle is NaN.
+// checkTriangleDirect multiplies by a triangle and solves with it. Its diagonal consists of
+// powers of two, so that both are exact; the other triangle is NaN.
 func checkTriangleDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int) {
 	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
 	values := newGuarded(rng, m, m, false, func(i, j int) T {
@@ -220,8 +219,8 @@ func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m
 	after.same(t, "transpose", before, part, func(i, j int) T { return *a.at(j, i) })
 }
 
-// checkPotrfDirect factors UᵀU for an integer U with powers of four on the
-// diagonal of no rounding, and a matrix whose pivot fails.
+// checkPotrfDirect factors UᵀU for an integer U whose diagonal makes every step exact, and
+// a matrix with an invalid pivot.
 func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int) {
 	u := newGuarded(rng, n, n, false, func(i, j int) T {
 		switch {
@@ -259,13 +258,13 @@ func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int
 		d := &Direct[T]{C: got.at(0, 0), M: n, Ldc: got.rs}
 		k.PotrfDirect(d)
 		if d.Flag != bad+1 || *got.at(bad, bad) != value && value == value {
-			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and %v is left", n, value, bad, d.Flag, *got.at(bad, bad))
+			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and the diagonal is %v", n, value, bad, d.Flag, *got.at(bad, bad))
 		}
 	}
 }
 
-// TestPotrfDirectRange factors matrices with pivots at the ends of the range,
-// where their inverses are not normal numbers.
+// TestPotrfDirectRange factors matrices with pivots near the ends of the range, whose
+// inverses are not normal numbers.
 func TestPotrfDirectRange(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		potrfRange(t, tier.F64, []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 0x1p1022, 0x1p1020})
@@ -276,12 +275,12 @@ func TestPotrfDirectRange(t *testing.T) {
 func potrfRange[T Float](t *testing.T, k Kernels[T], scales []T) {
 	t.Helper()
 	for _, scale := range scales {
-		// UᵀU for U = s·(1 1; 0 1): powers of two, but for the 2 of the sum.
+		// UᵀU for U = s·(1 1; 0 1): all elements are exact multiples of a power of two.
 		c := []T{scale, scale, 0, 2 * scale}
 		k.PotrfDirect(&Direct[T]{C: &c[0], M: 2, Ldc: 2})
 		root := T(math.Sqrt(float64(scale)))
 		for i, want := range []T{root, root, 0, root} {
-			// Two roundings each of the root and of the product.
+			// The root and the product have two roundings each.
 			if math.Abs(float64(c[i]-want)) > 4*math.Abs(float64(want))*epsilon[T]() {
 				t.Errorf("scale %v: element %d is %v, want %v", scale, i, c[i], want)
 			}
@@ -313,7 +312,7 @@ func TestTrsmDirectTiny(t *testing.T) {
 	})
 }
 
-// TestDirectLayout holds the offsets that tools/asmgen uses.
+// TestDirectLayout tests the offsets that tools/asmgen uses.
 func TestDirectLayout(t *testing.T) {
 	var d Direct[float64]
 	var f Direct[float32]

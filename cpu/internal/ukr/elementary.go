@@ -2,14 +2,13 @@ package ukr
 
 import "math"
 
-// The portable logarithm, power and hyperbolic tangent: the algorithms of the
-// assembly, which are explained there (tools/asmgen/log.go), operation by
-// operation, so that float64 has the same bits on every tier. float32 is
-// computed in float64.
+// The portable logarithm, power and hyperbolic tangent. They repeat the algorithms of the
+// assembly, which are explained in tools/asmgen/log.go, operation by operation, so that
+// float64 has the same bits on every tier. float32 is computed in float64.
 //
-// A product that is converted to float64 is rounded before it is used: without
-// that a compiler may fuse it with the addition that follows, and the low parts
-// of the pairs would be wrong.
+// The explicit conversion of a product to float64 forces rounding: without it a compiler
+// may fuse the product with the addition that follows, and the low parts of the pairs would
+// be wrong.
 
 var logCoefficients = [...]float64{
 	0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
@@ -30,7 +29,7 @@ func polynomial(x float64, c []float64) float64 {
 	return q
 }
 
-// significand takes a normal x > 0 apart: x = 2ᵏm, √½ ≤ m < √2, about.
+// significand splits a normal x > 0 into x = 2ᵏm with approximately √½ ≤ m < √2.
 func significand(x float64) (k, m float64) {
 	const one, rootPacked = 1023 << 52, 0x3fe6a09e00000000
 	t := math.Float64bits(x) + (one - rootPacked)
@@ -95,7 +94,7 @@ func logGeneric[T Float](s *Span[T]) {
 func powGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	a := float64(s.A)
-	if a != 0 { // a NaN stays one
+	if a != 0 { // clamp A, but keep NaN
 		a = math.Copysign(max(0x1p-1000, min(0x1p70, math.Abs(a))), a)
 	}
 	for i, v := range x {
@@ -140,7 +139,7 @@ func expm1(y, low, n float64) (r, c float64) {
 	return sum, math.FMA(float64(sum*sum), polynomial(sum, expCoefficients[:]), low)
 }
 
-// expCoefficients are those of q in exp(r) ≈ 1 + r + r²q(r).
+// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r).
 var expCoefficients = [...]float64{
 	0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
 	0x1.6c16c16c151fcp-10, 0x1.a01a01abe8206p-13, 0x1.a01a01acfae99p-16, 0x1.71de023137276p-19,
@@ -155,7 +154,7 @@ func tanhGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// tanh returns tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ), exp(2|y|) = 2ⁿ(1 + p).
+// tanh returns tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with exp(2|y|) = 2ⁿ(1 + p).
 func tanh(y float64) float64 {
 	if y != y {
 		return y
@@ -175,8 +174,8 @@ func tanh(y float64) float64 {
 	return math.Copysign(math.FMA(rest, inverse, q), y)
 }
 
-// sum3 is a + b + c as the sum of two numbers, |a| ≥ |b|, and c small beside a + b
-// or a + b = 0.
+// sum3 is a + b + c as the sum of two numbers, for |a| ≥ |b|, and c small compared with a +
+// b unless a + b = 0.
 func sum3(a, b, c float64) (high, low float64) {
 	sum := a + b
 	low = b - (sum - a) + c

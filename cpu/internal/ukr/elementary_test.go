@@ -8,24 +8,24 @@ import (
 	"testing"
 )
 
-// A sample is a function of Kernels with arguments and what it should give.
+// A sample is a function of Kernels with arguments and the correct results.
 type sample[T Float] struct {
 	name    string
 	f       func(Kernels[T]) func(*Span[T])
 	a, b, c T
-	limit   float64 // in ulp, as Kernels states it
+	limit   float64 // in ulp, as documented in Kernels
 	x       []T
 	want    []*big.Float
 }
 
 func newSample[T Float](name string, f func(Kernels[T]) func(*Span[T]), limit float64, a, b, c T) *sample[T] {
 	if digits[T]() == 24 {
-		limit = 0.51 // computed in float64, and rounded
+		limit = 0.51 // float32 is computed in float64 and rounded
 	}
 	return &sample[T]{name: name, f: f, limit: limit, a: a, b: b, c: c}
 }
 
-// with adds the arguments, of which want makes the results.
+// with adds arguments, and the results that want computes from them.
 func (s *sample[T]) with(want func(x float64) *big.Float, x ...T) {
 	for _, v := range x {
 		s.x = append(s.x, v)
@@ -33,9 +33,9 @@ func (s *sample[T]) with(want func(x float64) *big.Float, x ...T) {
 	}
 }
 
-// TestElementary holds Log, Pow, Tanh, Sin and Cos to their bounds, against
-// results of big arithmetic, over the whole range and at its hard places; and
-// the tiers to each other, bit by bit in float64.
+// TestElementary holds Log, Pow, Tanh, Sin and Cos to their bounds, against results of big
+// arithmetic, over the whole range and at difficult arguments. It also compares the tiers
+// with each other, bit by bit in float64.
 func TestElementary(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -60,7 +60,7 @@ func testElementary[T Float](t *testing.T, seed uint64) {
 				e := ulps(got[i], s.want[i])
 				if e > s.limit {
 					want, _ := s.want[i].Float64()
-					t.Errorf("%s, A=%v B=%v C=%v: of %v it is %v, want %v: %.3f ulp", s.name, s.a, s.b, s.c, x, got[i], want, e)
+					t.Errorf("%s, A=%v B=%v C=%v: value at %v is %v, want %v: %.3f ulp", s.name, s.a, s.b, s.c, x, got[i], want, e)
 				}
 				if e > largest[s.name] {
 					largest[s.name] = e
@@ -74,7 +74,7 @@ func testElementary[T Float](t *testing.T, seed uint64) {
 	})
 }
 
-// kernelsOf is the tier's set for T.
+// kernelsOf returns the tier's kernels for T.
 func kernelsOf[T Float](tier *Tier) Kernels[T] {
 	if digits[T]() == 24 {
 		return any(tier.F32).(Kernels[T])
@@ -89,7 +89,7 @@ func (s *sample[T]) run(f func(*Span[T]), nr int) []T {
 	return x[:len(s.x)]
 }
 
-// anywhere is a number of any size: its bits are random.
+// anywhere returns a number of any magnitude, with random bits.
 func anywhere[T Float](rng *rand.Rand) T {
 	for {
 		var v T
@@ -104,12 +104,12 @@ func anywhere[T Float](rng *rand.Rand) T {
 	}
 }
 
-// positive is anywhere above 0.
+// positive returns a positive number of any magnitude.
 func positive[T Float](rng *rand.Rand) T {
 	return max(T(math.Abs(float64(anywhere[T](rng)))), smallestOf[T]())
 }
 
-// around is c and its neighbors, and some numbers that are near.
+// around returns c, its neighboring floating-point numbers, and random numbers near c.
 func around[T Float](rng *rand.Rand, c float64) []T {
 	list := []T{T(c), next(T(c), 1), next(T(c), -1)}
 	for range 4 {
@@ -119,7 +119,7 @@ func around[T Float](rng *rand.Rand, c float64) []T {
 	return list
 }
 
-// next is the neighbor of v in direction of the sign.
+// next returns the floating-point number next to v, in the given direction.
 func next[T Float](v T, direction int) T {
 	to := math.Inf(direction)
 	if digits[T]() == 24 {
@@ -183,7 +183,7 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
-	// The base in full: 1 + x/(2aσ²) of a rational quadratic kernel.
+	// A base with all three terms: 1 + x/(2aσ²), as in a rational quadratic kernel.
 	for _, a := range []float64{0.5, 1, 30, 1e4, 1e9, 1e14} {
 		for _, c := range []float64{1, 0.3} {
 			s := newSample("pow of a sum", pow, 0.9, T(-a), T(0.37/a), T(c))
@@ -233,15 +233,15 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			s.with(want, anywhere[T](rng))
 			s.with(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
 		}
-		// Near the multiples of ½π and ¼π, the exact ones of which big gives.
+		// Near multiples of ½π and ¼π, which big computes exactly.
 		for range 400 {
 			n := math.Round(math.Ldexp(rng.Float64(), rng.IntN(32)))
 			near, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
 			s.with(want, T(near), next(T(near), 1), next(T(near), -1))
 		}
-		// The numbers that are nearest to a multiple of ½π: 6381956970095103·2⁷⁹⁷
-		// of all, and in float32 16367173·2⁷² (Muller et al. 2018, section 10.2);
-		// and the worst below 2³¹, by the continued fraction of ½π.
+		// The numbers nearest to a multiple of ½π: 6381956970095103·2⁷⁹⁷ among all float64,
+		// and 16367173·2⁷² among float32 (Muller et al. 2018, section 10.2); and the
+		// nearest below 2³¹, by the continued fraction of ½π.
 		if digits[T]() == 53 {
 			s.with(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {
@@ -258,9 +258,8 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 	return list
 }
 
-// nearMultiples are, for each power of 2 below 2^top, the numbers m·2ᵉ of T
-// nearest to multiples of ½π: m/n is a convergent of the continued fraction of
-// ½π/2ᵉ.
+// nearMultiples returns, for each power of 2 below 2^top, the numbers m·2ᵉ in T nearest to
+// multiples of ½π: m/n is a convergent of the continued fraction of ½π/2ᵉ.
 func nearMultiples[T Float](top int) []T {
 	var list []T
 	half := new(big.Float).SetMantExp(bigPi(), -1)
@@ -287,8 +286,8 @@ func nearMultiples[T Float](top int) []T {
 	return list
 }
 
-// TestElementarySpecials: zeros, infinities, NaN, numbers out of the domain,
-// and how A, B and C enter.
+// TestElementarySpecials: zeros, infinities, NaN, numbers out of the domain, and the use of
+// A, B and C.
 func TestElementarySpecials(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementarySpecials(t, tier.F64) })
@@ -336,10 +335,10 @@ func testElementarySpecials[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestElementaryTiers holds the tiers' float64 results to the portable ones, bit
-// by bit, and their float32 ones within the last place: they use shorter
-// polynomials. Sin and Cos meet arguments out of their range at every place of
-// short and longer spans.
+// TestElementaryTiers requires the tiers' float64 results to equal the portable ones bit by
+// bit, and their float32 results to differ by at most one unit in the last place, because
+// they use shorter polynomials. Sin and Cos get arguments beyond their range at every
+// position of short and longer spans.
 func TestElementaryTiers(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementaryTiers(t, tier.F64) })
@@ -406,7 +405,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// BenchmarkElementary is the time of an element of a span of 1024.
+// BenchmarkElementary reports the time per element for spans of 1024.
 func BenchmarkElementary(b *testing.B) {
 	for _, tier := range Tiers() {
 		if tier.Missing() != "" {

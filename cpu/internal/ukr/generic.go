@@ -1,7 +1,7 @@
 package ukr
 
-// The portable micro-kernels. The compiler keeps a 4×4 tile in registers on
-// most machines when the sums are named variables; an array would be spilt.
+// The portable micro-kernels. The compiler keeps a 4×4 tile in registers on most machines
+// when the sums are named variables; an array would be spilled.
 const genericMR, genericNR = 4, 4
 
 // A statistic is s(a, b) of Tile.
@@ -73,7 +73,7 @@ func sumGeneric[T Float, S statistic[T]](t *Tile[T], offset int) (sum [genericMR
 	return [...]T{c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33}
 }
 
-// trsmGeneric is Kernels.Trsm.
+// trsmGeneric is the portable Kernels.Trsm.
 func trsmGeneric[T Float](t *Tile[T]) {
 	sum := sumGeneric[T, product[T]](t, 0)
 	l := at(t.A, t.K*genericMR, genericMR*genericMR)
@@ -89,8 +89,8 @@ func trsmGeneric[T Float](t *Tile[T]) {
 	}
 }
 
-// peakGeneric is Peak; it leaves a result in A so that nothing is optimized
-// away.
+// peakGeneric is the portable Kernels.Peak. It stores a result in A so that the loop is not
+// optimized away.
 func peakGeneric[T Float](s *Span[T]) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
 	a, b := s.A, s.B

@@ -14,7 +14,8 @@ import (
 // processor has. MMX+ is its word for PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
-// TestNarrowerTier: the avx512 tier calls functions of the avx2 one.
+// TestNarrowerTier: the avx512 tier requires every feature of avx2, because it calls
+// functions of that tier.
 func TestNarrowerTier(t *testing.T) {
 	tiers := map[string][]string{}
 	for _, tier := range Tiers() {
@@ -24,15 +25,14 @@ func TestNarrowerTier(t *testing.T) {
 	}
 	for _, name := range tiers["avx2"] {
 		if !slices.Contains(tiers["avx512"], name) {
-			t.Errorf("avx512 does not ask for %s, which avx2 does", name)
+			t.Errorf("avx512 does not require %s, which avx2 does", name)
 		}
 	}
 }
 
-// TestFeatures reads what each assembly function needs, as its "Requires" line
-// says, and holds it against the features that its tier asks the processor
-// for: a function that needs more would be run where it is an illegal
-// instruction.
+// TestFeatures reads the features that each assembly function needs from its "Requires"
+// line, and checks that its tier requires them of the processor: a function that needs more
+// would crash with an illegal instruction.
 func TestFeatures(t *testing.T) {
 	if len(Tiers()) == 1 {
 		t.Skipf("this build has no tier in assembly: GOARCH other than amd64 and arm64, or tag purego")
@@ -74,7 +74,7 @@ func TestFeatures(t *testing.T) {
 			}
 			for _, r := range requires {
 				if !slices.Contains(asked, r) && !slices.Contains(implied, r) {
-					t.Errorf("%s: %s needs %s, which the tier does not ask for", file, line, r)
+					t.Errorf("%s: %s needs %s, which the tier does not require", file, line, r)
 				}
 			}
 			requires = nil

@@ -2,8 +2,8 @@
 
 package ukr
 
-// reducing is the function on spans that does by vector what that does, and the
-// steps of nr elements at which it stops by scalar.
+// reducing returns a function on spans that runs vector and, for each step of nr elements
+// at which vector stops, scalar.
 func reducing[T Float](nr int, vector, scalar func(*Span[T])) func(*Span[T]) {
 	return func(s *Span[T]) {
 		x, n := s.X, s.N

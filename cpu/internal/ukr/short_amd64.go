@@ -2,11 +2,11 @@
 
 package ukr
 
-// ShortDotF64 and its like are Kernels.Dot and Axpy for vectors of at most ShortBytes,
-// on tiers whose Short is true. The compiler puts a wrapper before assembly that is
-// called through a variable, and none before what is called by its name: by name and
-// in AVX2, which is no slower than AVX-512 up to there, a product of twelve elements
-// takes 7 % less time (AMD EPYC of family 25, November 2026).
+// ShortDotF64 and the following functions are Kernels.Dot and Axpy for vectors of at most
+// ShortBytes, on tiers whose Short is true. Assembly that is called through a variable goes
+// through a wrapper of the compiler; assembly that is called by name does not. For short
+// vectors AVX2 is as fast as AVX-512, and called by name a product of twelve elements takes
+// 7 % less time (AMD EPYC of family 25, November 2026).
 
 func ShortDotF64(n int, x, y *float64) float64     { return dotF64AVX2(n, x, y) }
 func ShortDotF32(n int, x, y *float32) float32     { return dotF32AVX2(n, x, y) }

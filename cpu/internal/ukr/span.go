@@ -35,7 +35,7 @@ func sqrtGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// expGeneric does float32 in float64.
+// expGeneric computes float32 in float64.
 func expGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	for i, v := range x {
@@ -43,9 +43,9 @@ func expGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// exp is the algorithm of the assembly for AVX2, by fused multiplications. That of
-// package math is 1.5 ulp off on amd64, and Inf from 709.65 on, where the
-// result is still finite.
+// exp is the algorithm of the AVX2 assembly, with fused multiply-adds. The exponential of
+// package math is off by 1.5 ulp on amd64, and Inf from 709.65 on, where the result is
+// still finite.
 func exp(x float64) float64 {
 	switch {
 	case x > 710:
@@ -61,7 +61,7 @@ func exp(x float64) float64 {
 	tail := math.FMA(-n, ln2Lo, high-r)
 	q := polynomial(r, expCoefficients[:])
 	y := 1 + (r + math.FMA(r*r, q, tail))
-	// 2ⁿ in two factors: alone it may be out of range where the result is not.
+	// 2ⁿ is applied in two factors: it may be out of range although the result is not.
 	half := math.RoundToEven(n / 2)
 	return y * power2(half) * power2(n-half)
 }
@@ -99,7 +99,7 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 }
 
 func maternExpGeneric[T Float](s *Span[T]) {
-	const most = 800 // beyond it the exponential is 0
+	const most = 800 // from here on the exponential is 0
 	x := s.x()
 	for i, v := range x {
 		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), most)

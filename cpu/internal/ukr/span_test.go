@@ -25,8 +25,8 @@ func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
 	return padX[:len(x)], s.Flag
 }
 
-// TestSpans compares the elementwise functions with the portable ones: equal
-// on small integers, where everything is exact.
+// TestSpans compares the elementwise functions with the portable ones: they must be equal
+// on small integers, where every result is exact.
 func TestSpans(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })
@@ -83,7 +83,7 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10*k.NR + 3 {
-		// What lies before and behind is not touched.
+		// Elements before and after the vectors must not change.
 		x, y, z := integers[T](rng, n+2), integers[T](rng, n+2), integers[T](rng, n+2)
 		for _, end := range []int{0, n + 1} {
 			x[end], y[end], z[end] = sentinel, T(math.NaN()), T(math.NaN())
@@ -183,7 +183,7 @@ func TestDistanceFlag(t *testing.T) {
 	})
 }
 
-// TestDistanceExp holds DistanceExp to what Distance and Exp give, bit by bit.
+// TestDistanceExp requires DistanceExp to equal Distance followed by Exp, bit by bit.
 func TestDistanceExp(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDistanceExp(t, tier.F64) })
@@ -208,7 +208,7 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 		sq := slices.Clone(at(d.X, 0, n))
 		e := &Span[T]{X: d.X, N: n, A: factor}
 		k.Exp(e)
-		// Cache lines begin where Z does.
+		// Z is aligned to a cache line.
 		room := make([]T, n+2*64)
 		off := 0
 		for uintptr(unsafe.Pointer(&room[off]))%64 != 0 {
@@ -219,18 +219,18 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 		k.DistanceExpTo(to)
 		for i, v := range before {
 			if x[i] != v && v == v {
-				t.Fatalf("n=%d: DistanceExpTo has changed element %d of X", n, i)
+				t.Fatalf("n=%d: DistanceExpTo changed element %d of X", n, i)
 			}
 		}
 		for i, v := range room {
 			if (i < off || i >= off+n) && v != 0 {
-				t.Fatalf("n=%d: DistanceExpTo has written element %d", n, i-off)
+				t.Fatalf("n=%d: DistanceExpTo wrote element %d outside Z", n, i-off)
 			}
 		}
 		got := &Span[T]{X: first(x), Y: first(y), N: n, A: 10, B: least, C: factor}
 		k.DistanceExp(got)
 		if to.Flag != got.Flag || !slices.Equal(room[off:off+n], x[:n]) {
-			t.Fatalf("n=%d: DistanceExpTo gives other results than DistanceExp", n)
+			t.Fatalf("n=%d: DistanceExpTo and DistanceExp give different results", n)
 		}
 		if (got.Flag != 0) != (d.Flag != 0) {
 			t.Fatalf("n=%d: flag %d, Distance has %d", n, got.Flag, d.Flag)
@@ -246,8 +246,8 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestExp holds Exp to 1 ulp of a result that big arithmetic gives, over the
-// whole range, specials included.
+// TestExp requires Exp to be within 1 ulp of the result of big arithmetic, over the whole
+// range and for special values.
 func TestExp(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testExp(t, tier.F64) })
@@ -297,7 +297,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		}
 		ulp := max(smallest, math.Ldexp(1, exponent(rounded)-digits[T]()+1))
 		diff := new(big.Float).Sub(want, big.NewFloat(float64(got[i])))
-		// The quotient, not the difference, is a float64 without loss.
+		// The quotient, unlike the difference, is in the range of float64.
 		e, _ := diff.Quo(diff.Abs(diff), big.NewFloat(ulp)).Float64()
 		if e > worst {
 			worst, at = e, v
@@ -306,21 +306,21 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 			}
 		}
 	}
-	t.Logf("largest error %.3f ulp, at %v, of %d arguments", worst, at, len(x))
+	t.Logf("largest error %.3f ulp, at %v, among %d arguments", worst, at, len(x))
 
 	special := []T{T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), 0, T(math.Copysign(0, -1))}
 	got, _ = apply(k.Exp, k.NR, special, special, 1, 0)
 	if got[0] == got[0] || !math.IsInf(float64(got[1]), 1) || got[2] != 0 || got[3] != 1 || got[4] != 1 {
 		t.Errorf("exp of NaN, Inf, −Inf, 0, −0 is %v", got)
 	}
-	// A and B.
+	// The arguments A and B.
 	got, _ = apply(k.Exp, k.NR, []T{3, 1}, []T{0, 0}, 2, -2)
 	if want := T(math.Exp(4)); math.Abs(float64(got[0]-want)) > float64(want)*math.Ldexp(2, -digits[T]()) || got[1] != 1 {
 		t.Errorf("exp(2x−2) at 3 and 1 is %v", got)
 	}
 }
 
-// digits is the number of bits of a significand.
+// digits returns the number of bits of a significand.
 func digits[T Float]() int {
 	if unsafe.Sizeof(T(0)) == 4 {
 		return 24
@@ -355,9 +355,9 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// TestDecay compares MaternExp with its formula in float64. Each of the root, the
-// factor, the exponential of t rounded, which t weighs, and the polynomial is a
-// few units off at most.
+// TestDecay compares MaternExp with its formula in float64. The root, the factor, the
+// polynomial, and the exponential of the rounded t (an error weighted by t) each add an
+// error of at most a small number of units.
 func TestDecay(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })
@@ -382,7 +382,7 @@ func testDecay[T Float](t *testing.T, k Kernels[T]) {
 		for i, v := range x {
 			s := math.Min(float64(c[0])*math.Sqrt(math.Max(float64(v), 0)), 800)
 			want := (1 + float64(c[1])*s + float64(c[2])*s*s) * math.Exp(-s)
-			// The smallest normal number bounds what gradual underflow takes.
+			// The smallest normal number bounds the error of gradual underflow.
 			bound := want*(8+2*s)*math.Ldexp(1, -digits[T]()) + 0x1p-126*math.Ldexp(1, -digits[T]())
 			if math.IsNaN(want) != math.IsNaN(float64(got[i])) || math.Abs(float64(got[i])-want) > bound {
 				t.Fatalf("%v at %v is %v, want %v", c, v, got[i], want)

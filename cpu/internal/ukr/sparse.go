@@ -2,15 +2,15 @@ package ukr
 
 import "unsafe"
 
-// SparseRows is how many rows of A a Sparse product has.
+// SparseRows is the largest number of rows of A in a Sparse product.
 const SparseRows = 4
 
-// Sparse is the argument of Kernels.Sparse: C ← A B, where A has M ≤ SparseRows rows
-// that are 0 but in K columns. A points to those columns, SparseRows elements each;
-// column p belongs to the row of B that begins At_p elements after the first, in each of
-// N packed panels of NR columns, Ldb elements apart. Rows of C are Ldc elements apart.
+// Sparse is the argument of Kernels.Sparse: C ← A B, where A has M ≤ SparseRows rows and
+// only K nonzero columns. A points to these columns, SparseRows elements each. Column p
+// belongs to the row of B at offset At_p in each of N packed panels of NR columns, which
+// are Ldb elements apart. Rows of C are Ldc elements apart.
 //
-// The field order is known to tools/asmgen.
+// tools/asmgen relies on the field order.
 type Sparse[T Float] struct {
 	A, B, C  *T
 	K, M, N  int

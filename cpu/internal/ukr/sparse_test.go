@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSparse compares products of a few columns with the sums over all of them, exactly,
-// for all numbers of rows and up to five panels, and looks for what is written beside C.
+// TestSparse compares products over the nonzero columns exactly with the sums over all
+// columns, for all numbers of rows and up to five panels, and detects writes outside C.
 func TestSparse(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSparse(t, tier.F64) })

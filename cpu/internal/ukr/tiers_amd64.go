@@ -4,7 +4,7 @@ package ukr
 
 import "golang.org/x/sys/cpu"
 
-// assembled lists the tiers in assembly, the fastest first.
+// assembled lists the tiers in assembly, fastest first.
 func assembled() []*Tier { return []*Tier{avx512(), avx2()} }
 
 func avx512() *Tier {
@@ -13,12 +13,12 @@ func avx512() *Tier {
 	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
-		{"AVX2", cpu.X86.HasAVX2}, // functions of the avx2 tier serve for narrow strips
+		{"AVX2", cpu.X86.HasAVX2}, // narrow strips use functions of the avx2 tier
 		{"FMA3", cpu.X86.HasFMA},
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
 	t.F64, t.F32 = kernelsF64AVX512(), kernelsF32AVX512()
-	// Without VPDPWSSD two instructions do the work of one multiply-add.
+	// Without VPDPWSSD a multiply-add takes two instructions.
 	t.Optional = []Feature{{"AVX512VNNI", cpu.X86.HasAVX512VNNI}}
 	if t.Optional[0].Has {
 		t.Pairs = 2

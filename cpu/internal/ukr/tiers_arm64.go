@@ -4,7 +4,7 @@ package ukr
 
 import "golang.org/x/sys/cpu"
 
-// assembled lists the tiers in assembly, the fastest first.
+// assembled lists the tiers in assembly, fastest first.
 func assembled() []*Tier { return []*Tier{neon()} }
 
 func neon() *Tier {

@@ -2,10 +2,10 @@
 
 package ukr
 
-// assembled lists the tiers in assembly: none here.
+// assembled lists the tiers in assembly: this architecture has none.
 func assembled() []*Tier { return nil }
 
-// ShortDotF64 and its like are Kernels.Dot and Axpy, called by name.
+// ShortDotF64 and the following functions are Kernels.Dot and Axpy, called by name.
 
 func ShortDotF64(n int, x, y *float64) float64     { return dotGeneric(n, x, y) }
 func ShortDotF32(n int, x, y *float32) float32     { return dotGeneric(n, x, y) }

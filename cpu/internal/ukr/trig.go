@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// The portable sine and cosine: the algorithm of the assembly, which is
-// explained there (tools/asmgen/trig.go), and for arguments beyond its range the
-// reduction of Payne and Hanek.
+// The portable sine and cosine. They repeat the algorithm of the assembly, which is
+// explained in tools/asmgen/trig.go. Arguments beyond its range are reduced by the
+// algorithm of Payne and Hanek.
 
 var (
 	sinCoefficients = [...]float64{
@@ -38,7 +38,7 @@ func trigonometric[T Float](s *Span[T], turn int) {
 	}
 }
 
-// byQuadrant is sin(y + turn·½π) for turn 0 or 1.
+// byQuadrant returns sin(y + turn·½π) for turn 0 or 1.
 func byQuadrant(y float64, turn int) float64 {
 	size, sign := math.Abs(y), math.Signbit(y) && turn == 0
 	var quadrant int
@@ -65,9 +65,9 @@ func byQuadrant(y float64, turn int) float64 {
 	return result
 }
 
-// reduce is y − n·½π as r + low for 0 ≤ y ≤ reduceLimit, and n.
+// reduce returns y − n·½π as r + low for 0 ≤ y ≤ reduceLimit, and the quadrant n modulo 4.
 func reduce(y float64) (quadrant int, r, low float64) {
-	// One rounding to a whole number, by the sum as in the assembly.
+	// Adding magic rounds to a whole number, as in the assembly.
 	const magic = 0x1.8p52
 	n := math.FMA(y, 2/math.Pi, magic) - magic
 	first := math.FMA(-n, halfPi1, y)
@@ -94,7 +94,7 @@ func cosine(r, low, z float64) float64 {
 	return w + math.FMA(float64(z*z), polynomial(z, cosCoefficients[:]), tail)
 }
 
-// twoOverPi has the first 1280 binary digits of 2/π behind the point, after 64
+// twoOverPi has the first 1280 binary digits of 2/π after the binary point, preceded by 64
 // zeros.
 var twoOverPi = [...]uint64{
 	0,
@@ -105,18 +105,18 @@ var twoOverPi = [...]uint64{
 	0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
 }
 
-// reduceLarge is reduce for y > 2²⁹, after Payne and Hanek (1983).
+// reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// With y = M·2ᵉ, M whole, the digits of 2/π that are worth 4 or more in the
-// product M·2ᵉ·2/π are multiples of four turns of ½π. Of those behind, 256
-// give the product modulo 4 with an error below 2^−201, and no float64 is
+// Write y = M·2ᵉ with a whole number M. The digits of 2/π whose weight in the product
+// M·2ᵉ·2/π is 4 or more contribute multiples of four turns of ½π and are skipped. The 256
+// digits after them give the product modulo 4 with an error below 2^−201, and no float64 is
 // nearer than 2^−61 to a whole number of turns.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52
 	e := int(b>>52) - 1075
-	// The first digit that counts is worth 2¹ in the product; digit i of 2/π is
-	// worth 2^(e−i), and stands at 63+i of the table.
+	// The first digit used has the weight 2¹ in the product. Digit i of 2/π has the weight
+	// 2^(e−i), and is bit 63+i of the table.
 	first := 62 + e
 	word, shift := first/64, uint(first%64)
 	var p [4]uint64 // the product modulo 4, in units of 2^−254
@@ -131,7 +131,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 	quadrant = int(p[0] >> 62)
 	p[0] <<= 2
 	p[0], p[1], p[2], p[3] = p[0]|p[1]>>62, p[1]<<2|p[2]>>62, p[2]<<2|p[3]>>62, p[3]<<2
-	negative := p[0]>>63 != 0 // at least ½: from the other side
+	negative := p[0]>>63 != 0 // at least ½: measure from the next whole number
 	if negative {
 		quadrant++
 		c := uint64(1)
@@ -139,7 +139,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 			p[i], c = bits.Add64(^p[i], 0, c)
 		}
 	}
-	// A number of 107 digits is left in three words after the leading zeros.
+	// After the leading zeros, three words hold a number of at least 107 digits.
 	scale := -64
 	if p[0] == 0 {
 		p[0], p[1], p[2], p[3] = p[1], p[2], p[3], 0

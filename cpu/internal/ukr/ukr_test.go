@@ -18,10 +18,10 @@ func usable(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	}
 }
 
-// TestTiles compares every micro-kernel with the definition, exactly: the data
-// are small integers. It walks over all m up to two panels and all n ≤ NR, k
-// around the unrolled loop, padded and negative strides, α and β, C full of a
-// sentinel where it must not be read, and sentinels around it.
+// TestTiles compares every micro-kernel with the definition, exactly: the data are small
+// integers. It covers all m up to two panels, all n ≤ NR, k around the unrolled loop,
+// padded and negative strides, and several α and β. C is filled with a sentinel if it must
+// not be read, and surrounded by sentinels.
 func TestTiles(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTiles(t, tier.F64) })
@@ -64,7 +64,8 @@ func integers[T Float](rng *rand.Rand, n int) []T {
 	return x
 }
 
-// first is the address of the first element; an empty panel has one to spare.
+// first returns the address of the first element; an empty slice gives the address of a
+// spare element.
 func first[T Float](x []T) *T {
 	return unsafe.SliceData(x)
 }
@@ -168,7 +169,7 @@ func testTrsm[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestTileLayout holds the offsets that tools/asmgen uses.
+// TestTileLayout tests the offsets that tools/asmgen uses.
 func TestTileLayout(t *testing.T) {
 	check := func(precision string, beta, want uintptr) {
 		if beta != want {
@@ -198,7 +199,7 @@ func TestTileLayout(t *testing.T) {
 	}
 }
 
-// TestTierInvariants holds what the framework relies on.
+// TestTierInvariants tests the properties of tiers that the framework relies on.
 func TestTierInvariants(t *testing.T) {
 	tiers := Tiers()
 	if last := tiers[len(tiers)-1]; last.Name != "generic" || last.Missing() != "" {
@@ -226,8 +227,8 @@ func complete[T Float](k Kernels[T]) error {
 	return nil
 }
 
-// TestChi2 compares Chi2 with its definition, exactly: of 0, 2 and 6 every term is
-// a whole number, and 0/0 counts as 0.
+// TestChi2 compares Chi2 with its definition, exactly: for the numbers 0, 2 and 6 every
+// term is a whole number, and 0/0 is taken as 0.
 func TestChi2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the data
-// are small integers. Every m and n around the vectors, padded rows, sentinels around
-// everything, and NaN in what β = 0 says is not read.
+// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the
+// data are small integers. Every m and n around the vectors, padded rows, sentinels around
+// all operands, and NaN in the output where β = 0.
 func TestLevel2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
@@ -81,8 +81,8 @@ func checkGer[T Float](t *testing.T, ger func(m, n int, alpha T, x, y, a *T, lda
 	a.same(t, "ger", before, Whole, func(i, j int) T { return *before.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
 }
 
-// checkTrsv solves with a triangle, as it lies or transposed, forwards or backwards,
-// from a vector whose solution is known. Some pivots have no normal inverse.
+// checkTrsv solves with a triangle, as stored or transposed, forwards or backwards, from a
+// vector whose solution is known. Some pivots have no normal inverse.
 func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int), rng *rand.Rand, n int) {
 	t.Helper()
 	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
@@ -128,7 +128,8 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		if !unit {
 			sum *= *a.at(row(i, i))
 		}
-		// A row of an extreme pivot has nothing beside it: the sum would not be exact.
+		// A row with an extreme pivot has no other nonzero elements, because the sum would
+		// not be exact.
 		for p := range i {
 			if i == extreme && !unit {
 				*a.at(row(i, p)) = 0
