@@ -38,7 +38,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestValuesAreWithinBounds: of every kernel of the catalogue, for points near and far.
+// TestValuesAreWithinBounds tests every kernel of the catalogue with points near each other
+// and far apart.
 func TestValuesAreWithinBounds(t *testing.T) {
 	const seed, d = 7, 3
 	t.Logf("seed %d", seed)
@@ -64,7 +65,7 @@ func TestValuesAreWithinBounds(t *testing.T) {
 				x[p] = math.Abs(rng.NormFloat64())
 				z[p] = math.Abs(x[p] + far*rng.NormFloat64())
 			}
-			// A few roundings of each of d terms and of the program.
+			// A small number of roundings of each of d terms and of the program.
 			slack := 64 * (d + 1) * 0x1p-53 * max(math.Abs(low), math.Abs(high))
 			if v := kernels.Eval(k, x, z); !(v >= low-slack && v <= high+slack) {
 				t.Fatalf("%v of %v and %v is %v, not from %v to %v", k, x, z, v, low, high)

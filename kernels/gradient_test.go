@@ -51,8 +51,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// Kernels that break a rule have no parameters, no derivatives and no rule for
-// points; none of it panics.
+// TestParamsOfBrokenKernels: kernels that break a rule have no parameters, no derivatives
+// and no rule for points, and asking for them does not panic.
 func TestParamsOfBrokenKernels(t *testing.T) {
 	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Sum{}, kernels.Product{nil}, kernels.Normalized{}, kernels.Scaled{Weight: 1}, kernels.Gaussian{}, kernels.Derivative{}, kernels.CosOf{}} {
 		if kernels.Params(k) != nil || len(kernels.Gradient(k)) != 0 || kernels.PointRule(k) != nil {

@@ -13,7 +13,7 @@ import (
 
 const u = 0x1p-53 // the unit roundoff of float64
 
-// Every kernel, alone and composed, obeys the rules of kernels.
+// TestConformance runs the tests of package kerneltest on every kernel, alone and composed.
 func TestConformance(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Linear{},
@@ -82,7 +82,7 @@ func pairs(t *testing.T, n, d int) [][2][]float64 {
 	return list
 }
 
-// Each kernel against its formula, written once more and in another way.
+// TestClosedForms compares each kernel with its formula, written again in a different way.
 func TestClosedForms(t *testing.T) {
 	dot := func(x, z []float64) float64 {
 		return mat.Dot(mat.NewVecDense(len(x), x), mat.NewVecDense(len(z), z))
@@ -185,7 +185,7 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
-// Kernels that are the same by theory agree.
+// TestCoherence compares kernels that are mathematically equal.
 func TestCoherence(t *testing.T) {
 	same := func(sigma float64) []float64 { return []float64{sigma, sigma, sigma} }
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestCoherence(t *testing.T) {
 		for _, pair := range pairs(t, 50, 3) {
 			x, z := pair[0], pair[1]
 			a, b := kernels.Eval(c.a, x, z), kernels.Eval(c.b, x, z)
-			// Each side rounds by itself.
+			// Both sides have rounding errors.
 			tol := kerneltest.Rounding(c.a, x, z) + kerneltest.Rounding(c.b, x, z)
 			if !(math.Abs(a-b) <= tol) {
 				t.Errorf("%s: %v and %v differ by %g, allowed %g", c.name, c.a, c.b, a-b, tol)
@@ -220,9 +220,9 @@ func TestCoherence(t *testing.T) {
 	}
 }
 
-// A rational quadratic kernel lies above the Gaussian that it becomes for
-// a → ∞. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that
-// the quotient of the two is at most exp(g²/2a).
+// A rational quadratic kernel is at least its limit for a → ∞, a Gaussian. With g =
+// ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that the quotient of the two is
+// at most exp(g²/2a).
 func TestRationalQuadraticLimit(t *testing.T) {
 	const sigma = 1.3
 	gaussian := kernels.Gaussian{Sigma: sigma}
@@ -240,8 +240,8 @@ func TestRationalQuadraticLimit(t *testing.T) {
 	}
 }
 
-// A sigmoid kernel has Gram matrices with negative eigenvalues: of the points
-// 1 and 2 under tanh(xz) it has one, since tanh(2)² > tanh(1) tanh(4).
+// A sigmoid kernel can have Gram matrices with negative eigenvalues: for tanh(xz) and the
+// points 1 and 2 one eigenvalue is negative, because tanh(2)² > tanh(1) tanh(4).
 func TestSigmoidIndefinite(t *testing.T) {
 	k := kernels.Sigmoid{A: 1}
 	at := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
@@ -250,7 +250,7 @@ func TestSigmoidIndefinite(t *testing.T) {
 	}
 }
 
-// The functions of programs that no kernel uses yet, and the domain of Pow.
+// TestProgramFunctions has operations that no kernel uses yet, and the domain of Pow.
 func TestProgramFunctions(t *testing.T) {
 	for _, c := range []struct {
 		in      kernels.Instr
@@ -273,9 +273,8 @@ func TestProgramFunctions(t *testing.T) {
 	}
 }
 
-// Radial kernels are exactly 1 at distance 0, fall with the distance, are 0
-// far away, and 1 in the limit of a large σ; the smoother a Matérn kernel is,
-// the flatter it begins.
+// Radial kernels are exactly 1 at distance 0, decrease with the distance, are 0 far away,
+// and tend to 1 for large σ. A smoother Matérn kernel is flatter near distance 0.
 func TestLimits(t *testing.T) {
 	const far = 1e5
 	for _, k := range []kernels.Kernel{
@@ -291,7 +290,7 @@ func TestLimits(t *testing.T) {
 		}
 		for r := 0.125; r < 16; r *= 2 {
 			if !(at(r) < at(r/2)) {
-				t.Errorf("%v does not fall from %v to %v", k, r/2, r)
+				t.Errorf("%v does not decrease from %v to %v", k, r/2, r)
 			}
 		}
 	}
@@ -303,8 +302,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v at distance 4 is %v, want 1", k, v)
 		}
 	}
-	// 1 − k is r, 3r²/2 and 5r²/6 to leading order; what is left out is less
-	// than 4r times as much, and 1 − k has the rounding of k.
+	// 1 − k is r, 3r²/2 and 5r²/6 to leading order; the remaining terms are less than 4r
+	// times the leading one, and 1 − k has the rounding error of k.
 	const r = 1e-4
 	for _, c := range []struct{ nu, want float64 }{{0.5, r}, {1.5, 1.5 * r * r}, {2.5, 5 * r * r / 6}} {
 		k := kernels.Matern{Nu: c.nu, Sigma: 1}
@@ -316,7 +315,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The parameters' rules, and how their errors read.
+// TestCheck has the rules of the parameters and the texts of the errors.
 func TestCheck(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	lin := kernels.Linear{}
@@ -375,7 +374,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The smallest length scale that Check takes still has no NaN.
+// TestShortestSigma: the smallest length scale that Check accepts gives no NaN.
 func TestShortestSigma(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1e-150}, kernels.Gaussian{Sigmas: []float64{1e-150}}, kernels.Laplacian{Sigma: 1e-150}, kernels.Matern{Nu: 2.5, Sigma: 1e-150},
@@ -393,7 +392,7 @@ func TestShortestSigma(t *testing.T) {
 	}
 }
 
-// Eval is misused by points of different length.
+// TestEvalPanics: Eval panics if the points have different lengths.
 func TestEvalPanics(t *testing.T) {
 	defer func() {
 		if r := recover(); r == nil {

@@ -167,9 +167,9 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// The catalogue and the parser agree: every example parses to a kernel that
-// conforms, every parameter is named in an error when it is left out, and
-// every alias is another way to write the name.
+// TestCatalogue: the catalogue and the parser agree. Every example parses to a valid
+// kernel, an error names every required parameter that is omitted, and every alias is
+// equivalent to the name.
 func TestCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)
@@ -199,7 +199,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// random makes a kernel of every kind, nested in every way.
+// random returns a random kernel of any kind and nesting.
 func random(r *rand.Rand, depth int) kernels.Kernel {
 	list := func() []kernels.Kernel {
 		ks := make([]kernels.Kernel, 1+r.IntN(3))
@@ -239,8 +239,8 @@ func random(r *rand.Rand, depth int) kernels.Kernel {
 	return kernels.ExpOf{Kernel: kernels.Scaled{Weight: 0.01, Kernel: random(r, depth-1)}}
 }
 
-// Whatever is nested in whatever: the text parses to the canonical form in
-// every bit, canonical forms stay as they are, and the values agree.
+// TestCanonical: for any nesting, the text parses exactly to the canonical form, Canonical
+// does not change canonical forms, and the values agree.
 func TestCanonical(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
@@ -284,7 +284,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var parse *kernels.ParseError
 			if !errors.As(err, &parse) || parse.Column < 1 || parse.Column > utf8.RuneCountInString(text)+1 || strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 1000 {
-				t.Fatalf("not a good error: %q", err)
+				t.Fatalf("not a valid error: %q", err)
 			}
 			return
 		}

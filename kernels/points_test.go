@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// What an error says is checked with nil for none.
+// says compares the text of an error, "" for nil, with want.
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if err == nil && want != "" || err != nil && err.Error() != want {
@@ -86,7 +86,8 @@ func TestPrecomputed(t *testing.T) {
 	const number = "kernels: precomputed: feature 1 is 3: it must be -1 or the number of one of 3 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints"
 	says(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
 	says(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
-	// A row of a Gram matrix that begins with a small integer.
+	// A row of a Gram matrix whose first value is a small integer, like the index of an
+	// object.
 	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: the value of training object 2 with itself is 2 in feature 2 and 4 in feature 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})
@@ -103,8 +104,8 @@ func TestPrecomputed(t *testing.T) {
 	says(t, "shape", err, "kernels: precomputed: 2 objects against 2 have 4 values, got 2")
 }
 
-// ‖x−z‖² of rows of 1e154 overflowed, and exp(−∞) = 0 made an identity of K, which
-// was solved with a residual of 1e-17.
+// TestDistancesInRange: ‖x−z‖² of rows of about 1e154 overflows. Without a check, exp(−∞) =
+// 0 would make K the identity, which is solved with a residual of 1e-17.
 func TestDistancesInRange(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.RationalQuadratic{A: 1, Sigma: 1},
@@ -128,6 +129,6 @@ func TestDistancesInRange(t *testing.T) {
 		t.Error("points with an infinite L1 distance are accepted")
 	}
 	if err := (kernels.Gaussian{Sigma: 1e155}).Check(2); err == nil {
-		t.Error("a sigma of which the square overflows is accepted")
+		t.Error("a sigma whose square overflows is accepted")
 	}
 }

@@ -83,8 +83,8 @@ func (k Gaussian) with(values []float64) Kernel {
 	return Gaussian{Sigmas: slices.Clone(values)}
 }
 
-// derive: k ‖x−z‖²/σ², and k (x_p−z_p)²/σ_p² for the length scale of feature p,
-// a statistic with a scale that is zero but for p.
+// derive: k ‖x−z‖²/σ², and k (x_p−z_p)²/σ_p² for the length scale of feature p, a statistic
+// whose scale is zero except for p.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {

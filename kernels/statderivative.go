@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in their
-// order, as kernels that any backend evaluates. Together with the derivatives of the statistics
+// StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in this order,
+// as kernels that any backend evaluates. Together with the derivatives of the statistics
 // they give the derivative with respect to a point:
 //
 //	∂k(x, z)/∂x_p = Σ_s StatDerivatives(k)[s](x, z) · ∂s(x, z)/∂x_p

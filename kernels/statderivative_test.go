@@ -35,8 +35,9 @@ func TestStatDerivativeCheck(t *testing.T) {
 	}
 }
 
-// Where points coincide, the derivative of the exponential kernel has no bound, and
-// the derivative is taken to be 0.
+// TestStatDerivativeWherePointsCoincide: for coincident points, the derivative of the
+// exponential kernel by its statistic is unbounded, and its derivative by the point is
+// defined as 0.
 func TestStatDerivativeWherePointsCoincide(t *testing.T) {
 	x := []float64{1, 2}
 	k := kernels.Product{kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 1}}

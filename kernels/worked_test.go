@@ -46,8 +46,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			a, b := c.phi(x), c.phi(z)
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
-			// The entries of the map have at most three roundings each, the
-			// root among them, so six for a product beside those of the sum.
+			// The entries of the map have at most three roundings each, including the root,
+			// so a product has six, in addition to the roundings of the sum.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
@@ -64,8 +64,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of the same
-// map takes 1,001 multiplications: those of xᵀz, and one for the square.
+// TestWorkedQuadraticCost: 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of
+// this feature map takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
 	features := 0
@@ -84,7 +84,7 @@ func TestWorkedQuadraticCost(t *testing.T) {
 		if in.Op == kernels.PowInt && in.Arg == 2 {
 			multiplications++
 		} else if in.Op != kernels.Load {
-			t.Errorf("an operation that needs none of this: %+v", in)
+			t.Errorf("an unnecessary operation: %+v", in)
 		}
 	}
 	if multiplications != 1001 {
@@ -92,7 +92,7 @@ func TestWorkedQuadraticCost(t *testing.T) {
 	}
 }
 
-// XOR: the points (1,1), (−1,1), (−1,−1), (1,−1) under (xᵀz)².
+// TestWorkedXOR has the points (1,1), (−1,1), (−1,−1), (1,−1) of XOR and the kernel (xᵀz)².
 func TestWorkedXOR(t *testing.T) {
 	points := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
 	for i, x := range points {
@@ -144,7 +144,7 @@ func TestScikitLearn(t *testing.T) {
 		if rule := kernels.PointRule(k); rule != nil && rule(x) != nil {
 			x, z = []float64{1, 2, 0.5}, []float64{0.25, 1, 3}
 		}
-		// Both libraries round, each about as often.
+		// Both libraries round about equally often.
 		if got, tol := kernels.Eval(k, x, z), 2*kerneltest.Rounding(k, x, z); !(math.Abs(got-c.want) <= tol) {
 			t.Errorf("%s is %v, scikit-learn has %v: off by %g, allowed %g", c.text, got, c.want, got-c.want, tol)
 		}

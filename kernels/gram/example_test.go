@@ -10,7 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// The Gram matrix of a function of one's own, and whether it is a kernel on the sample.
+// The Gram matrix of a user function, and a test whether the function is a kernel on the
+// sample.
 func Example() {
 	ctx := context.Background()
 	points := []float64{0, 1, 3}

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// A function of the user's, here of intervals: the length that they have in
-// common. Through the precomputed kernel every device gives its values back.
+// TestFunction has a user function of two intervals: the length of their intersection.
+// Through the precomputed kernel every device reproduces its values.
 func TestFunction(t *testing.T) {
 	ctx := context.Background()
 	intervals := [][2]float64{{0, 3}, {1, 2}, {2, 5}, {7, 8}}

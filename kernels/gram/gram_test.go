@@ -116,8 +116,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 }
 
-// The rows of UΛ^½ have the inner products K, and points of the sample extend
-// to themselves.
+// The rows of UΛ^½ have the inner products K, and Extend maps points of the sample to their
+// own features.
 func TestFeatures(t *testing.T) {
 	ctx := context.Background()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -142,7 +142,8 @@ func TestFeatures(t *testing.T) {
 		if f.Cols != c.rank {
 			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
 		}
-		// All of K is given back but what the tolerance cut off, n times.
+		// The features reproduce K up to the eigenvalues below the tolerance, at most n of
+		// them.
 		tol := float64(n) * e.Tolerance
 		for i := range n {
 			for j := range n {
@@ -157,7 +158,7 @@ func TestFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// k_x is off by the tolerance in each direction, and divided by √λ.
+		// The error of k_x is the tolerance in each direction, divided by √λ.
 		for i := range again.Data {
 			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}
@@ -189,7 +190,7 @@ func TestNotPSD(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := gram.CheckPSD(ctx, k, math.NaN()); err == nil {
-		t.Error("a tolerance of NaN is taken")
+		t.Error("a tolerance of NaN is accepted")
 	}
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
@@ -197,7 +198,7 @@ func TestNotPSD(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := (gram.Centering{}).Cross(k); err == nil {
-		t.Error("centring by nothing is taken")
+		t.Error("centering without means is accepted")
 	}
 }
 
@@ -229,7 +230,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// gonum's own matrices are taken too, and read only, but what is centered in place.
+// TestGonumMatrices: gonum's own matrices are accepted too, and not changed, except by
+// Center, which works in place.
 func TestGonumMatrices(t *testing.T) {
 	ctx := context.Background()
 	sym := mat.NewSymDense(2, []float64{2, 1, 1, 3})
@@ -241,7 +243,7 @@ func TestGonumMatrices(t *testing.T) {
 	dense := mat.DenseCopyOf(sym)
 	dense.Set(0, 1, 1+1e-15) // rounding
 	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {
-		t.Errorf("it was changed to %v: %v", dense.At(0, 1), err)
+		t.Errorf("the matrix was changed to %v: %v", dense.At(0, 1), err)
 	}
 	if d, err := gram.SquaredDistances(sym); err != nil || d.At(0, 1) != 3 {
 		t.Errorf("d² is %v: %v", d, err)

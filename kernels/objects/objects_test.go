@@ -36,8 +36,8 @@ var (
 
 func dense(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// A learner that knows nothing of texts predicts by their kernel on every
-// device what (K + λI)⁻¹ says, solved by gonum.
+// TestLearnerOnTexts: through the kernel of texts, a learner for vectors predicts on every
+// device what gonum's solution of (K + λI)α = y predicts.
 func TestLearnerOnTexts(t *testing.T) {
 	ctx := context.Background()
 	const lambda = 0.25
@@ -83,8 +83,8 @@ func TestLearnerOnTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range others {
-				// ‖K‖ ≤ n and λ give a condition of n/λ; each solution is off
-				// by a small multiple of n units times that.
+				// ‖K‖ ≤ n and λ give a condition of n/λ; the error of each solution is a
+				// small multiple of n units times that condition.
 				tol := 10 * float64(n) * 0x1p-53 * float64(n) / lambda * mat.Max(length)
 				if a, b := got.At(i, 0), want.At(i, 0); math.Abs(a-b) > tol {
 					t.Errorf("%s, %s: %q is predicted as %v, want %v", device, k, others[i], a, b)
@@ -94,7 +94,7 @@ func TestLearnerOnTexts(t *testing.T) {
 	}
 }
 
-// A function of the user's is a kernel too, if it is symmetric and finite.
+// TestFunction: a user function is a kernel if it is symmetric and finite.
 func TestFunction(t *testing.T) {
 	ctx := context.Background()
 	same := objects.Function{Name: "first letters", K: func(a, b string) float64 {
@@ -136,8 +136,8 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// Every pair is asked for once, the work stops with its context, and progress
-// ends with 1 however many workers there are.
+// TestPairs: every pair is evaluated once, the work stops when its context is done, and
+// progress ends with 1 for any number of workers.
 func TestPairs(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -240,8 +240,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGramBeyondMemoryIsRefused: values that do not fit the memory are refused before
-// any is computed, with what fits; a million texts are never tried.
+// TestGramBeyondMemoryIsRefused: a Gram matrix that does not fit in memory is refused
+// before any value is computed, and the error says what fits. A million texts are never
+// attempted.
 func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	many := make([]string, 1<<20)

@@ -11,7 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// A sum is the sum of its terms, in every matrix, and its text is read back.
+// TestSum: the matrices of a sum are the sums of the terms' matrices, and its text parses
+// to the same kernel.
 func TestSum(t *testing.T) {
 	ctx := context.Background()
 	k, err := objects.Parse(" spectrum(length=1) +2.5e+0* subsequence(length=2, decay=5e-1)+0*spectrum(length=3,normalized=0)")
@@ -76,7 +77,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// A factor alone is a sum of one term; broken texts name the column.
+// TestParseSum: a single weighted kernel is a sum of one term, and errors in a text name
+// the column.
 func TestParseSum(t *testing.T) {
 	if k, err := objects.Parse("2*spectrum(length=2)"); err != nil || k.String() != "2*spectrum(length=2)" {
 		t.Errorf("%v, %v", k, err)
@@ -109,7 +111,7 @@ func TestParseSum(t *testing.T) {
 		}
 	}
 	if err := (objects.Sum{}).Check(); err == nil {
-		t.Error("a sum of nothing is taken")
+		t.Error("an empty sum is accepted")
 	}
 	for text, want := range map[string]bool{"spectrum()": true, "0.5*spectrum": true, "gaussian()": false, "2*gaussian()": false, "": false} {
 		if objects.IsObjectKernel(text) != want {

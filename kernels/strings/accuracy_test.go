@@ -32,7 +32,7 @@ func labeled(t testing.TB, name string) (texts, targets []string) {
 	return texts, targets
 }
 
-// choose returns the elements of list with the given numbers.
+// choose returns the elements of list with the given indices.
 func choose[T any](list []T, numbers []int) []T {
 	out := make([]T, len(numbers))
 	for i, n := range numbers {
@@ -41,7 +41,7 @@ func choose[T any](list []T, numbers []int) []T {
 	return out
 }
 
-// signs are 1 for the texts of one class and −1 for others, as a column.
+// signs returns a column of 1 for the texts of one class and −1 for the others.
 func signs(targets []string, class string) backend.Host[float64] {
 	y := backend.NewHost[float64](len(targets), 1)
 	for i, c := range targets {
@@ -83,14 +83,14 @@ func ridge(t testing.TB, gram, y backend.Host[float64], lambda float64) backend.
 	return out
 }
 
-// product is A·B on the host.
+// product returns A·B, computed on the host.
 func product(a, b backend.Host[float64]) backend.Host[float64] {
 	out := mat.NewDense(a.Rows, b.Cols, nil)
 	out.Mul(mat.NewDense(a.Rows, a.Cols, a.Data), mat.NewDense(b.Rows, b.Cols, b.Data))
 	return backend.Host[float64]{Rows: a.Rows, Cols: b.Cols, Stride: b.Cols, Data: out.RawMatrix().Data}
 }
 
-// part is the part of a Gram matrix with the given rows and columns.
+// part returns the submatrix of a Gram matrix with the given rows and columns.
 func part(gram backend.Host[float64], rows, cols []int) backend.Host[float64] {
 	out := backend.NewHost[float64](len(rows), len(cols))
 	for i, r := range rows {
@@ -102,8 +102,8 @@ func part(gram backend.Host[float64], rows, cols []int) backend.Host[float64] {
 	return out
 }
 
-// Kernel ridge with the spectrum kernel tells spam from ham: five fits on four
-// fifths of the messages, which between them predict each message once.
+// TestAccuracySpam classifies spam by kernel ridge regression with the spectrum kernel, in
+// five-fold cross-validation.
 func TestAccuracySpam(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: five times 4,459 messages")
@@ -135,8 +135,9 @@ func TestAccuracySpam(t *testing.T) {
 	}
 }
 
-// Kernel ridge with the spectrum kernel on 106 sequences of DNA, each predicted
-// by a fit without it: with α of all, f_i = y_i − α_i / [(K+λI)⁻¹]_ii.
+// TestAccuracyPromoters classifies 106 sequences of DNA by kernel ridge regression with the
+// spectrum kernel, leaving one out: f_i = y_i − α_i / [(K+λI)⁻¹]_ii with α of the fit to
+// all sequences.
 func TestAccuracyPromoters(t *testing.T) {
 	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)
@@ -163,12 +164,13 @@ func TestAccuracyPromoters(t *testing.T) {
 	}
 }
 
-// surnameRows is how many names are learned from; MERCER_SURNAMES=14410 takes all
-// but the last fifth, a matrix of 1.7 GB.
+// surnameRows is the number of training names. MERCER_SURNAMES=14410 uses all names except
+// the last fifth, with a matrix of 1.7 GB.
 const surnameRows = 3000
 
-// Kernel ridge with spectra of one to four characters names the language of a
-// surname at least as well as logistic regression on counts of trigrams does.
+// TestAccuracySurnames: kernel ridge regression with spectrum kernels of lengths 1 to 4
+// predicts the language of a surname at least as well as logistic regression on trigram
+// counts.
 func TestAccuracySurnames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: 3,000 names of 18 languages")
@@ -182,7 +184,7 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 	texts, targets := labeled(t, "surnames_by_language.csv")
 	for i, s := range texts {
-		texts[i] = "^" + s + "$" // so that substrings know the ends
+		texts[i] = "^" + s + "$" // so that substrings include the ends
 	}
 	t.Log("seed", seed)
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
@@ -219,13 +221,13 @@ func TestAccuracySurnames(t *testing.T) {
 	accuracy := float64(right) / float64(len(test))
 	t.Logf("%d names, spectra of 1 to 4, λ = 1: %d of %d names right, %.4f; trigrams and logistic regression %.4f", n, right, len(test), accuracy, baseline)
 	if accuracy < baseline {
-		t.Errorf("the accuracy is %.4f, that of the baseline %.4f", accuracy, baseline)
+		t.Errorf("the accuracy is %.4f, the baseline's is %.4f", accuracy, baseline)
 	}
 }
 
-// trigramBaseline is the accuracy of scikit-learn's LogisticRegression on counts
-// of trigrams, the best of four penalties on the test data themselves, which
-// flatters it. Without scikit-learn the test is skipped.
+// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram
+// counts, for the best of four penalties on the test data, which favors the baseline.
+// Without scikit-learn the test is skipped.
 func trigramBaseline(t *testing.T, texts, targets []string, train, test []int) float64 {
 	cmd := exec.Command(required.SKLearn(t), "-W", "ignore", "-c", `
 import json, sys

@@ -17,7 +17,8 @@ func messages(t testing.TB, n int) (texts []string) {
 	return texts
 }
 
-// The Gram matrix of 500 messages has a sixteenth of the pairs of 2,000.
+// BenchmarkSubsequence uses 500 messages, whose Gram matrix has a sixteenth of the pairs of
+// 2,000 messages.
 func BenchmarkSubsequence(b *testing.B) {
 	texts := messages(b, 500)
 	for b.Loop() {

@@ -31,10 +31,10 @@ type dynamic struct {
 	r      [][]float64
 
 	t      []int32
-	start  []int32 // where the positions of each character begin in places
+	start  []int32 // index in places of the first position of each character
 	places []int32
 	heads  []float64 // R_l at the positions of a row's character, level by level
-	sums   []float64 // of each level
+	sums   []float64 // sum of each level
 
 	operations int // operations on elements of R, over all values so far
 }

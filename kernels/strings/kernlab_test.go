@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
-// TestKernlab compares the spectrum kernel with stringdot of R's kernlab, on
-// sequences of DNA. What kernlab calls "string" counts substrings without gaps,
-// so that there is nothing in it to compare subsequences with.
+// TestKernlab compares the spectrum kernel with stringdot of R's kernlab, on sequences of
+// DNA. kernlab's kernel "string" counts substrings without gaps, so there is no counterpart
+// of the subsequence kernel to compare with.
 func TestKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "starts R")
 	rscript := required.Kernlab(t)
@@ -42,7 +42,7 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 		t.Fatal(err)
 	}
 	values := bytes.Fields(out)
-	// kernlab counts the end of a string as a character of it.
+	// kernlab counts the end of a string as a character.
 	for i := range texts {
 		texts[i] += "$"
 	}
@@ -60,7 +60,8 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				if _, err := fmt.Sscan(string(values[i]), &want); err != nil {
 					t.Fatal(err)
 				}
-				// Whole numbers, or quotients by two roots, rounded by each side.
+				// The values are whole numbers or quotients by two roots, which both sides
+				// round.
 				if !near(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}

@@ -14,7 +14,7 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	powers := make([]float64, longest+1) // what the values are is of no interest here
+	powers := make([]float64, longest+1) // the values do not matter here
 	for i, t := range a {
 		d := newDynamic(k, powers, c.size(), longest)
 		d.load(t)
@@ -30,8 +30,8 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted: the estimate is what the evaluation counts and the
-// last row of each value, at most levels·|t| operations.
+// TestEstimatedOperationsAreCounted: the estimate equals the operations that the evaluation
+// counts, plus the last row of each value, which takes at most levels·|t| operations.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -65,8 +65,8 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped: the evaluation of one pair asks after every Poll operations
-// whether it must end, and says how much of the pair is done.
+// TestOneValueCanBeStopped: the evaluation of one pair calls stop after every Poll
+// operations, and reports how much of the pair is done.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
@@ -79,13 +79,14 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		part += values
 		return asked == calls
 	})
-	const row = (3 + 1) * n // of operations and places
+	const row = (3 + 1) * n // operations and positions per row
 	if most := calls * (objects.Poll + row); asked != calls || d.operations > most {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
 	}
-	// All rows are equally long here, and the operations on R are 3 of 4 that are asked by.
+	// All rows have the same length here, and 3 of 4 counted operations are operations on
+	// R.
 	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
-		t.Errorf("%v of the value is said to be done, %v is", part, share)
+		t.Errorf("%v of the value is reported as done, but %v is", part, share)
 	}
 	reports, last := 0, 0.0
 	_, err := k.Gram(t.Context(), []string{strings.Repeat("a", n)}, objects.Options{Threads: 1, Progress: func(f float64) {

@@ -15,7 +15,7 @@ import (
 
 const seed = 8
 
-// bruteSubsequence enumerates every choice of places.
+// bruteSubsequence enumerates every choice of positions.
 func bruteSubsequence(s, t string, length int, decay float64) float64 {
 	weights := func(s string) map[string]float64 {
 		w, r := map[string]float64{}, []rune(s)
@@ -57,7 +57,7 @@ func bruteSpectrum(s, t string, length int) float64 {
 	return sum
 }
 
-// randomTexts are texts over few characters, some of them of several bytes.
+// randomTexts returns texts over a small set of characters, some of several bytes.
 func randomTexts(t *testing.T, n, longest int) []string {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -83,8 +83,8 @@ func near(a, b float64, roundings int) bool {
 	return math.Abs(a-b) <= float64(roundings)*0x1p-53*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// Lodhi et al. (2002), section 3: cat and car have "ca" in common, λ⁴, and
-// λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) when normalized.
+// Lodhi et al. (2002), section 3: cat and car have the common subsequence "ca", so k = λ⁴,
+// and λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) when normalized.
 func TestWorkedCatCar(t *testing.T) {
 	for _, decay := range []float64{0.1, 0.5, 0.9, 1} {
 		raw := strings.Subsequence{Length: 2, Decay: decay, Raw: true}
@@ -100,8 +100,8 @@ func TestWorkedCatCar(t *testing.T) {
 	}
 }
 
-// All terms are positive and each has at most a few roundings for each step of
-// the programme, so the error is relative.
+// All terms are positive, and each step of the dynamic program rounds a term a small number
+// of times, so the error is relative.
 func TestSubsequenceBruteForce(t *testing.T) {
 	texts := randomTexts(t, 24, 11)
 	if testing.Short() {
@@ -126,9 +126,9 @@ func TestSubsequenceBruteForce(t *testing.T) {
 	}
 }
 
-// Long strings of one character: C(n, p) choices of places, so that with decay
-// 1 k is a binomial coefficient squared, and far outside of the range that
-// 1/λ^n has for a smaller one.
+// TestSubsequenceLong has long strings of one character, with C(n, p) choices of positions.
+// With decay 1, k is the square of a binomial coefficient; with a smaller decay, 1/λ^n
+// would overflow.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
 	if testing.Short() {
@@ -142,8 +142,8 @@ func TestSubsequenceLong(t *testing.T) {
 	if v := value(t, strings.Subsequence{Length: 2, Decay: 1, Raw: true}, string(s), string(s)); !near(v, choices*choices, 4*n) {
 		t.Errorf("k is %v, want %v", v, choices*choices)
 	}
-	// Pairs of places at distance d < n come n−d times and weigh λ^(d+1):
-	// k = (Σ_d (n−d) λ^(d+1))².
+	// There are n−d pairs of positions at distance d < n, each of weight λ^(d+1): k = (Σ_d
+	// (n−d) λ^(d+1))².
 	for _, decay := range []float64{0.9, 0.3, 0.01} {
 		sum := 0.0
 		for d := 1; d < n; d++ {
@@ -173,7 +173,7 @@ func TestSpectrumBruteForce(t *testing.T) {
 	}
 }
 
-// What every kernel over objects promises.
+// TestProperties tests the contract of objects.Kernel.
 func TestProperties(t *testing.T) {
 	ctx := context.Background()
 	texts := append(randomTexts(t, 70, 40), "", "a")
@@ -210,7 +210,7 @@ func TestProperties(t *testing.T) {
 		for i := range texts {
 			for j := range texts {
 				if gram.Row(i)[j] != parallel.Row(i)[j] || gram.Row(i)[j] != gram.Row(j)[i] {
-					t.Fatalf("%v: (%d, %d) depends on the workers or the side", k, i, j)
+					t.Fatalf("%v: (%d, %d) depends on the number of workers, or is not symmetric", k, i, j)
 				}
 				if j < 9 && !near(gram.Row(i)[j], cross.Row(i)[j], 400) {
 					t.Fatalf("%v: (%d, %d) is %v in Gram, %v in Cross", k, i, j, gram.Row(i)[j], cross.Row(i)[j])
@@ -266,8 +266,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSubsequencesLongerThanTheStrings: K = 0, and no level is made for subsequences
-// that no string can have.
+// TestSubsequencesLongerThanTheStrings: K = 0, and no memory is allocated for subsequences
+// longer than the strings.
 func TestSubsequencesLongerThanTheStrings(t *testing.T) {
 	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
 	if err != nil {

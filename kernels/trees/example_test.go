@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// The subtrees that two phrases have in common, of all that they have.
+// The normalized number of common subtrees of two phrases.
 func Example() {
 	k, err := trees.Subtree{Decay: 1}.Gram(context.Background(), []string{
 		"(NP (DT the) (NN cat))",

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory: of two trees whose roots differ above
-// the same 4000 leaves, k(a, b) is 4000·Decay, the sum over the leaves.
+// TestPairsOfDifferentProductionsTakeNoMemory: for two trees with different roots above the
+// same 4000 leaves, k(a, b) is 4000·Decay, the sum over the leaves.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {
@@ -23,7 +23,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 		}
 		return b.String() + ")"
 	}
-	// k(a, a) is about (1 + Decay)ⁿ, which a float64 still has to hold.
+	// k(a, a) is about (1 + Decay)ⁿ, which must be in the range of float64.
 	k := trees.Subtree{Decay: 0.1, Raw: true}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -37,7 +37,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 		t.Errorf("k(a, b) is %v, not %v", v, want)
 	}
 	taken, square := after.TotalAlloc-before.TotalAlloc, uint64(8*n*n)
-	t.Logf("%d bytes taken, a number for each pair of nodes takes %d", taken, square)
+	t.Logf("%d bytes taken, one number per pair of nodes would take %d", taken, square)
 	if taken > square/4 {
 		t.Errorf("%d bytes were taken", taken)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// flat is a tree whose n leaves have k productions in turn.
+// flat returns a tree whose n leaves cycle through k productions.
 func flat(n, k int) string {
 	var b strings.Builder
 	b.WriteString("(S")
@@ -20,7 +20,7 @@ func flat(n, k int) string {
 	return b.String() + ")"
 }
 
-// TestEstimatedOperationsAreCounted: the estimate is what the evaluation counts.
+// TestEstimatedOperationsAreCounted: the estimate equals the count of the evaluation.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
 	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
@@ -45,8 +45,8 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped: the evaluation of one pair asks after every Poll operations
-// whether it must end.
+// TestOneValueCanBeStopped: the evaluation of one pair calls stop after every Poll
+// operations.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 6000, 3
 	g := grammar{}
@@ -68,7 +68,8 @@ func TestOneValueCanBeStopped(t *testing.T) {
 }
 
 // TestWorkThatCannotEndIsRefused: 50,000 trees with the same 3,000 leaves make
-// 3000²·50000²/2 = 1.1·10¹⁶ pairs; the 9·10⁶ pairs of one take 72 MB for each thread.
+// 3000²·50000²/2 = 1.1·10¹⁶ pairs; the 9·10⁶ pairs of nodes of one pair of trees take 72 MB
+// per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	tree := flat(3000, 1)
 	k := Subtree{Decay: 0.1}

@@ -237,11 +237,11 @@ func (k Subtree) worker(g grammar, a, b []indexed) func(stop objects.Stop) func(
 type matcher struct {
 	decay  float64
 	tree   indexed
-	start  []int32 // where the nodes with each production begin in nodes
+	start  []int32 // index in nodes of the first node with each production
 	nodes  []int32
 	rank   []int32   // rank of a node among the nodes with its production
 	common []float64 // C(m, n): for each n, the values for all m with the same production
-	first  []int     // where the values of n begin in common
+	first  []int     // index in common of the first value of n
 
 	operations int // operations on pairs of nodes and of their children, over all values so far
 }
@@ -258,7 +258,7 @@ func (m *matcher) load(t indexed) {
 		sum += n
 		m.start[p] = sum
 	}
-	m.nodes = append(m.nodes[:0], t.production...) // as many
+	m.nodes = append(m.nodes[:0], t.production...) // for the length
 	m.rank = append(m.rank[:0], t.production...)
 	for i := len(t.production) - 1; i >= 0; i-- {
 		p := t.production[i]

@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 
 // subtrees enumerates every subtree of a node, as text, with its productions.
 func subtrees(tree *bracket) map[string]int {
-	// Every combination of children, each left alone or expanded.
+	// Every combination of children, each expanded or not.
 	options := []string{"(" + tree.label}
 	sizes := []int{1}
 	for _, c := range tree.children {
@@ -101,7 +101,7 @@ func subtrees(tree *bracket) map[string]int {
 	return all
 }
 
-// bracket is a tree of the test's own: a node has a label, a word none.
+// bracket is the test's own tree type; a node has a label and a word has none.
 type bracket struct {
 	label, word string
 	children    []*bracket
@@ -172,7 +172,7 @@ func TestSubtreeBruteForce(t *testing.T) {
 		for i := range list {
 			for j := range list {
 				got, want := gram.Row(i)[j], brute(list[i], list[j], decay)
-				// Positive terms, some ten roundings in each product.
+				// The terms are positive, with about ten roundings in each product.
 				if math.Abs(got-want) > 200*0x1p-53*want {
 					t.Fatalf("%s and %s: %v, want %v", texts[i], texts[j], got, want)
 				}
@@ -181,16 +181,16 @@ func TestSubtreeBruteForce(t *testing.T) {
 	}
 }
 
-// A noun phrase like the one that Collins and Duffy (2001) draw has six
-// subtrees: the whole with either word or without, and each word alone.
+// TestWorkedNounPhrase: a noun phrase like the example of Collins and Duffy (2001) has six
+// subtrees: the phrase with or without either word, and each word alone.
 func TestWorkedNounPhrase(t *testing.T) {
 	ctx, k := context.Background(), trees.Subtree{Decay: 1, Raw: true}
 	gram, err := k.Gram(ctx, []string{"(NP (D the) (N apple))", "(NP (D an) (N apple))"}, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// NP → D N with each child or without: 4; D → the and N → apple: 2.
-	// In common: NP → D N, with N → apple or without, and N → apple.
+	// NP → D N with each child or without: 4; D → the and N → apple: 2. Common to both: NP
+	// → D N with or without N → apple, and N → apple.
 	for i, want := range []float64{6, 3, 3, 6} {
 		if gram.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, gram.Data[i], want)
@@ -230,9 +230,9 @@ func TestProperties(t *testing.T) {
 		for i := range texts {
 			for j, v := range gram.Row(i) {
 				if v != parallel.Row(i)[j] || v != gram.Row(j)[i] {
-					t.Fatalf("%v: (%d, %d) depends on the workers or the side", k, i, j)
+					t.Fatalf("%v: (%d, %d) depends on the number of workers, or is not symmetric", k, i, j)
 				}
-				// The same sums in another order.
+				// Gram and Cross add the same terms in different orders.
 				if i < 30 && math.Abs(v-cross.Row(i)[j]) > 2000*0x1p-53*v {
 					t.Fatalf("%v: (%d, %d) is %v in Gram, %v in Cross", k, i, j, v, cross.Row(i)[j])
 				}
@@ -256,7 +256,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	// 2¹⁰²⁴ subtrees and more: the root leaves each of its children or not.
+	// More than 2¹⁰²⁴ subtrees: each child of the root is expanded or not.
 	wide := "(S" + strings.Repeat(" (A a)", 1100) + ")"
 	_, err = trees.Subtree{Decay: 1}.Gram(ctx, []string{"(A a)", wide}, objects.Options{})
 	if want := "trees: subtree: tree 2 has more subtrees than a float64 can count: lower decay, now 1"; err == nil || err.Error() != want {
