@@ -71,12 +71,12 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	}
 	var predictions *mat.Dense
 	r := validate.Runner{Data: validate.Samples{X: hx, Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
-	err = r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *validate.Part, o learners.Options) error {
-		m, err := l.Fit(ctx, dev, p.X, p.Y, o)
+	err = r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
+		m, err := l.Fit(ctx, v.Device, v.Part.X, v.Part.Y, v.Options)
 		if err != nil {
 			return err
 		}
-		f, err := m.Predict(ctx, dev, p.XTest)
+		f, err := m.Predict(ctx, v.Device, v.Part.XTest)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 			_, t := f.Dims()
 			predictions = mat.NewDense(hx.Rows, t, nil)
 		}
-		_, test := splits(k)
+		_, test := splits(v.Number)
 		for r, i := range test {
 			predictions.SetRow(i, f.RawRowView(r))
 		}

@@ -62,7 +62,7 @@ func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 			if !symmetric {
 				want |= adjoint.WantZ
 			}
-			g, err := adjoint.GramGradient(p.context(), p.Device, k, in[0].Host, other(in), adjoint.Weights{Dense: grad.Host}, want)
+			g, err := adjoint.GramGradient(p.context(), p.Device, adjoint.GramLoss{Kernel: k, X: in[0].Host, Z: other(in), Weights: adjoint.Weights{Dense: grad.Host}}, want)
 			if err != nil {
 				return nil, err
 			}

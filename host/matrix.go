@@ -54,7 +54,9 @@ func (m Matrix[T]) Row(i int) []T {
 // View returns the rows × cols part of m whose first element is (i, j), sharing its
 // memory.
 func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
-	CheckView("host: Matrix", i, j, rows, cols, m.Rows, m.Cols)
+	if err := CheckView(i, j, rows, cols, m.Rows, m.Cols); err != nil {
+		panic("host: " + err.Error())
+	}
 	if rows == 0 || cols == 0 {
 		return Matrix[T]{Rows: rows, Cols: cols, Stride: max(m.Stride, cols)}
 	}
@@ -62,10 +64,11 @@ func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: m.Stride, Data: m.Data[first : first+(rows-1)*m.Stride+cols]}
 }
 
-// CheckView panics unless the part lies inside an r × c matrix of the named type. It
-// compares differences, because i+rows may overflow.
-func CheckView(name string, i, j, rows, cols, r, c int) {
+// CheckView returns an error unless the rows × cols part at (i, j) lies inside an r × c
+// matrix. It compares differences, because i+rows may overflow.
+func CheckView(i, j, rows, cols, r, c int) error {
 	if i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j {
-		panic(fmt.Sprintf("%s.View: %d×%d at (%d, %d) is outside a %d×%d matrix", name, rows, cols, i, j, r, c))
+		return fmt.Errorf("Matrix.View: %d×%d at (%d, %d) is outside a %d×%d matrix", rows, cols, i, j, r, c)
 	}
+	return nil
 }

@@ -139,10 +139,10 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		q.Y = informed
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
-		_, _, err = evidence.Maximize(ctx, dev, q, par, l.Restarts, l.Seed, func(n int) {
+		_, _, err = evidence.Maximize(ctx, dev, q, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Accept: solve, Report: func(n int) {
 			evaluations = n
 			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
-		}, solve)
+		}})
 	}
 	if err != nil {
 		return nil, err

@@ -60,17 +60,17 @@ func TestAnyMatrix(t *testing.T) {
 		}
 	}
 	classes := learners.Classes{Labels: []float64{0, 1}}
-	decision := mat.NewVecDense(n, nil)
+	decision := mat.NewDense(n, 1, nil)
 	for i := range n {
-		decision.SetVec(i, want.At(i, 0)-0.5)
+		decision.Set(i, 0, want.At(i, 0)-0.5)
 	}
 	pred := classes.Decide(decision)
-	score, err := validate.ScoreClassification(classes, nil, labels.ColView(1), pred.ColView(0), decision, nil, nil)
-	again, err2 := validate.ScoreClassification(classes, nil, mat.DenseCopyOf(y), pred, mat.DenseCopyOf(decision), nil, nil)
+	score, err := validate.ScoreClassification(classes, nil, labels.ColView(1), validate.Outcome{Values: pred, Decision: decision}, nil)
+	again, err2 := validate.ScoreClassification(classes, nil, mat.DenseCopyOf(y), validate.Outcome{Values: pred, Decision: decision}, nil)
 	if err != nil || err2 != nil || score.AUC != again.AUC || score.N != n || math.IsNaN(score.AUC) {
 		t.Errorf("scores %+v and %+v, %v, %v", score, again, err, err2)
 	}
-	if _, err := validate.ScoreClassification(classes, nil, nil, pred, decision, nil, nil); err == nil {
+	if _, err := validate.ScoreClassification(classes, nil, nil, validate.Outcome{Values: pred, Decision: decision}, nil); err == nil {
 		t.Error("a score without y")
 	}
 }

@@ -97,7 +97,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if f.err != nil {
 		return nil, f.err
 	}
-	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, cacheBytes, 2, online.Block)
+	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, svm.CacheSize{Bytes: cacheBytes, Least: 2, Batch: online.Block})
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func TestBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := validate.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
+		s, err := validate.ScoreClassification(m.Classes(), nil, y, validate.Outcome{Values: labels(t, dev, m, x)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

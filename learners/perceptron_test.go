@@ -277,7 +277,7 @@ func TestNovikoff(t *testing.T) {
 		if clean := fact(t, m, "last epoch without mistakes").(bool); !clean || float64(mistakes) > bound {
 			t.Errorf("seed %d: separated %t, %d mistakes, at most %v are possible", seed, clean, mistakes, bound)
 		}
-		score, err := validate.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
+		score, err := validate.ScoreClassification(m.Classes(), nil, y, validate.Outcome{Values: labels(t, dev, m, x)}, nil)
 		if err != nil || score.Accuracy != 1 {
 			t.Errorf("seed %d: accuracy %v, %v", seed, score.Accuracy, err)
 		}

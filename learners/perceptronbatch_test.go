@@ -286,7 +286,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	if n := fact(t, m, "support").(int); n > 30 {
 		t.Errorf("%d samples in f", n)
 	}
-	s, err := validate.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil, nil)
+	s, err := validate.ScoreClassification(m.Classes(), nil, y, validate.Outcome{Values: labels(t, dev, m, x)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

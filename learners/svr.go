@@ -67,20 +67,20 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.C, err = penaltyOf(l.C, l.Lambda, f.x.Rows, o); err != nil {
 		return nil, err
 	}
-	targets, weights, mean, scale := f.kept(f.y), positiveWeights(o.Weights, f.x.Rows), 0.0, 1.0
+	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.x.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1}
 	if !l.NoStandardize {
-		if mean, scale, err = svm.Standardization(targets, weights); err != nil {
+		if t.Mean, t.Scale, err = svm.Standardization(t.Y, t.Weights); err != nil {
 			return nil, err
 		}
 	}
-	p := svm.Regression(k, f.kept(f.x), targets, weights, l.C, l.Epsilon, mean, scale)
+	p := svm.Regression(k, f.kept(f.x), t)
 	m, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
 	if err == nil && !l.NoStandardize {
 		for i := range m.coef.Data {
-			m.coef.Data[i] *= scale
+			m.coef.Data[i] *= t.Scale
 		}
-		m.intercept[0] = m.intercept[0]*scale + mean
-		m.facts = append(m.facts, Fact{"target mean", mean}, Fact{"target deviation", scale})
+		m.intercept[0] = m.intercept[0]*t.Scale + t.Mean
+		m.facts = append(m.facts, Fact{"target mean", t.Mean}, Fact{"target deviation", t.Scale})
 	}
 	return m, err
 }

@@ -135,7 +135,7 @@ func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda 
 	if err != nil {
 		return nil, err
 	}
-	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, sourceOf(data), phi, lambda, intercept)
+	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, sourceOf(data), phi, stream.Penalty{Lambda: lambda, Intercept: intercept})
 	if err != nil {
 		return nil, err
 	}

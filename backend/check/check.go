@@ -18,7 +18,9 @@ func misuse(op, format string, args ...any) {
 
 // View panics unless the part lies inside an r × c matrix.
 func View(i, j, rows, cols, r, c int) {
-	host.CheckView("backend: Matrix", i, j, rows, cols, r, c)
+	if err := host.CheckView(i, j, rows, cols, r, c); err != nil {
+		panic("backend: " + err.Error())
+	}
 }
 
 // New panics unless rows and cols are ≥ 0.

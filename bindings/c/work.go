@@ -125,7 +125,8 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 			Freedom: a.optional("freedom", to.freedom, int64(count)),
 		}
 		return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
-			found, err := handles.Path(ctx, d, p, mx, my, scores, report)
+			p.Progress = report
+			found, err := handles.Path(ctx, d, p, mx, my, scores)
 			if err == nil && json != nil {
 				*json = C.CString(found)
 			}
@@ -141,7 +142,7 @@ func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.
 		d, mx, my := given.device(dev), given.matrix("x", x), given.matrix("y", y)
 		to := given.numbers("a", a, int64(size))
 		return given.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
-			left, err := handles.Solve(ctx, d, textOf(kernel), float64(lambda), mx, my, to, report)
+			left, err := handles.Solve(ctx, d, handles.SolveProblem{Kernel: textOf(kernel), Lambda: float64(lambda), X: mx, Y: my, Progress: report}, to)
 			return stored(residual, left, err)
 		})
 	})

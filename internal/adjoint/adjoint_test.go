@@ -111,7 +111,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			}
 		}
 	}
-	got, err := adjoint.GramGradient(context.Background(), dev, k, x, given, w, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta)
+	got, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	if len(got.Theta) != len(theta) {
 		t.Errorf("%d parameters, want %d", len(got.Theta), len(theta))
 	}
-	some, err := adjoint.GramGradient(context.Background(), dev, k, x, given, w, adjoint.WantX)
+	some, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX)
 	if err != nil || some.Z.Rows != 0 || some.Theta != nil || !slices.Equal(some.X.Data, got.X.Data) {
 		t.Errorf("the gradient by X alone differs: %v", err)
 	}
@@ -195,14 +195,14 @@ func TestGramGradientBlocks(t *testing.T) {
 	w := adjoint.Weights{U: random(r, n, 1), V: random(r, m, 1)}
 	k := kernels.Sum{kernels.Gaussian{Sigma: 2}, kernels.Laplacian{Sigma: 1}}
 	ctx, want := context.Background(), adjoint.WantX|adjoint.WantZ|adjoint.WantTheta
-	got, err := adjoint.GramGradient(ctx, dev, k, x, z, w, want)
+	got, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x, Z: z, Weights: w}, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := backend.NewHost[float64](m, 2)
 	for first := 0; first < n; first += 500 {
 		rows := min(500, n-first)
-		part, err := adjoint.GramGradient(ctx, dev, k, x.View(first, 0, rows, 2), z, adjoint.Weights{U: w.U.View(first, 0, rows, 1), V: w.V}, want)
+		part, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x.View(first, 0, rows, 2), Z: z, Weights: adjoint.Weights{U: w.U.View(first, 0, rows, 1), V: w.V}}, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +455,7 @@ func TestErrors(t *testing.T) {
 	stopped, stop := context.WithCancelCause(ctx)
 	stop(errors.New("the user left"))
 	gradient := func(k kernels.Kernel, w adjoint.Weights) error {
-		_, err := adjoint.GramGradient(ctx, dev, k, x, z, w, adjoint.WantX)
+		_, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x, Z: z, Weights: w}, adjoint.WantX)
 		return err
 	}
 	fit := func(x, y host, lambda float64) error {
@@ -466,7 +466,7 @@ func TestErrors(t *testing.T) {
 	_, wrongCols := ridge.Gradient(ctx, host{}, x, 0)
 	_, wrongRows := ridge.Gradient(ctx, z, y, 0)
 	cancelled := adjoint.Factor(stopped, dev, ones, 1, out)
-	_, stoppedGradient := adjoint.GramGradient(stopped, dev, gaussian, x, host{}, adjoint.Weights{Dense: ones}, adjoint.WantX)
+	_, stoppedGradient := adjoint.GramGradient(stopped, dev, adjoint.GramLoss{Kernel: gaussian, X: x, Weights: adjoint.Weights{Dense: ones}}, adjoint.WantX)
 	_, stoppedFit := adjoint.NewRidge(stopped, dev, gaussian, x, y, 1)
 	for _, c := range []struct {
 		err  error

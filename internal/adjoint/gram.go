@@ -89,6 +89,15 @@ const (
 	WantTheta                  // by the kernel's parameters
 )
 
+// GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no
+// rows, Z is X, and the gradient with respect to X includes both arguments of k; Weights need
+// not be symmetric.
+type GramLoss struct {
+	Kernel  kernels.Kernel
+	X, Z    host
+	Weights Weights
+}
+
 // Gradients holds the results of GramGradient; gradients that were not requested are empty.
 type Gradients struct {
 	X, Z host
@@ -97,24 +106,24 @@ type Gradients struct {
 }
 
 // GramGradient returns the gradients of a loss with respect to the points and the kernel's
-// parameters, given its gradient W with respect to K = k(X, Z):
+// parameters, given its gradient W = l.Weights with respect to K:
 //
 //	∂loss/∂x_i = Σ_j W_ij ∂k(x_i, z_j)/∂x_i   ∂loss/∂θ = Σ_ij W_ij ∂k(x_i, z_j)/∂θ
 //
-// If z has no rows, z is x, and the gradient with respect to X includes both arguments of k; W need
-// not be symmetric. At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
+// At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
 // It works in blocks of rows. For each statistic s of the kernel's program the
 // device evaluates ∂k/∂s, a kernel of its own; for xᵀz and ‖x−z‖² two products
 // with the points follow, 4nmd operations, and for other statistics the sum
 // over features on the processor. Where the device's memory is not Go memory,
 // two numbers for each pair and statistic are copied.
-func GramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z host, w Weights, want Want) (*Gradients, error) {
-	g, err := gramGradient(ctx, dev, k, x, z, w, want)
+func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
+	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)
 }
 
-func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z host, weights Weights, want Want) (*Gradients, error) {
+func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
+	k, x, z, weights := l.Kernel, l.X, l.Z, l.Weights
 	symmetric := z.Rows == 0
 	if symmetric {
 		z = x

@@ -177,7 +177,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 		}
 	}
 	if want&(WantX|WantTheta) != 0 {
-		k, err := gramGradient(ctx, r.dev, r.kernel, r.x, host{}, Weights{U: inner, V: r.alpha}, want&^WantZ)
+		k, err := gramGradient(ctx, r.dev, GramLoss{Kernel: r.kernel, X: r.x, Weights: Weights{U: inner, V: r.alpha}}, want&^WantZ)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if want&WantZ != 0 {
 		swapped |= WantX
 	}
-	k, err := gramGradient(ctx, r.dev, r.kernel, z, r.x, Weights{U: byF, V: r.alpha}, swapped)
+	k, err := gramGradient(ctx, r.dev, GramLoss{Kernel: r.kernel, X: z, Z: r.x, Weights: Weights{U: byF, V: r.alpha}}, swapped)
 	if err != nil {
 		return nil, err
 	}

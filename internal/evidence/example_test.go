@@ -26,7 +26,7 @@ func Example() {
 		y.Data[i] = math.Sin(x.Data[i]) + 0.1*math.Cos(50*x.Data[i])
 	}
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: x, Y: y, Lambda: 1}
-	k, lambda, err := evidence.Maximize(context.Background(), dev, p, solvers.EvidenceParams{}, 1, 1, nil, nil)
+	k, lambda, err := evidence.Maximize(context.Background(), dev, p, evidence.Params{Restarts: 1, Seed: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,8 +24,7 @@ type search struct {
 	ctx       context.Context
 	dev       backend.Device
 	problem   solvers.Problem // the kernel and λ of the first start
-	par       solvers.EvidenceParams
-	report    func(evaluations int)
+	par       Params
 	params    []kernels.Param
 	low, high []float64 // the box; the last entry is ln λ
 	start     []float64
@@ -57,9 +56,9 @@ const (
 	maxEvaluations = 150
 )
 
-func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, report func(int)) (*search, error) {
+func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*search, error) {
 	par.Gradient = true
-	h := &search{ctx: ctx, dev: dev, problem: p, par: par, report: report, params: kernels.Params(p.Kernel)}
+	h := &search{ctx: ctx, dev: dev, problem: p, par: par, params: kernels.Params(p.Kernel)}
 	for _, q := range h.params {
 		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
 		low, high := max(v-far, q.Min), min(v+far, q.Max)
@@ -84,25 +83,34 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par s
 	return h, nil
 }
 
+// Params are the settings of Maximize.
+type Params struct {
+	solvers.EvidenceParams
+	Restarts int    // starts beside the point of the problem
+	Seed     uint64 // of the restarts
+	// Report, which may be nil, is called with the number of evaluations, at most 150 for each
+	// start.
+	Report func(evaluations int)
+	// Accept, which may be nil, solves with the result. If it returns ErrNotPosDef or a
+	// *solvers.ConvergenceError for a point, the next best point is tried; another error ends the
+	// search.
+	Accept func(k kernels.Kernel, lambda float64) error
+}
+
 // Maximize returns the kernel and λ with the largest log marginal likelihood, by
 // L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and λ, on
-// logarithmic scales where they are positive, from p's and from restarts more points of
+// logarithmic scales where they are positive, from p's and from Restarts more points of
 // a tenfold neighborhood of it. They stay in a box around the first start, and within
 // the bounds of their rules; outside it the likelihood is the value at the nearest point of the box
-// minus a quarter of the squared distance, so that the search returns to the box. report may be
-// nil; it is called with the number of evaluations, at most 150 for each start. An error that is
+// minus a quarter of the squared distance, so that the search returns to the box. An error that is
 // ErrNotPosDef is one of all starts.
-//
-// accept, which may be nil, solves with the result. If it returns ErrNotPosDef or a
-// *solvers.ConvergenceError for a point, the next best point is tried; another error ends the
-// search.
-func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, restarts int, seed uint64, report func(evaluations int), accept func(k kernels.Kernel, lambda float64) error) (kernels.Kernel, float64, error) {
-	h, err := newSearch(ctx, dev, p, par, report)
+func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (kernels.Kernel, float64, error) {
+	h, err := newSearch(ctx, dev, p, par)
 	if err != nil {
 		return nil, 0, err
 	}
-	rng := rand.New(rand.NewPCG(seed, 2))
-	for i := range restarts + 1 {
+	rng := rand.New(rand.NewPCG(par.Seed, 2))
+	for i := range par.Restarts + 1 {
 		x := slices.Clone(h.start)
 		for k := range x {
 			if i > 0 && (k == len(x)-1 || h.params[k].Log) {
@@ -119,10 +127,10 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par so
 	slices.SortStableFunc(h.found, func(a, b candidate) int { return cmp.Compare(a.value, b.value) })
 	for _, c := range h.found {
 		k, lambda, err := h.kernelAt(c.x)
-		if err != nil || accept == nil {
+		if err != nil || par.Accept == nil {
 			return k, lambda, err
 		}
-		err = accept(k, lambda)
+		err = par.Accept(k, lambda)
 		if short := (*solvers.ConvergenceError)(nil); err == nil || !errors.Is(err, backend.ErrNotPosDef) && !errors.As(err, &short) {
 			return k, lambda, err
 		}
@@ -196,7 +204,7 @@ func (h *search) evaluate(x []float64) {
 	var err error
 	if p.Kernel, p.Lambda, err = h.kernelAt(inside); err == nil {
 		var e *solvers.Evidence
-		if e, err = solvers.LogEvidence(h.ctx, h.dev, p, h.par); err == nil {
+		if e, err = solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams); err == nil {
 			h.value = -e.Log
 			for i := range x {
 				slope := e.Lambda
@@ -214,8 +222,8 @@ func (h *search) evaluate(x []float64) {
 	}
 	h.err = err
 	h.evaluations++
-	if h.report != nil {
-		h.report(h.evaluations)
+	if h.par.Report != nil {
+		h.par.Report(h.evaluations)
 	}
 }
 

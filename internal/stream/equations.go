@@ -30,9 +30,8 @@ type Equations struct {
 	feed        *Feed
 	Checkpoints *Checkpoints // nil: none
 	basis       Basis
-	lambda      float64
-	intercept   bool
-	m, d, t     int
+	Penalty
+	m, d, t int
 
 	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
@@ -40,6 +39,12 @@ type Equations struct {
 	squares            []float64               // at least Σ w y², y less feed.offset, of each output
 	functions          float64                 // Σ w ‖φ‖², not centered
 	passes             int
+}
+
+// Penalty is λ of the functions' norm, and whether there is an intercept, which it leaves out.
+type Penalty struct {
+	Lambda    float64
+	Intercept bool
 }
 
 // pieceRows is how many rows of Φ are worked on at once: some 48 MiB, since H goes
@@ -55,11 +60,11 @@ func Bytes(n, m, d, t int) int64 {
 }
 
 // NewEquations places the basis and takes the memory for pieces.
-func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, lambda float64, intercept bool) (*Equations, error) {
+func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
 	r := pieceRows(n, m)
-	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, lambda: lambda, intercept: intercept, m: m, d: d, t: t}
+	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t}
 	if err := phi.Place(w); err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 			return nil, err
 		}
 	}
-	w.feed.shift = intercept
+	w.feed.shift = p.Intercept
 	if c, ok := phi.(*Centers); ok {
 		w.feed.Rule = kernels.PointRule(c.Kernel)
 	}
@@ -133,7 +138,7 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 		for j, v := range dots {
 			w.squares[j] += heaviest * v
 		}
-		if w.intercept {
+		if w.Intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.w, beta, w.g)
 		}
@@ -159,7 +164,7 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 		w.b.Syrk(backend.Lower, backend.Transpose, 1, p.phi, 1, a)
 		return nil
 	})
-	if err != nil || !w.intercept {
+	if err != nil || !w.Intercept {
 		return err
 	}
 	// Φ and y are centered by what that takes from the sums: W(I − 11ᵀW/Σw).
@@ -193,7 +198,7 @@ func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backen
 	beta := 0.0
 	err := w.each(func(p piece) error {
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, sign, p.phi, v, keep, p.y)
-		if w.intercept {
+		if w.Intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 		}
 		if p.weights != nil {
@@ -208,17 +213,17 @@ func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backen
 	if err != nil {
 		return err
 	}
-	if w.intercept {
+	if w.Intercept {
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, out)
 	}
-	w.basis.Penalize(out, v, sign*w.lambda)
+	w.basis.Penalize(out, v, sign*w.Lambda)
 	return nil
 }
 
 // bias returns b = ȳ − gᵀβ/Σw for each output.
 func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	b := make([]float64, w.t)
-	if !w.intercept {
+	if !w.Intercept {
 		return b, nil
 	}
 	w.b.Gemm(backend.Transpose, backend.NoTrans, 1, w.g, beta, 0, w.sums)

@@ -60,7 +60,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	if jitter, err = f.factorGram(w, c); err != nil {
 		return nil, 0, err
 	}
-	w.b.AddDiag([]float64{w.lambda}, f.a)
+	w.b.AddDiag([]float64{w.Lambda}, f.a)
 	rows, _ := w.phi.Dims()
 	for i := 0; i < q.X.Rows; i += rows {
 		h := q.X.View(i, 0, min(rows, q.X.Rows-i), w.d)

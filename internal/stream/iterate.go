@@ -164,7 +164,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
 	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
 	g := backend.NewHost[float64](w.m, 1)
-	if w.intercept {
+	if w.Intercept {
 		if err := w.b.Download(g, w.g); err != nil {
 			return nil, err
 		}

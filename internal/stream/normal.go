@@ -38,7 +38,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	jitter := 4 * numeric.Epsilon // of the trace
 	for try := 1; ; try++ {
 		err := timed("gram", func() error {
-			w.basis.Penalty(a, w.lambda)
+			w.basis.Penalty(a, w.Lambda)
 			return w.first(a)
 		})
 		if err != nil {

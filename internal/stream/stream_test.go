@@ -67,7 +67,7 @@ func TestEquationsAreDense(t *testing.T) {
 				b := dev.F64()
 				mem := run.NewArena(dev, b)
 				c := &Centers{Kernel: k, Points: centers, Columns: columns}
-				w, err := NewEquations(t.Context(), b, mem, sourceOf(x, y, weights, rows), c, lambda, false)
+				w, err := NewEquations(t.Context(), b, mem, sourceOf(x, y, weights, rows), c, Penalty{Lambda: lambda})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,17 +8,23 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Regression returns the program of ε-support vector regression: the f and b that
-// minimize ½‖f‖² + c Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0) for the n×1 targets
-// (y − mean)/scale.
-func Regression(k kernels.Kernel, x, y backend.Host[float64], weights []float64, c, epsilon, mean, scale float64) *Problem {
+// Tube is ε-support vector regression: the f and b that minimize
+// ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − Epsilon, 0) for the n×1 targets (Y − Mean)/Scale.
+type Tube struct {
+	Y                       backend.Host[float64]
+	Weights                 []float64
+	C, Epsilon, Mean, Scale float64
+}
+
+// Regression returns the program of t for the n×d samples x.
+func Regression(k kernels.Kernel, x backend.Host[float64], t Tube) *Problem {
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
 	for _, sign := range []float64{1, -1} {
-		for i, w := range weights {
+		for i, w := range t.Weights {
 			p.Sign = append(p.Sign, sign)
-			p.P = append(p.P, epsilon-sign*(y.Row(i)[0]/scale-mean/scale))
-			p.C = append(p.C, c*w)
+			p.P = append(p.P, t.Epsilon-sign*(t.Y.Row(i)[0]/t.Scale-t.Mean/t.Scale))
+			p.C = append(p.C, t.C*w)
 		}
 	}
 	return p

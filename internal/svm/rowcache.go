@@ -46,17 +46,22 @@ type RowCache struct {
 	Misses int // rows that were computed
 }
 
-// NewRowCache places X on the device and takes at most bytes of Go memory for
-// rows, but enough for least of them; bytes 0 is CacheBytes. batch is the
-// largest number of rows that the backend computes in one call. The caller
-// closes the cache.
-func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x backend.Host[float64], bytes int64, least, batch int) (*RowCache, error) {
-	if bytes <= 0 {
-		bytes = CacheBytes
+// CacheSize says how many rows a RowCache keeps.
+type CacheSize struct {
+	Bytes int64 // of Go memory for rows; 0 is CacheBytes
+	Least int   // rows that it keeps however few Bytes are
+	Batch int   // most rows that the backend computes in one call
+}
+
+// NewRowCache places X on the device and takes the Go memory for rows. The caller closes the
+// cache.
+func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x backend.Host[float64], size CacheSize) (*RowCache, error) {
+	if size.Bytes <= 0 {
+		size.Bytes = CacheBytes
 	}
 	n := x.Rows
-	batch = min(max(batch, 1), n)
-	slots := int(min(int64(n), max(bytes/(8*int64(n)), int64(least), int64(batch))))
+	batch := min(max(size.Batch, 1), n)
+	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
 	c := &RowCache{
 		b: b.With(ctx, nil), k: k, host: x, Diag: make([]float64, n),
 		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),

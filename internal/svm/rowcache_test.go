@@ -38,7 +38,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 	k := kernels.Gaussian{Sigma: 1.5}
 	for _, b := range []backend.Backend[float64]{b, plainQueue{b}} {
-		c, err := NewRowCache(t.Context(), b, k, x, int64(5*n*8), 2, 4)
+		c, err := NewRowCache(t.Context(), b, k, x, CacheSize{int64(5 * n * 8), 2, 4})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -228,7 +228,7 @@ func (s *smo) use(at []int) error {
 	s.inactive = make([]int, s.n)
 	q := s.workingSize()
 	var err error
-	s.cache, err = NewRowCache(s.ctx, s.b, p.Kernel, s.x, s.set.Cache, min(q, s.n), min(q, s.n))
+	s.cache, err = NewRowCache(s.ctx, s.b, p.Kernel, s.x, CacheSize{s.set.Cache, min(q, s.n), min(q, s.n)})
 	return err
 }
 

@@ -299,11 +299,11 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		of = append(of, f.fold)
 	}
 	seconds := make([]float64, len(fits))
-	err := r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *validate.Part, o learners.Options) error {
-		f, start := fits[k], time.Now()
+	err := r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
+		f, start := fits[v.Number], time.Now()
 		s := f.setting
-		s.scores[f.fold], s.totals[f.fold], f.err = par.evaluate(ctx, s, dev, p, o)
-		seconds[k] = time.Since(start).Seconds()
+		s.scores[f.fold], s.totals[f.fold], f.err = par.evaluate(ctx, s, v)
+		seconds[v.Number] = time.Since(start).Seconds()
 		return nil
 	})
 	for k, f := range fits {
@@ -321,7 +321,8 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 // evaluate fits to the training samples and returns the sum over the samples held out, by
 // their weights, of squared errors, of 1 where the class is wrong, or of −log p, and the sum
 // of the weights.
-func (par GridParams) evaluate(ctx context.Context, s *Setting, dev backend.Device, p *validate.Part, o learners.Options) (sum, total float64, err error) {
+func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
+	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.X, p.Y, o)
 	if err != nil {
 		return 0, 0, err

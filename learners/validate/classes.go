@@ -35,13 +35,12 @@ type ClassificationScore struct {
 	N   int // samples
 }
 
-// ScoreClassification returns the score of the predicted labels pred for the
-// n×1 labels y, with decision values (n×1 for two classes, else n×K) and n×K
-// probabilities in the order of c; both may be nil. names are those of
-// learners.Options.Classes, for labels that c does not know; nil: labels are their own
-// names. A sample counts by its weight but in Confusion; nil weights are all 1. All are
-// only read.
-func ScoreClassification(c learners.Classes, names []string, y, pred, decision, proba mat.Matrix, weights []float64) (s ClassificationScore, err error) {
+// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels
+// y. The decision values, n×1 for two classes and n×K for more, and the n×K probabilities
+// are in the order of c; both may be nil. names are those of learners.Options.Classes, for
+// labels that c does not know; nil: labels are their own names. A sample counts by its
+// weight but in Confusion; nil weights are all 1. All are only read.
+func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s ClassificationScore, err error) {
 	defer named(&s, &err)
 	if y = given(y); y == nil {
 		return s, errors.New("y is missing")
@@ -52,11 +51,11 @@ func ScoreClassification(c learners.Classes, names []string, y, pred, decision, 
 	}
 	for _, m := range []struct {
 		name string
-		m    *mat.Matrix
+		m    **mat.Dense
 		cols int
-	}{{"prediction", &pred, 1}, {"decision", &decision, c.Columns()}, {"proba", &proba, c.Len()}} {
-		if *m.m = given(*m.m); *m.m == nil {
-			if m.name == "prediction" {
+	}{{"prediction", &o.Values, 1}, {"decision", &o.Decision, c.Columns()}, {"proba", &o.Proba, c.Len()}} {
+		if *m.m == nil || (*m.m).IsEmpty() {
+			if *m.m = nil; m.name == "prediction" {
 				return s, errors.New("prediction is missing")
 			}
 			continue
@@ -88,28 +87,28 @@ func ScoreClassification(c learners.Classes, names []string, y, pred, decision, 
 	right, loss := 0.0, 0.0
 	for i := range n {
 		truth[i] = s.Classes.Index(y.At(i, 0))
-		guess := s.Classes.Index(pred.At(i, 0))
+		guess := s.Classes.Index(o.Values.At(i, 0))
 		if guess < 0 {
-			return s, fmt.Errorf("prediction: row %d is %v, which is no class", i+1, pred.At(i, 0))
+			return s, fmt.Errorf("prediction: row %d is %v, which is no class", i+1, o.Values.At(i, 0))
 		}
 		s.Confusion[truth[i]][guess]++
 		if guess == truth[i] {
 			right += weight(i)
 		}
-		if proba != nil {
+		if o.Proba != nil {
 			p := 0.0
 			if at := c.Index(y.At(i, 0)); at >= 0 {
-				p = proba.At(i, at)
+				p = o.Proba.At(i, at)
 			}
 			loss -= weight(i) * math.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
 		}
 	}
 	s.Accuracy = right / total
 	s.LogLoss = math.NaN()
-	if proba != nil {
+	if o.Proba != nil {
 		s.LogLoss = loss
 	}
-	s.AUC = meanAUC(c, s.Classes, truth, decision, proba, weights)
+	s.AUC = meanAUC(c, s.Classes, truth, o, weights)
 	return s, nil
 }
 
@@ -144,10 +143,10 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 }
 
 // meanAUC: truth are places in all, the columns of scores those of c.
-func meanAUC(c, all learners.Classes, truth []int, decision, proba mat.Matrix, weights []float64) float64 {
-	scores := proba
-	if scores == nil || c.Len() == 2 && decision != nil {
-		scores = decision
+func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
+	scores := o.Proba
+	if scores == nil || c.Len() == 2 && o.Decision != nil {
+		scores = o.Decision
 	}
 	if scores == nil || all.Len() > c.Len() {
 		return math.NaN()

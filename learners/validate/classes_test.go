@@ -19,7 +19,7 @@ func TestScoreClassification(t *testing.T) {
 	three := learners.Classes{Labels: []float64{0, 1, 2}, Names: []string{"a", "b", "c"}}
 	proba := mat.NewDense(8, 3, []float64{.7, .2, .1, .3, .4, .3, .1, .1, .8, .5, .2, .3, .2, .5, .3, .3, .3, .4, .05, .15, .8, .6, .4, 0})
 	y, pred := mat.NewDense(8, 1, []float64{0, 1, 2, 2, 1, 0, 2, 0}), mat.NewDense(8, 1, []float64{0, 1, 2, 0, 1, 2, 2, 0})
-	s, err := validate.ScoreClassification(three, nil, y, pred, nil, proba, nil)
+	s, err := validate.ScoreClassification(three, nil, y, validate.Outcome{Values: pred, Proba: proba}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestScoreClassification(t *testing.T) {
 	two := learners.Classes{Labels: []float64{-1, 1}, Names: []string{"-1", "1"}}
 	y, pred = mat.NewDense(6, 1, []float64{-1, 1, 1, -1, 1, -1}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, 1, -1})
 	decision := mat.NewDense(6, 1, []float64{-1, .5, -.2, .5, 2, -.3})
-	if s, err = validate.ScoreClassification(two, nil, y, pred, decision, nil, nil); err != nil {
+	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "AUC", s.AUC, 0.8333333333333334, bound)
@@ -45,7 +45,7 @@ func TestScoreClassification(t *testing.T) {
 
 	// A class that the model does not know: never right, and in the table.
 	y.Set(0, 0, 0)
-	if s, err = validate.ScoreClassification(two, nil, y, pred, decision, nil, nil); err != nil {
+	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(s.Classes.Names, []string{"-1", "0", "1"}) || s.Confusion[1][0] != 1 {
@@ -53,28 +53,28 @@ func TestScoreClassification(t *testing.T) {
 	}
 	// One class only: no area.
 	y = mat.NewDense(6, 1, []float64{1, 1, 1, 1, 1, 1})
-	if s, err = validate.ScoreClassification(two, nil, y, pred, decision, nil, nil); err != nil || !math.IsNaN(s.AUC) {
+	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil || !math.IsNaN(s.AUC) {
 		t.Errorf("AUC %v, %v", s.AUC, err)
 	}
 	for want, f := range map[string]func() error{
 		"y is missing": func() error {
-			_, err := validate.ScoreClassification(two, nil, nil, pred, nil, nil, nil)
+			_, err := validate.ScoreClassification(two, nil, nil, validate.Outcome{Values: pred}, nil)
 			return err
 		},
 		"prediction is missing": func() error {
-			_, err := validate.ScoreClassification(two, nil, y, nil, nil, nil, nil)
+			_, err := validate.ScoreClassification(two, nil, y, validate.Outcome{}, nil)
 			return err
 		},
 		"decision is 6×1, want 6×3": func() error {
-			_, err := validate.ScoreClassification(three, nil, y, pred, decision, nil, nil)
+			_, err := validate.ScoreClassification(three, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil)
 			return err
 		},
 		"row 1 is 5, which is no class": func() error {
-			_, err := validate.ScoreClassification(two, nil, y, mat.NewDense(6, 1, []float64{5, 1, 1, 1, 1, 1}), nil, nil, nil)
+			_, err := validate.ScoreClassification(two, nil, y, validate.Outcome{Values: mat.NewDense(6, 1, []float64{5, 1, 1, 1, 1, 1})}, nil)
 			return err
 		},
 		"y: row 2, column 1 is NaN": func() error {
-			_, err := validate.ScoreClassification(two, nil, mat.NewDense(6, 1, []float64{1, math.NaN(), 1, 1, 1, 1}), pred, nil, nil, nil)
+			_, err := validate.ScoreClassification(two, nil, mat.NewDense(6, 1, []float64{1, math.NaN(), 1, 1, 1, 1}), validate.Outcome{Values: pred}, nil)
 			return err
 		},
 	} {

@@ -32,11 +32,20 @@ type FitError struct {
 func (e *FitError) Error() string { return e.Err.Error() }
 func (e *FitError) Unwrap() error { return e.Err }
 
-// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data and the
-// options of the fit. Calls for the same division share its Part, which Each makes for the
-// first of them and drops after the last. Each skips a k whose division has no test samples.
-// The error is the *FitError of the smallest k that failed.
-func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, dev backend.Device, k int, p *Part, o learners.Options) error) error {
+// Fit is one fit of a Runner: its number, from 0, its division of the data, its device and its
+// options.
+type Fit struct {
+	Number  int
+	Part    *Part
+	Device  backend.Device
+	Options learners.Options
+}
+
+// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data. Calls
+// for the same division share its Part, which Each makes for the first of them and drops after
+// the last. Each skips a k whose division has no test samples. The error is the *FitError of
+// the smallest k that failed.
+func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, f Fit) error) error {
 	parts := map[int]func() (*Part, error){}
 	users := map[int]int{}
 	for _, i := range of {
@@ -71,7 +80,7 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 				o.Memory = max(o.Memory/atOnce-p.bytes(), 1)
 			}
 			within := planned.With(ctx, func(bytes int64) { planned.Report(ctx, atOnce*(bytes+p.bytes())) })
-			err = use(within, dev, k, p, o)
+			err = use(within, Fit{Number: k, Part: p, Device: dev, Options: o})
 		}
 		if err == nil {
 			err = context.Cause(ctx)
@@ -98,9 +107,9 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 		of[i] = i
 	}
 	var mu sync.Mutex
-	err := r.Each(ctx, splits, of, func(ctx context.Context, dev backend.Device, k int, p *Part, o learners.Options) error {
-		start := time.Now()
-		m, err := fit(ctx, dev, p.X, p.Y, o)
+	err := r.Each(ctx, splits, of, func(ctx context.Context, f Fit) error {
+		start, p := time.Now(), f.Part
+		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
 		if err != nil {
 			return err
 		}
@@ -109,7 +118,7 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 			fitted(m, time.Since(start))
 			mu.Unlock()
 		}
-		scores[k], err = scoreModel(ctx, dev, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
+		scores[f.Number], err = scoreModel(ctx, f.Device, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
 		return err
 	})
 	return scores, err

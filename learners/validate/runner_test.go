@@ -112,19 +112,19 @@ func TestEachSharesParts(t *testing.T) {
 	}
 	seen := map[int]*validate.Part{}
 	of := []int{0, 1, 2, 0, 1, 2}
-	err := r.Each(t.Context(), splits, of, func(_ context.Context, _ backend.Device, k int, p *validate.Part, _ learners.Options) error {
-		if was := seen[of[k]]; was != nil && was != p {
-			t.Errorf("fit %d: another part", k)
+	err := r.Each(t.Context(), splits, of, func(_ context.Context, f validate.Fit) error {
+		if was := seen[of[f.Number]]; was != nil && was != f.Part {
+			t.Errorf("fit %d: another part", f.Number)
 		}
-		seen[of[k]] = p
+		seen[of[f.Number]] = f.Part
 		return nil
 	})
 	if err != nil || data.made != 3 {
 		t.Errorf("%d parts were made, %v", data.made, err)
 	}
 	failed := errors.New("failed")
-	err = r.Each(t.Context(), splits, of, func(_ context.Context, _ backend.Device, k int, _ *validate.Part, _ learners.Options) error {
-		if k >= 2 {
+	err = r.Each(t.Context(), splits, of, func(_ context.Context, f validate.Fit) error {
+		if f.Number >= 2 {
 			return failed
 		}
 		return nil
@@ -134,7 +134,7 @@ func TestEachSharesParts(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Each(ctx, splits, of, func(context.Context, backend.Device, int, *validate.Part, learners.Options) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := r.Each(ctx, splits, of, func(context.Context, validate.Fit) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v after the end of the context", err)
 	}
 }
@@ -203,9 +203,9 @@ func TestFitsAtOnceShareTheMemory(t *testing.T) {
 		for k := range of {
 			of[k] = k
 		}
-		err := r.Each(planning, splits, of, func(ctx context.Context, _ backend.Device, _ int, _ *validate.Part, o learners.Options) error {
-			if o.Memory != want.memory {
-				t.Errorf("%d devices: a fit may take %d bytes, want %d", devices, o.Memory, want.memory)
+		err := r.Each(planning, splits, of, func(ctx context.Context, f validate.Fit) error {
+			if f.Options.Memory != want.memory {
+				t.Errorf("%d devices: a fit may take %d bytes, want %d", devices, f.Options.Memory, want.memory)
 			}
 			planned.Report(ctx, plan)
 			return nil

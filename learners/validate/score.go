@@ -184,7 +184,7 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 		return score, err
 	}
 	score.Known = k.Classes()
-	s, err := ScoreClassification(score.Known, names, y, o.Values, o.Decision, o.Proba, weights)
+	s, err := ScoreClassification(score.Known, names, y, o, weights)
 	score.N, score.Accuracy, score.LogLoss, score.AUC = s.N, &s.Accuracy, Defined(s.LogLoss), Defined(s.AUC)
 	score.Classes, score.Confusion = s.Classes.Names, s.Confusion
 	return score, err

@@ -64,7 +64,7 @@ func TestCopiesWithoutRoomAreRefused(t *testing.T) {
 	_, others := otherPoints(square)
 	_, factor := newGiven(square)
 	d := open(t, "ref")
-	_, system := Solve(t.Context(), d, "gaussian(sigma=1)", 1, narrow, Matrix{}, nil, nil)
+	_, system := Solve(t.Context(), d, SolveProblem{Kernel: "gaussian(sigma=1)", Lambda: 1, X: narrow}, nil)
 	_, fit := Fit(t.Context(), d, Learner{Name: "ridge"}, narrow, narrow, nil)
 	for name, err := range map[string]error{"floats": floats, "precomputed": training, "others": others, "factor": factor, "solve": system, "fit": fit} {
 		if StatusOf(err) != Memory || !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), "x: ") || !strings.Contains(err.Error(), "available") {

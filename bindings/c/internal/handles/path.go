@@ -24,6 +24,7 @@ type PathProblem struct {
 	Lambdas   []float64 // ≥ 0
 	Memory    int64     // bytes that may be taken on the device; 0: all that it has free
 	Names     Names     // in the reasons for which a λ has no score
+	Progress  func(solvers.Progress)
 }
 
 // PathScores holds the slices in which Path stores the fields of solvers.PathPoint for each λ;
@@ -38,7 +39,7 @@ type PathScores struct {
 // both in closed form: see solvers.Path. With the kernel precomputed() x is the n×n
 // matrix of its values. It returns, in JSON, the kernel, the method and the λ that
 // have no solution; where none has one the error is that of the last.
-func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores, progress func(solvers.Progress)) (json string, err error) {
+func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores) (json string, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		problem, err := p.problem(ctx, x, y)
 		if err != nil {
@@ -48,7 +49,7 @@ func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathSco
 			return err
 		}
 		path, err := solvers.NewPath(ctx, dev, problem, solvers.PathParams{
-			Lambdas: len(p.Lambdas), LeaveOneOut: to.LOO != nil || to.Errors != nil, Memory: p.Memory, Progress: progress,
+			Lambdas: len(p.Lambdas), LeaveOneOut: to.LOO != nil || to.Errors != nil, Memory: p.Memory, Progress: p.Progress,
 		})
 		if err != nil {
 			return err

@@ -73,7 +73,7 @@ func TestPathAgainstRefits(t *testing.T) {
 			for _, intercept := range []bool{false, true} {
 				to := PathScores{GCV: make([]float64, len(lambdas)*2), LOO: make([]float64, len(lambdas)*2), Errors: make([]float64, len(lambdas)*n*2), Freedom: make([]float64, len(lambdas))}
 				p := PathProblem{Kernel: k.String(), Weights: w, Intercept: intercept, Lambdas: lambdas}
-				if _, err := Path(context.Background(), dev, p, points, wide(y), to, nil); err != nil {
+				if _, err := Path(context.Background(), dev, p, points, wide(y), to); err != nil {
 					t.Fatal(err)
 				}
 				if w == nil {
@@ -147,7 +147,7 @@ func TestPathChooses(t *testing.T) {
 	x, y := samples(t, 20, 2)
 	copy(x.Row(1), x.Row(0)) // K is singular
 	loo := make([]float64, 2)
-	text, err := Path(ctx, d, PathProblem{Lambdas: []float64{0, 1}}, wide(x), wide(y), PathScores{LOO: loo}, nil)
+	text, err := Path(ctx, d, PathProblem{Lambdas: []float64{0, 1}}, wide(x), wide(y), PathScores{LOO: loo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestPathChooses(t *testing.T) {
 	if !math.IsNaN(loo[0]) || !(loo[1] > 0) {
 		t.Errorf("scores %v", loo)
 	}
-	if _, err := Path(ctx, d, PathProblem{Lambdas: []float64{0}}, wide(x), wide(y), PathScores{}, nil); !errors.Is(err, backend.ErrNotPosDef) {
+	if _, err := Path(ctx, d, PathProblem{Lambdas: []float64{0}}, wide(x), wide(y), PathScores{}); !errors.Is(err, backend.ErrNotPosDef) {
 		t.Errorf("no solution: %v", err)
 	}
 	for _, test := range []struct {
@@ -191,7 +191,7 @@ func TestPathChooses(t *testing.T) {
 		{PathProblem{Lambdas: []float64{1}, Weights: make([]float64, 20), Kernel: "linear()"}, PathScores{}, "weights: all are 0"},
 		{PathProblem{Lambdas: []float64{1}, Memory: 1000}, PathScores{}, "memory"},
 	} {
-		if _, err := Path(ctx, d, test.p, wide(x), wide(y), test.to, nil); err == nil || !strings.Contains(err.Error(), test.text) {
+		if _, err := Path(ctx, d, test.p, wide(x), wide(y), test.to); err == nil || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%+v: %v, want %q", test.p, err, test.text)
 		}
 	}

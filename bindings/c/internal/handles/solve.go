@@ -8,24 +8,32 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Solve solves (K + λI)α = y and writes the n×t matrix α to out. K = k(x, x) for
-// the text of a kernel; where that is "", x is K itself, n×n and symmetric. It
-// returns the relative residual ‖(K + λI)α − y‖/‖y‖, the largest over the columns.
-func Solve(ctx context.Context, d *Device, kernel string, lambda float64, x, y Matrix, out []float64, progress func(solvers.Progress)) (residual float64, err error) {
+// SolveProblem is (K + λI)α = y. K = k(x, x) for the text of a kernel; where that is "", x is K
+// itself, n×n and symmetric.
+type SolveProblem struct {
+	Kernel   string
+	Lambda   float64
+	X, Y     Matrix
+	Progress func(solvers.Progress)
+}
+
+// Solve solves p and writes the n×t matrix α to out. It returns the relative residual
+// ‖(K + λI)α − y‖/‖y‖, the largest over the columns.
+func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (residual float64, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
-		k, points, err := system(kernel, x)
+		k, points, err := system(p.Kernel, p.X)
 		if err != nil {
 			return err
 		}
-		right, err := y.host("y")
+		right, err := p.Y.host("y")
 		if err != nil {
 			return err
 		}
-		par := solvers.Params{Progress: progress}
+		par := solvers.Params{Progress: p.Progress}
 		if _, linear := k.(kernels.Linear); linear {
 			par.Method = solvers.Dual // the primal one gives no α
 		}
-		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points, Y: right, Lambda: lambda}, par)
+		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points, Y: right, Lambda: p.Lambda}, par)
 		if err != nil {
 			return err
 		}
