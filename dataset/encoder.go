@@ -31,7 +31,8 @@ type Rules struct {
 	RefuseUnknown bool     // a category that the training table lacks is an error
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
-	part bool // leave out columns without values: see LearnPart
+	part  bool     // leave out columns without values: see LearnPart
+	whole *Encoder // of the whole table, in LearnPart
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
@@ -50,11 +51,13 @@ type Encoder struct {
 	Thousands     string   `json:"thousands,omitempty"` // see File.Thousands
 }
 
-// Input specifies how one column becomes features. Exactly one of Number, Text and Raw is set.
+// Input specifies how one column, or the features of a sparse table, become features. Exactly one of
+// Number, Text, Sparse and Raw is set.
 type Input struct {
 	Name   string  `json:"name"`
 	Number *Number `json:"number,omitempty"`
 	Text   *Text   `json:"text,omitempty"`
+	Sparse *Sparse `json:"sparse,omitempty"`
 	Raw    Raw     `json:"raw,omitempty"` // the column is the only input and is not encoded
 }
 
@@ -130,8 +133,17 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		}
 		return e, nil
 	}
-	features := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return !r.isFeature(c.name) })
-	e.Inputs = make([]Input, len(features))
+	columns := t.columns
+	if sparse, err := t.learnSparse(weights, r); err != nil {
+		return nil, err
+	} else if sparse != nil {
+		e.Inputs = []Input{*sparse}
+	} else {
+		columns = t.all()
+	}
+	before := len(e.Inputs)
+	features := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return !r.isFeature(c.name) })
+	e.Inputs = slices.Grow(e.Inputs, len(features))[:before+len(features)]
 	err = parallel(len(features), 1, func(first, last int) error {
 		for j, c := range features[first:last] {
 			if row := c.firstText(); r.Gram && row >= 0 {
@@ -144,7 +156,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 			if err != nil {
 				return err
 			}
-			e.Inputs[first+j] = *in
+			e.Inputs[before+first+j] = *in
 		}
 		return nil
 	})
@@ -152,7 +164,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	e.Inputs = slices.DeleteFunc(e.Inputs, func(in Input) bool {
-		empty := in.Number == nil && in.Text == nil
+		empty := in.Number == nil && in.Text == nil && in.Sparse == nil
 		if empty {
 			e.Dropped = append(e.Dropped, in.Name)
 		}
@@ -171,7 +183,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 // a cross-validation is. The classes, and whether a column holds numbers or texts, are as in
 // e. A column that has no value in the part is left out: its name is in Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
-	r.part, r.AnyLabels = true, true // the classes of e were not too many
+	r.part, r.whole, r.AnyLabels = true, e, true // the classes of e were not too many
 	p, err := Learn(part, r)
 	if err != nil {
 		return nil, err
@@ -233,12 +245,15 @@ func (t *Table) noRows() *Error { return t.fault("", "has no rows below its head
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
-		if in.Text == nil {
+		switch {
+		case in.Text != nil:
+			for _, v := range in.Text.Categories {
+				names = append(names, in.Name+"="+v)
+			}
+		case in.Sparse != nil:
+			names = in.Sparse.appendNames(names)
+		default:
 			names = append(names, in.Name)
-			continue
-		}
-		for _, v := range in.Text.Categories {
-			names = append(names, in.Name+"="+v)
 		}
 	}
 	return names
@@ -249,10 +264,13 @@ func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
 
 // width returns the number of features that in produces, 1 for a raw column.
 func (in *Input) width() int {
-	if in.Text == nil {
-		return 1
+	switch {
+	case in.Text != nil:
+		return len(in.Text.Categories)
+	case in.Sparse != nil:
+		return in.Sparse.Columns
 	}
-	return len(in.Text.Categories)
+	return 1
 }
 
 // Check returns nil if Learn could have returned e, so that e is safe to use. Otherwise it returns
@@ -272,10 +290,13 @@ func (e *Encoder) Check() error {
 		names[name] = true
 		return nil
 	}
-	width := 0
+	width, most := 0, MaxFeatures
+	if e.Sparse() {
+		most = MaxSparseFeatures
+	}
 	for i := range e.Inputs {
-		if width += e.Inputs[i].width(); width > MaxFeatures {
-			return fmt.Errorf("dataset: encoder: makes more than %d features", MaxFeatures)
+		if width += e.Inputs[i].width(); width > most {
+			return fmt.Errorf("dataset: encoder: makes more than %d features", most)
 		}
 		if err := use(e.Inputs[i].Name); err != nil {
 			return err
@@ -306,9 +327,11 @@ func (e *Encoder) Check() error {
 
 func (in *Input) check() error {
 	switch {
-	case in.Raw != "" && in.Number == nil && in.Text == nil:
+	case in.Raw != "" && in.Number == nil && in.Text == nil && in.Sparse == nil:
 		return in.Raw.check()
-	case (in.Number == nil) == (in.Text == nil) || in.Raw != "":
+	case in.Sparse != nil && in.Number == nil && in.Text == nil && in.Raw == "":
+		return in.Sparse.check()
+	case in.Sparse != nil, (in.Number == nil) == (in.Text == nil) || in.Raw != "":
 		return errors.New("must be either a number or a text")
 	case in.Number != nil:
 		return in.Number.check()
@@ -437,7 +460,19 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	}
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
+		if in.Sparse != nil {
+			w, err := in.Sparse.writer(t, width, e.RefuseMissing)
+			if err != nil {
+				return nil, 0, err
+			}
+			writers = append(writers, w)
+			width += in.width()
+			continue
+		}
 		c := columns[in.Name]
+		if c == nil {
+			c = t.sparseColumn(in.Name)
+		}
 		if c == nil && t.sparse {
 			c = t.absent(in.Name)
 		}
@@ -462,7 +497,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 // name.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
-		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name }) || slices.Contains(e.Dropped, name) || name == e.Weight
+		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name || in.Sparse.has(name) }) || slices.Contains(e.Dropped, name) || name == e.Weight
 	})
 }
 

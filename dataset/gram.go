@@ -20,7 +20,7 @@ func (t *Table) checkGram(r Rules) error {
 
 // gramColumns returns the indices of the columns of kernel values.
 func (t *Table) gramColumns(r Rules) (columns []int) {
-	for j, c := range t.columns {
+	for j, c := range t.all() {
 		if r.isFeature(c.name) {
 			columns = append(columns, j)
 		}

@@ -31,9 +31,16 @@ func (t *Table) Keys(names []string) ([]uint64, error) {
 
 // Keys is Table.Keys for the columns that e was learned from.
 func (e *Encoder) Keys(t *Table) ([]uint64, error) {
-	names := make([]string, len(e.Inputs))
-	for i, in := range e.Inputs {
-		names[i] = in.Name
+	if len(e.Inputs) == 1 && e.Inputs[0].Sparse != nil && t.features != nil {
+		return e.Inputs[0].Sparse.keys(t), nil
+	}
+	names := make([]string, 0, len(e.Inputs))
+	for _, in := range e.Inputs {
+		if in.Sparse != nil {
+			names = in.Sparse.appendNames(names)
+			continue
+		}
+		names = append(names, in.Name)
 	}
 	return t.Keys(names)
 }

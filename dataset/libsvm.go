@@ -3,13 +3,14 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/mercer-go/mercer/host"
 )
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
@@ -19,95 +20,21 @@ import (
 // cases. A query qid:number before the features is ignored, because nothing here learns rankings. A
 // # begins a comment, and empty lines are skipped.
 
-// csr is a sparse matrix that stores its nonzero values by rows. All values are finite.
-type csr struct {
-	begin   []int   // row → position of its first index; one more element for the end
-	indices []int32 // increasing in each row
-	values  []float64
-
-	once    sync.Once
-	columns []int   // column → position of its first element in order; one more element for the end
-	order   []int   // positions in values, sorted by column and then by row
-	rows    []int32 // the row of each value
-}
-
-// column returns all cells of a column, or its cells in the given rows. Its cost depends on the
-// column's nonzero values, not on the whole table.
-func (m *csr) column(at int, rows []int32) []float64 {
-	m.once.Do(m.byColumns)
-	all := make([]float64, len(m.begin)-1)
-	if at+1 < len(m.columns) { // a column past the end holds only zeros, which the file states explicitly
-		for i := m.columns[at]; i < m.columns[at+1]; i++ {
-			all[m.rows[i]] = m.values[m.order[i]]
-		}
-	}
-	if rows == nil {
-		return all
-	}
-	some := make([]float64, len(rows))
-	for i, r := range rows {
-		some[i] = all[r]
-	}
-	return some
-}
-
-// byColumns sorts the values by column, with a counting sort.
-func (m *csr) byColumns() {
-	width := 0
-	for _, j := range m.indices {
-		width = max(width, int(j)+1)
-	}
-	next := make([]int, width+2)
-	for _, j := range m.indices {
-		next[j+2]++
-	}
-	for j := range width {
-		next[j+2] += next[j+1]
-	}
-	m.order, m.rows = make([]int, len(m.values)), make([]int32, len(m.values))
-	for r := range len(m.begin) - 1 {
-		for k := m.begin[r]; k < m.begin[r+1]; k++ {
-			at := &next[m.indices[k]+1]
-			m.order[*at], m.rows[*at] = k, int32(r)
-			*at++
-		}
-	}
-	m.columns = next[:width+1]
-}
-
-func (m *csr) number(row, column int) float64 {
-	begin := m.begin[row]
-	if i, ok := slices.BinarySearch(m.indices[begin:m.begin[row+1]], int32(column)); ok {
-		return m.values[begin+i]
-	}
-	return 0
-}
-
-// has reports whether a column has a nonzero value in one of the given rows, or in any row if rows
-// is nil.
-func (m *csr) has(column int, rows []int32) bool {
-	if rows == nil {
-		return slices.Contains(m.indices, int32(column))
-	}
-	return slices.ContainsFunc(rows, func(r int32) bool { return m.number(int(r), column) != 0 })
-}
-
-func (m *csr) text(row, column int) string { return numberText(m.number(row, column)) }
-
 // labelName is the column of the labels in LIBSVM and IDX files.
 const labelName = "label"
 
-// libsvm is a table under construction.
+// libsvm is a table under construction, or a part of one.
 type libsvm struct {
 	t     *Table
 	label *column
-	rows  csr
-	last  int32 // the largest index
-	first int   // 0 if the index 0 occurs, otherwise 1
+	rows  host.CSR[float64] // the columns are the indices of the file
+	last  int32             // the largest index
+	first int               // 0 if the index 0 occurs, otherwise 1
+	limit int32             // the largest index that can be read
 }
 
-func newLIBSVM(t *Table) *libsvm {
-	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}, first: 1}
+func newLIBSVM(t *Table, limit int32) *libsvm {
+	return &libsvm{t: t, label: &column{name: labelName}, rows: host.CSR[float64]{Indptr: []int{0}}, first: 1, limit: limit}
 }
 
 // ReadLIBSVM reads a table from a LIBSVM file or a part of one, whatever its name and its first
@@ -121,52 +48,144 @@ func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	return readLIBSVM(in)
 }
 
-// readLIBSVM reads a whole file.
+// readLIBSVM reads a whole file in pieces, on all processors, and joins them in order.
 func readLIBSVM(in *input) (*Table, error) {
 	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
 		in.r.Discard(3)
 	}
-	s := newLIBSVM(in.t)
-	for p := (&pieces{in: in, line: 1}); ; {
-		part, err := p.next()
-		if err == io.EOF {
-			return s.table()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := s.add(part); err != nil {
-			return nil, err
-		}
-		if size := 12*int64(cap(s.rows.values)) + 12*int64(cap(s.rows.begin)) + s.label.size(); !in.allowance.fits(size) {
-			return nil, in.t.fault("", in.allowance.rule())
-		}
+	type decoded struct {
+		*libsvm
+		text int
 	}
+	s, text := newLIBSVM(in.t, MaxSparseFeatures), 0
+	cut := &pieces{in: in, line: 1}
+	err := ordered(context.Background(), in.allowance.workers(), cut.next, func(p piece) (decoded, error) {
+		d := newLIBSVM(&Table{Source: in.t.Source}, MaxSparseFeatures)
+		return decoded{d, len(p.text)}, d.add(p)
+	}, func(d decoded) error {
+		text += d.text
+		growth := 1.25
+		if in.size > 0 { // estimates the whole from the parts so far
+			growth = min(4, 1.02*float64(in.size)/float64(text))
+		}
+		if err := s.join(d.libsvm, growth); err != nil {
+			return err
+		}
+		if size := 12*int64(cap(s.rows.Data)) + 12*int64(cap(s.rows.Indptr)) + s.label.size(); !in.allowance.fits(size) {
+			return in.t.fault("", in.allowance.rule())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.t.rows == 0 {
+		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
+	}
+	return s.finish(), nil
+}
+
+// join appends the rows of the next part. Where it must allocate, it does so for growth times as
+// many rows.
+func (s *libsvm) join(d *libsvm, growth float64) error {
+	if s.t.rows > math.MaxInt32-d.t.rows {
+		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+	}
+	room := func(length, more int) int { return int(growth * float64(length+more)) }
+	before, values := len(s.rows.Data), d.rows.NNZ()
+	s.rows.Data = append(withRoom(s.rows.Data, values, room(before, values)), d.rows.Data...)
+	s.rows.Indices = append(withRoom(s.rows.Indices, values, room(before, values)), d.rows.Indices...)
+	all := room(s.t.rows, d.t.rows)
+	s.rows.Indptr = withRoom(s.rows.Indptr, d.t.rows, all+1)
+	for _, at := range d.rows.Indptr[1:] {
+		s.rows.Indptr = append(s.rows.Indptr, before+at)
+	}
+	s.t.lines = append(withRoom(s.t.lines, d.t.rows, all), d.t.lines...)
+	s.label.join(d.label, all)
+	s.t.rows += d.t.rows
+	s.last, s.first = max(s.last, d.last), min(s.first, d.first)
+	return nil
 }
 
 // add reads the lines of a piece.
 func (s *libsvm) add(p piece) error {
+	values := bytes.Count(p.text, []byte{':'})
+	s.rows.Data, s.rows.Indices = make([]float64, 0, values), make([]int32, 0, values)
 	line := p.line
-	for text := p.text; len(text) > 0; line++ {
-		var record []byte
-		record, text, _ = bytes.Cut(text, newline)
-		if i := bytes.IndexByte(record, '#'); i >= 0 {
-			record = record[:i]
-		}
-		if record = bytes.TrimSpace(record); len(record) == 0 {
-			continue
-		}
-		if line > math.MaxInt32 || s.t.rows == math.MaxInt32 {
+	for at := 0; at < len(p.text); line++ {
+		if line > math.MaxInt32 {
 			return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 		}
-		if err := s.record(record); err != nil {
-			err.Line = line
-			return err
+		if end, ok := s.quick(p.text, at); ok {
+			at = end
+		} else {
+			record, _, _ := bytes.Cut(p.text[at:], newline)
+			at += len(record) + 1
+			if i := bytes.IndexByte(record, '#'); i >= 0 {
+				record = record[:i]
+			}
+			if record = bytes.TrimSpace(record); len(record) == 0 {
+				continue
+			}
+			if err := s.record(record); err != nil {
+				err.Line = line
+				return err
+			}
 		}
+		s.rows.Indptr = append(s.rows.Indptr, len(s.rows.Data))
 		s.t.lines = append(s.t.lines, int32(line))
 		s.t.rows++
 	}
 	return nil
+}
+
+// quick is record for a line that begins at index i of a text, and is a number and index:value in
+// increasing order of the indices, each behind one space. It returns the beginning of the next line.
+// Of any other line it adds nothing, and ok is false.
+func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
+	label, last, first := i, int32(-1), s.first
+	indices, values := s.rows.Indices, s.rows.Data // local: a store to s would cost a write barrier
+	_, i, ok = scanDecimal(text, i)
+	labelEnd := i
+	for {
+		if !ok {
+			return 0, false
+		}
+		for i < len(text) && text[i] == ' ' {
+			i++
+		}
+		if i+1 < len(text) && text[i] == '\r' && text[i+1] == '\n' {
+			i++
+		}
+		if i == len(text) || text[i] == '\n' {
+			break
+		}
+		index, start := uint32(0), i
+		for i < len(text) && text[i]-'0' <= 9 && i-start < 9 {
+			index = index*10 + uint32(text[i]-'0')
+			i++
+		}
+		if text[start-1] != ' ' || i == start || i == len(text) || text[i] != ':' || int32(index) <= last || int32(index) > s.limit {
+			return 0, false
+		}
+		if last = int32(index); last == 0 {
+			first = 0
+		}
+		var v float64
+		if v, i, ok = scanDecimal(text, i+1); v != 0 {
+			indices, values = append(indices, last), append(values, v)
+		}
+	}
+	s.rows.Indices, s.rows.Data = indices, values
+	s.addLabel(text[label:labelEnd])
+	s.first, s.last = first, max(s.last, last)
+	return i + 1, true
+}
+
+func (s *libsvm) addLabel(label []byte) {
+	if !s.label.addBytes(label) {
+		s.label.add(string(label))
+	}
 }
 
 // record reads a line that is not empty.
@@ -189,12 +208,12 @@ func (s *libsvm) record(b []byte) *Error {
 			continue
 		case !ok:
 			return s.fault(cell, "has no index before its colon: an integer ≥ 0")
-		case index > MaxFeatures:
-			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", MaxFeatures))
+		case index > s.limit:
+			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", s.limit))
 		case index == last:
 			return s.fault(cell, "has the same index as the value before it; each may occur once in a line")
 		case index < last:
-			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must increase", last))
+			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must increase, as LIBSVM requires", last))
 		}
 		v, ok := decimal(cell[colon+1:])
 		if !ok {
@@ -210,13 +229,12 @@ func (s *libsvm) record(b []byte) *Error {
 			s.first = 0
 		}
 		if v != 0 {
-			s.rows.indices = append(s.rows.indices, index)
-			s.rows.values = append(s.rows.values, v)
+			s.rows.Indices = append(s.rows.Indices, index)
+			s.rows.Data = append(s.rows.Data, v)
 		}
 	}
-	s.label.add(string(label))
+	s.addLabel(label)
 	s.last = max(s.last, last)
-	s.rows.begin = append(s.rows.begin, len(s.rows.indices))
 	return nil
 }
 
@@ -257,34 +275,28 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex parses an integer; values above MaxFeatures are clamped to MaxFeatures + 1.
+// featureIndex parses an integer; values above MaxSparseFeatures are clamped to
+// MaxSparseFeatures + 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return 0, false
 		}
-		index = min(index*10+int32(c-'0'), MaxFeatures+1)
+		index = min(index*10+int32(c-'0'), MaxSparseFeatures+1)
 	}
 	return index, len(b) > 0
 }
 
-// table returns the table of all lines read.
-func (s *libsvm) table() (*Table, error) {
-	if s.t.rows == 0 {
-		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
-	}
-	return s.finish(), nil
-}
-
+// finish returns the table of all lines read.
 func (s *libsvm) finish() *Table {
 	s.label.finish()
-	s.t.sparse = true
-	columns := make([]column, max(0, int(s.last)+1-s.first))
-	for j := range columns {
-		at := s.first + j
-		columns[j] = column{name: "x" + strconv.Itoa(at), plain: true, cells: &s.rows, at: at}
-		s.t.columns = append(s.t.columns, &columns[j])
+	if s.first == 1 {
+		for p := range s.rows.Indices {
+			s.rows.Indices[p]--
+		}
 	}
+	s.rows.Rows, s.rows.Cols = s.t.rows, max(0, int(s.last)+1-s.first)
+	s.t.addSparse(&csr{CSR: s.rows, first: s.first})
 	s.t.columns = append(s.t.columns, s.label)
 	return s.t
 }
@@ -292,8 +304,7 @@ func (s *libsvm) finish() *Table {
 // absent returns a column of zeros, for a feature that does not occur in t, if the name is a valid
 // feature name.
 func (t *Table) absent(name string) *column {
-	index, ok := featureIndex([]byte(strings.TrimPrefix(name, "x")))
-	if !ok || name != "x"+strconv.Itoa(int(index)) {
+	if _, ok := sparseIndex(name); !ok {
 		return nil
 	}
 	return &column{name: name, plain: true, cells: zeros{}}
@@ -312,27 +323,26 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 	}
 	last := -1
 	for _, in := range e.Inputs {
-		if index, ok := featureIndex([]byte(strings.TrimPrefix(in.Name, "x"))); ok {
-			last = max(last, int(index))
+		if in.Sparse != nil {
+			last = max(last, in.Sparse.First+in.Sparse.Columns-1)
+		} else if index, ok := sparseIndex(in.Name); ok {
+			last = max(last, index)
 		}
 	}
-	if last < 0 { // the encoder was learned from named columns
+	m := t.features
+	if last < 0 || m == nil { // the encoder was learned from named columns
 		return b
 	}
-	past := "x" + strconv.Itoa(last+1)
-	for _, c := range t.columns {
-		if m, ok := c.cells.(*csr); ok {
-			b.zero = b.zero || c.at == 0
-			b.past = b.past || c.name == past && m.has(c.at, c.rows)
-		}
-	}
-	return b
+	past := last + 1 - m.first
+	return indexBase{zero: m.first == 0 && m.Cols > 0, past: past < m.Cols && m.has(past, t.origin)}
 }
 
 // checkBase refuses a table whose indices start at another number than in e's training table: every
 // feature would be mistaken for its neighbor.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
-	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == "x0" })
+	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
+		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0
+	})
 	switch {
 	case b.zero && !zero:
 		return t.fault("", "has the index 0, so its indices start at 0, but the indices of the training table start at 1: write both files in the same way")
@@ -355,12 +365,7 @@ func (t *Table) tooSparse(width int) bool {
 	if !t.sparse || t.rows*width <= small {
 		return false
 	}
-	for _, c := range t.columns {
-		if m, ok := c.cells.(*csr); ok {
-			return t.rows*width/sparse > len(m.values)
-		}
-	}
-	return true
+	return t.features == nil || t.rows*width/sparse > t.features.NNZ()
 }
 
 // looksLIBSVM reports whether a text begins with a number followed by index:value, or by nothing on
@@ -394,7 +399,7 @@ type libsvmPart struct {
 }
 
 func (p *libsvmPart) table() (*Table, error) {
-	s := newLIBSVM(&Table{Source: p.source})
+	s := newLIBSVM(&Table{Source: p.source}, MaxFeatures)
 	if err := s.add(p.piece); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,12 @@ type Notes struct {
 // in the order of the inputs, and unused columns in the order of t.
 func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
-	columns := make(map[string]*column, len(t.columns))
-	for _, c := range t.columns {
+	cells := t.columns
+	if !e.Sparse() {
+		cells = t.all()
+	}
+	columns := make(map[string]*column, len(cells))
+	for _, c := range cells {
 		if c.broken == "" {
 			columns[c.name] = c
 		}
@@ -42,8 +46,8 @@ func (e *Encoder) Notes(t *Table) []Notes {
 			}
 		}
 	}
-	for _, c := range t.columns {
-		if columns[c.name] == nil || slices.Contains(e.others(), c.name) {
+	for _, c := range cells {
+		if columns[c.name] == nil || e.hasSparse(c.name) || slices.Contains(e.others(), c.name) {
 			continue
 		}
 		for i := range list {

@@ -76,8 +76,8 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 		return nil, err
 	}
 	columns := t.gramColumns(r)
-	all := s.columns
-	s.columns = nil
+	all := s.all()
+	s.columns, s.features = nil, nil
 	for _, row := range rows {
 		s.columns = append(s.columns, all[columns[row]])
 	}

@@ -1,6 +1,9 @@
 package dataset
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A sparseWriter writes the features of all columns of a sparse table together. For each row it
 // copies the features of a row of zeros, and then overwrites the features whose cells are not 0.
@@ -13,7 +16,7 @@ type sparseWriter struct {
 
 // joinSparse replaces the writers of a sparse table by one sparseWriter where that is possible.
 func joinSparse(t *Table, writers []writer, width int) []writer {
-	if !t.sparse {
+	if !t.sparse || !slices.ContainsFunc(writers, func(w writer) bool { _, ok := w.(*numberWriter); return ok }) {
 		return writers
 	}
 	s := &sparseWriter{table: t, zeros: make([]float64, width)}
@@ -47,14 +50,13 @@ func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
 		if s.cells == nil {
 			continue
 		}
-		r := s.table.place(i)
-		for k := s.cells.begin[r]; k < s.cells.begin[r+1]; k++ {
-			at := int(s.cells.indices[k])
-			if at >= len(s.place) || s.place[at] == nil {
+		columns, values := s.cells.Row(s.table.place(i))
+		for k, at := range columns {
+			if int(at) >= len(s.place) || s.place[at] == nil {
 				continue
 			}
 			n := s.place[at]
-			v := n.rule.feature(s.cells.values[k])
+			v := n.rule.feature(values[k])
 			if math.IsInf(v, 0) {
 				return n.write(row, width, i, i+1) // write returns the error
 			}

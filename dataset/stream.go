@@ -168,7 +168,7 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 		return err
 	}
 	t := &Table{Source: s.file.Path}
-	width, outs := len(e.FeatureNames()), len(e.Outputs)
+	width, outs := e.Width(), len(e.Outputs)
 	switch {
 	case e.Raw() != "":
 		return t.fault("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))

@@ -347,7 +347,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a.npz", string(npz(t, zip.Store, "X.npy", bin, "y.npy", npyOf("<i2", "False", "1,", int16(1)))), dataset.Rules{}, ": has 10 rows of features and 1 of targets"},
 		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}}, `: has no target column "label"; it has "x1"; no file of labels was found in its folder`},
 		{"t-images-idx3-ubyte", string(idx(8, []byte{1, 2}, 2, 1)), dataset.Rules{Targets: []string{"label"}, Labels: true}, `: has no target column "label"; it has "x1"; no file of labels was found in its folder`},
-		{"a.libsvm", "1 1:1\n1 2:1 1:1\n", dataset.Rules{Targets: []string{"label"}}, `:2: "1:1" comes after index 2; indices must increase`},
+		{"a.libsvm", "1 1:1\n1 2:1 1:1\n", dataset.Rules{Targets: []string{"label"}}, `:2: "1:1" comes after index 2; indices must increase, as LIBSVM requires`},
 	} {
 		path := file(t, c.name, []byte(c.text))
 		s, err := dataset.Open(path)

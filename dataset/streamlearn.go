@@ -92,6 +92,7 @@ type learner struct {
 	byName  map[string]*columnLearner
 	others  map[string]bool // columns that did not become features
 	sparse  bool
+	nonzero int // nonzero values of the features of a sparse file
 	rows    int
 	left    int     // rows of weight 0, which are not counted
 	weight  float64 // of the rows
@@ -113,8 +114,8 @@ func (l *learner) summarize(all *Table) (*summary, error) {
 			return nil, err
 		}
 	}
-	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.columns)), missing: make([]int, len(t.columns))}
-	for j, c := range t.columns {
+	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.all())), missing: make([]int, len(t.all()))}
+	for j, c := range t.all() {
 		if c.broken != "" || !l.rules.isFeature(c.name) {
 			continue
 		}
@@ -142,9 +143,11 @@ func (l *learner) merge(s *summary) error {
 	if l.rows > math.MaxInt32-s.t.rows {
 		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 	}
-	l.sparse = s.t.sparse
-	features := make([]*column, len(l.columns), len(s.t.columns)) // in the order of l.columns; nil: all zeros
-	for j, c := range s.t.columns {
+	if l.sparse = s.t.sparse; s.t.features != nil {
+		l.nonzero += s.t.nonzeros()
+	}
+	features := make([]*column, len(l.columns), len(s.t.all())) // in the order of l.columns; nil: all zeros
+	for j, c := range s.t.all() {
 		if l.rules.Labels && c.name == l.rules.Targets[0] {
 			if l.label == nil {
 				l.label = &columnLearner{name: c.name}
@@ -246,9 +249,13 @@ func sparseRow(row []float64, features []*column, i int) int {
 		m = cells
 	}
 	clear(row[:n])
-	for k := 0; m != nil && k < m.begin[i+1]-m.begin[i]; k++ {
-		if at := int(m.indices[m.begin[i]+k]) - first; at >= 0 && at < n {
-			row[at] = m.values[m.begin[i]+k]
+	if m == nil {
+		return n
+	}
+	columns, values := m.Row(features[0].cellsRow(i))
+	for k, at := range columns {
+		if at := int(at) - first; at >= 0 && at < n {
+			row[at] = values[k]
 		}
 	}
 	return n
@@ -300,7 +307,14 @@ func (l *learner) encoder() (*Encoder, error) {
 			l.columns = append(slices.Delete(l.columns, i, i+1), label)
 		}
 	}
-	for _, f := range l.columns {
+	columns, sparse, err := l.sparseInput()
+	if err != nil {
+		return nil, err
+	}
+	if sparse != nil {
+		e.Inputs = append(e.Inputs, *sparse)
+	}
+	for _, f := range columns {
 		in, err := f.input(l, f.place)
 		if err != nil {
 			return nil, err

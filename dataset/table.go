@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,6 +31,10 @@ type Table struct {
 	keep     []string // column names: see File.Keep
 	nameless int      // CSV: number of empty cells at the end of the header
 	notices  []string // see Notices
+
+	features *csr // the features of a sparse table, which are not among columns
+	expand   sync.Once
+	expanded []*column // see all
 }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
@@ -155,9 +160,12 @@ func (t *Table) Sparse() bool { return t.sparse }
 
 // Names returns the names of the columns in the table's order.
 func (t *Table) Names() []string {
-	names := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		names[i] = c.name
+	names := make([]string, 0, t.width()+len(t.columns))
+	for j := range t.width() {
+		names = append(names, t.features.name(j))
+	}
+	for _, c := range t.columns {
+		names = append(names, c.name)
 	}
 	return names
 }
@@ -227,7 +235,7 @@ func (t *Table) find(name string) *column {
 			return c
 		}
 	}
-	return nil
+	return t.sparseColumn(name)
 }
 
 // column returns a column, or an *Error that lists the columns of t.
@@ -240,7 +248,7 @@ func (t *Table) column(name string) (*column, error) {
 
 // selectRows returns a table of the given rows, in the given order.
 func (t *Table) selectRows(rows []int) *Table {
-	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, reading: t.reading}
+	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, features: t.features, reading: t.reading}
 	for i, r := range rows {
 		s.origin[i] = int32(t.place(r))
 	}

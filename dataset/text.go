@@ -134,19 +134,30 @@ func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 
 func (w *textWriter) write(x []float64, width, first, last int) (int, error) {
 	for i := first; i < last; i++ {
-		k := w.fill
-		switch code := w.column.codes[i]; {
-		case code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker):
-			if k = w.known[code]; k < 0 && !w.strict {
-				continue
-			} else if k < 0 {
-				value := w.column.cell(i)
-				return i, w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
-			}
-		case w.refuse:
-			return i, w.table.missingFault(w.column, i, refused)
+		k, err := w.category(i)
+		if err != nil {
+			return i, err
 		}
-		x[(i-first)*width+w.at+int(k)] = 1
+		if k >= 0 {
+			x[(i-first)*width+w.at+int(k)] = 1
+		}
 	}
 	return last, nil
+}
+
+// category returns the category of the cell in row i, or −1 if it is unknown.
+func (w *textWriter) category(i int) (int32, error) {
+	code := w.column.codes[i]
+	if code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker) {
+		k := w.known[code]
+		if k < 0 && w.strict {
+			value := w.column.cell(i)
+			return k, w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
+		}
+		return k, nil
+	}
+	if w.refuse {
+		return -1, w.table.missingFault(w.column, i, refused)
+	}
+	return w.fill, nil
 }

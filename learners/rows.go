@@ -23,7 +23,7 @@ func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	r := fileRows{stream: s, encoder: e, n: s.Rows(), d: len(e.FeatureNames()), t: len(e.TargetNames())}
+	r := fileRows{stream: s, encoder: e, n: s.Rows(), d: e.Width(), t: len(e.TargetNames())}
 	switch {
 	case r.n < 0:
 		return nil, errors.New("learners: rows of a file: the number of rows is not known; call Learn of the stream first")

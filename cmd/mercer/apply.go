@@ -126,7 +126,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
-	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
+	rows := max(1, streamBytes/(8*enc.Width()))
 	var outside []dataset.Outside
 	err = s.EachBlock(ctx, &enc, rows, false, func(block dataset.Block) error {
 		outside = enc.Outside(outside, block.X)

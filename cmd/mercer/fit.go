@@ -161,8 +161,9 @@ type fitReport struct {
 	Parameters  map[string]string `json:"parameters"` // those given and the defaults
 	N           int               `json:"n"`
 	D           int               `json:"d"`
-	Texts       []textColumn      `json:"texts,omitempty"`   // columns of text that make many features
-	Remarks     []string          `json:"remarks,omitempty"` // on columns that look like dates or identifiers
+	OnlyScaled  bool              `json:"only_scaled,omitempty"` // see dataset.Encoder.OnlyScaled
+	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text that make many features
+	Remarks     []string          `json:"remarks,omitempty"`     // on columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
 	Left        int               `json:"rows_of_weight_0,omitempty"` // which n does not count
@@ -337,7 +338,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 		r.Calibrated = calibration.Rows()
 	}
-	r.N, r.D, r.Left = train.Rows(), len(enc.FeatureNames()), read-all.Rows()
+	r.N, r.D, r.Left = train.Rows(), enc.Width(), read-all.Rows()
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
@@ -404,7 +405,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
 	r.Dropped, r.Weight, r.ClassWeight = f.drop, f.weight, f.classes
 	b.Fit = r.saved()
-	r.Texts = textColumns(b.Encoder)
+	r.Texts, r.OnlyScaled = textColumns(b.Encoder), b.Encoder.OnlyScaled()
 	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
 	if err != nil {
 		return err
@@ -536,6 +537,9 @@ func (r fitReport) text() string {
 	}
 	if len(r.ClassWeight) > 0 {
 		add("class weights", "%s", strings.Join(r.ClassWeight, ", "))
+	}
+	if r.OnlyScaled {
+		add("features", "sparse: divided by their standard deviations, not centered")
 	}
 	for i, c := range r.Texts {
 		if i == 5 {

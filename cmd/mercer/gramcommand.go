@@ -377,7 +377,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s with all that is made of it, %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
 	}
 	w := gramWork{a: a, ctx: ctx, dev: dev, f: f}
-	r := gramReport{Program: "gram", N: rows.len(), D: len(enc.FeatureNames())}
+	r := gramReport{Program: "gram", N: rows.len(), D: enc.Width()}
 	switch {
 	case f.objects.kernel != nil:
 		r.Kernel, r.D = f.objects.kernel.String(), 1

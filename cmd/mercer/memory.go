@@ -107,10 +107,10 @@ func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) 
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
-		width += int64(len(e.FeatureNames()))
+		width += int64(e.Width())
 	}
 	if e.Gram { // the points, which are made of the matrix
-		width += int64(len(e.FeatureNames())) + 2
+		width += int64(e.Width()) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {
 		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)

@@ -100,7 +100,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if f.task == "" && f.learner != "gaussian-process" {
 		r.Assumed = assumed(all, f.targets, task)
 	}
-	r.N, r.D = train.Rows(), len(d.enc.FeatureNames())
+	r.N, r.D = train.Rows(), d.enc.Width()
 	if r.Rows = r.N; f.rows > 0 {
 		r.Rows = min(r.N, f.rows)
 	}

@@ -57,7 +57,7 @@ func (b Bundle) check() error {
 	if err := b.Objects.check(b.Encoder, d); err != nil {
 		return err
 	}
-	n := len(b.Encoder.FeatureNames())
+	n := b.Encoder.Width()
 	if b.Encoder.Gram {
 		if !b.Precomputed() {
 			return errors.New("the encoder is of a Gram matrix, but the model's kernel is of features")

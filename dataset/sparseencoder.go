@@ -1,0 +1,434 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Sparse makes one feature of each feature of a sparse table, x / Scale of a number x, so that zeros
+// stay zeros. Features of later tables with other names are ignored; a feature that a later sparse
+// table lacks is 0.
+type Sparse struct {
+	First   int       `json:"first"`   // the number in the name of the first feature: 1, or 0 in a LIBSVM file with the index 0
+	Columns int       `json:"columns"` // the number of features
+	Scale   []float64 `json:"scale,omitempty"`
+}
+
+const (
+	// A table with fewer features than this, or with a larger part of nonzero values, is encoded as
+	// a dense matrix: its rows would be no shorter as lists of nonzero values and their columns.
+	fewestSparse = 64
+	mostNonzeros = 1. / 3
+)
+
+// Sparse reports whether SparseFeatures encodes tables for e.
+func (e *Encoder) Sparse() bool {
+	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil })
+}
+
+// Width returns the number of columns of the matrix that Features or SparseFeatures returns: the
+// length of FeatureNames.
+func (e *Encoder) Width() (width int) {
+	for i := range e.Inputs {
+		width += e.Inputs[i].width()
+	}
+	return width
+}
+
+// OnlyScaled reports whether the features were standardized by their standard deviation alone, as
+// those of a sparse table are: subtracting the means would make every zero a nonzero value.
+func (e *Encoder) OnlyScaled() bool {
+	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
+}
+
+// takesSparse reports whether the features of t are learned as a whole: t is sparse, and its
+// features have no other role.
+func (t *Table) takesSparse(r Rules) bool {
+	if t.features == nil || r.Gram || t.width() == 0 {
+		return false
+	}
+	for _, name := range slices.Concat(r.others(), r.Categorical) {
+		if t.sparseColumn(name) != nil {
+			return false
+		}
+	}
+	if r.whole != nil {
+		return r.whole.Inputs[0].Sparse != nil // the first input
+	}
+	return isSparse(t.rows, t.width(), t.nonzeros())
+}
+
+func isSparse(rows, width, nonzeros int) bool {
+	return width >= fewestSparse && float64(nonzeros) <= mostNonzeros*float64(rows)*float64(width)
+}
+
+func newSparse(first, columns int) *Input {
+	return &Input{Name: fmt.Sprintf("x%d-x%d", first, first+columns-1), Sparse: &Sparse{First: first, Columns: columns}}
+}
+
+// learnSparse learns the encoding of the sparse features. It returns nil if they are learned one by
+// one.
+func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
+	if !t.takesSparse(r) {
+		if t.width() > MaxFeatures {
+			return nil, t.fault("", fmt.Sprintf("has %d features, of which more than a third of the values are not 0 or one is named as a target, a weight, dropped or categorical: at most %d can be used in this way", t.width(), MaxFeatures))
+		}
+		return nil, nil
+	}
+	in := newSparse(t.features.first, t.width())
+	s := in.Sparse
+	if !r.Standardize {
+		return in, nil
+	}
+	s.Scale = make([]float64, s.Columns)
+	byColumn := t.matrix().Transposed()
+	total := totalWeight(weights, t.rows)
+	err := parallel(s.Columns, max(1, s.Columns/(8*runtime.GOMAXPROCS(0))), func(first, last int) error {
+		var some []float64
+		for j := first; j < last; j++ {
+			rows, values := byColumn.Row(j)
+			var of []float64
+			if weights != nil {
+				some = some[:0]
+				for _, i := range rows {
+					some = append(some, weights[i])
+				}
+				of = some
+			}
+			var rule string
+			if s.Scale[j], rule = scaleOf(sparseMoments(values, of, t.rows, total)); rule != "" {
+				return t.fault(t.features.name(j), rule)
+			}
+		}
+		return nil
+	})
+	return in, err
+}
+
+// sparseMoments returns the moments of the nonzero values of a column and of the zeros in its other
+// rows; total is the weight of all rows.
+func sparseMoments(values, weights []float64, rows int, total float64) (m Moments) {
+	if len(values) > 0 {
+		m = momentsOf(values, weights)
+	}
+	if len(values) < rows {
+		m.add(repeated(total-m.N, 0))
+	}
+	return m
+}
+
+// scaleOf returns the standard deviation, or 1 for a constant column, or the rule that the column
+// breaks.
+func scaleOf(m Moments) (scale float64, rule string) {
+	n, rule := m.Number(0, 0, true)
+	if rule != "" {
+		return 0, rule
+	}
+	return n.Scale, ""
+}
+
+// sparseInput is learnSparse for a file that was read in passes. It returns the columns that are
+// learned one by one.
+func (l *learner) sparseInput() (columns []*columnLearner, in *Input, err error) {
+	width := 0
+	for _, f := range l.columns {
+		if _, ok := sparseIndex(f.name); !ok {
+			break
+		}
+		width++
+	}
+	if !l.sparse || width == 0 || l.rules.Gram || slices.ContainsFunc(slices.Concat(l.rules.others(), l.rules.Categorical), func(name string) bool { _, ok := sparseIndex(name); return ok }) || !isSparse(l.rows, width, l.nonzero) {
+		return l.columns, nil, nil
+	}
+	first, _ := sparseIndex(l.columns[0].name)
+	in = newSparse(first, width)
+	if !l.rules.Standardize {
+		return l.columns[width:], in, nil
+	}
+	in.Sparse.Scale = make([]float64, width)
+	for j, f := range l.columns[:width] {
+		m := f.moments
+		if l.rows <= l.keep {
+			var values, weights []float64
+			for i, v := range l.values(f.place) {
+				if v == 0 {
+					continue
+				}
+				if values = append(values, v); l.weights != nil {
+					weights = append(weights, l.weights[i])
+				}
+			}
+			m = sparseMoments(values, weights, l.rows, totalWeight(l.weights, l.rows))
+		}
+		var rule string
+		if in.Sparse.Scale[j], rule = scaleOf(m); rule != "" {
+			return nil, nil, l.p.t.fault(f.name, rule)
+		}
+	}
+	return l.columns[width:], in, nil
+}
+
+// check is Encoder.Check for sparse features.
+func (s *Sparse) check() error {
+	if s.First != 0 && s.First != 1 || s.Columns < 1 || s.Columns > MaxSparseFeatures {
+		return fmt.Errorf("must have 1 to %d sparse features from 0 or 1, has %d from %d", MaxSparseFeatures, s.Columns, s.First)
+	}
+	if s.Scale != nil && len(s.Scale) != s.Columns {
+		return fmt.Errorf("has %s for %s", count.Of(len(s.Scale), "scale"), count.Of(s.Columns, "sparse feature"))
+	}
+	for j, v := range s.Scale {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("the scale of x%d must be finite and > 0, is %v", s.First+j, v)
+		}
+	}
+	return nil
+}
+
+func (s *Sparse) appendNames(names []string) []string {
+	names = slices.Grow(names, s.Columns)
+	m := csr{first: s.First}
+	for j := range s.Columns {
+		names = append(names, m.name(j))
+	}
+	return names
+}
+
+// has reports whether a feature has the given name. s may be nil.
+func (s *Sparse) has(name string) bool {
+	if s == nil {
+		return false
+	}
+	index, ok := sparseIndex(name)
+	return ok && index >= s.First && index-s.First < s.Columns
+}
+
+// hasSparse reports whether the given name is one of the sparse features.
+func (e *Encoder) hasSparse(name string) bool {
+	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
+}
+
+// keys is Encoder.Keys for sparse features: what Table.Keys returns for their names.
+func (s *Sparse) keys(t *Table) []uint64 {
+	keys := make([]uint64, t.rows)
+	type cell struct {
+		name  string
+		value float64
+	}
+	var row []cell
+	m := t.features
+	for i := range keys {
+		columns, values := m.Row(t.place(i))
+		row = row[:0]
+		for k, j := range columns {
+			if name := m.name(int(j)); s.has(name) {
+				row = append(row, cell{name, values[k]})
+			}
+		}
+		slices.SortFunc(row, func(a, b cell) int { return strings.Compare(a.name, b.name) })
+		for _, c := range row {
+			one := column{name: c.name, plain: true, numbers: []float64{c.value}}
+			one.addKeys(keys[i : i+1])
+		}
+	}
+	return keys
+}
+
+// A blockWriter writes the features of a sparse table, or those columns of another table that have
+// their names.
+type blockWriter struct {
+	rule  *Sparse
+	table *Table
+	shift int // added to a column of the table's sparse features to give a feature
+	at    int // the first feature in a row
+
+	columns []*numberWriter // of a table without sparse features
+}
+
+func (s *Sparse) writer(t *Table, at int, refuse bool) (*blockWriter, error) {
+	w := &blockWriter{rule: s, table: t, at: at}
+	if t.features != nil {
+		w.shift = t.features.first - s.First
+		return w, nil
+	}
+	found := make(map[string]*column, len(t.columns))
+	for _, c := range t.columns {
+		found[c.name] = c
+	}
+	m := csr{first: s.First}
+	for j := range s.Columns {
+		name := m.name(j)
+		c := found[name]
+		if c == nil && t.sparse {
+			continue
+		}
+		if c == nil || c.broken != "" {
+			return nil, t.noColumn("feature column", name, t.Names())
+		}
+		w.columns = append(w.columns, &numberWriter{place{table: t, column: c, refuse: refuse, at: at + j}, &Number{Scale: s.scale(j)}})
+	}
+	return w, nil
+}
+
+func (s *Sparse) scale(j int) float64 {
+	if s.Scale == nil {
+		return 1
+	}
+	return s.Scale[j]
+}
+
+// row appends the features of row i that are not 0 to a row of a sparse matrix.
+func (w *blockWriter) row(i int, indices []int32, data []float64) ([]int32, []float64, error) {
+	if w.table.features == nil {
+		for _, c := range w.columns {
+			var one [1]float64
+			if _, err := (&numberWriter{place{table: c.table, column: c.column, refuse: c.refuse}, c.rule}).write(one[:], 1, i, i+1); err != nil {
+				return nil, nil, err
+			}
+			if one[0] != 0 {
+				indices, data = append(indices, int32(c.at)), append(data, one[0])
+			}
+		}
+		return indices, data, nil
+	}
+	columns, values := w.table.features.Row(w.table.place(i))
+	for k, j := range columns {
+		j := int(j) + w.shift
+		if j < 0 || j >= w.rule.Columns {
+			continue
+		}
+		v := values[k] / w.rule.scale(j)
+		if math.IsInf(v, 0) {
+			c := w.table.sparseColumn(w.table.features.name(int(columns[k])))
+			return nil, nil, w.table.cellFault(c, i, c.cell(i), fmt.Sprintf("overflows float64 when divided by the scale %v", w.rule.scale(j)))
+		}
+		indices, data = append(indices, int32(w.at+j)), append(data, v)
+	}
+	return indices, data, nil
+}
+
+func (w *blockWriter) write(x []float64, width, first, last int) (int, error) {
+	var indices []int32
+	var data []float64
+	for i := first; i < last; i++ {
+		var err error
+		if indices, data, err = w.row(i, indices[:0], data[:0]); err != nil {
+			return i, err
+		}
+		row := x[(i-first)*width:][:width]
+		for k, j := range indices {
+			row[j] = data[k]
+		}
+	}
+	return last, nil
+}
+
+// SparseFeatures is Features for an encoder whose Sparse is true, as a sparse matrix: the features
+// of a sparse table, and the features of the other columns after them. It shares memory with t where
+// the features are the numbers of t.
+func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
+	var x host.CSR[float64]
+	if err := e.Check(); err != nil {
+		return x, err
+	}
+	if !e.Sparse() {
+		return x, t.fault("", "the features were learned as a dense matrix")
+	}
+	if err := e.checkBase(t, e.indexBase(t)); err != nil {
+		return x, err
+	}
+	if t.rows == 0 {
+		return x, t.noRows()
+	}
+	writers, width, err := e.writers(t)
+	if err != nil {
+		return x, err
+	}
+	if w, ok := writers[0].(*blockWriter); ok && len(writers) == 1 && w.rule.Scale == nil && w.shift == 0 && t.features != nil && t.width() <= w.rule.Columns {
+		x = t.matrix()
+		x.Cols = width
+		return x, nil
+	}
+	return sparseRows(t.rows, width, writers)
+}
+
+// sparseRows writes the features of all rows. Ranges of rows are written in parallel and then
+// joined.
+func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
+	x := host.CSR[float64]{Rows: rows, Cols: width, Indptr: make([]int, rows+1)}
+	type part struct {
+		indices []int32
+		data    []float64
+	}
+	const size = 1 << 10
+	parts := make([]part, (rows+size-1)/size)
+	err := parallel(rows, size, func(first, last int) error {
+		for begin := first; begin < last; begin += size {
+			p := &parts[begin/size]
+			for i := begin; i < min(begin+size, last); i++ {
+				for _, w := range writers {
+					var err error
+					if p.indices, p.data, err = rowOf(w, i, p.indices, p.data); err != nil {
+						return err
+					}
+				}
+				x.Indptr[i+1] = len(p.data) // in the part
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return x, err
+	}
+	n := 0
+	for k := range parts {
+		for i := k * size; i < min((k+1)*size, rows); i++ {
+			x.Indptr[i+1] += n
+		}
+		n += len(parts[k].data)
+	}
+	x.Indices, x.Data = make([]int32, 0, n), make([]float64, 0, n)
+	for k := range parts {
+		x.Indices, x.Data = append(x.Indices, parts[k].indices...), append(x.Data, parts[k].data...)
+		parts[k] = part{}
+	}
+	return x, nil
+}
+
+// A rowWriter is a writer that appends the features of a row that are not 0.
+type rowWriter interface {
+	row(i int, indices []int32, data []float64) ([]int32, []float64, error)
+}
+
+// rowOf appends the features of row i that are not 0, in increasing order, to a row of a sparse
+// matrix.
+func rowOf(w writer, i int, indices []int32, data []float64) ([]int32, []float64, error) {
+	switch w := w.(type) {
+	case rowWriter:
+		return w.row(i, indices, data)
+	case *numberWriter:
+		var one [1]float64
+		of := *w
+		of.at = 0
+		if _, err := of.write(one[:], 1, i, i+1); err != nil {
+			return nil, nil, err
+		}
+		if one[0] != 0 {
+			indices, data = append(indices, int32(w.at)), append(data, one[0])
+		}
+	case *textWriter:
+		k, err := w.category(i)
+		if err != nil {
+			return nil, nil, err
+		}
+		if k >= 0 {
+			indices, data = append(indices, int32(w.at)+k), append(data, 1)
+		}
+	}
+	return indices, data, nil
+}

@@ -1,0 +1,178 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mercer-go/mercer/host"
+)
+
+// MaxSparseFeatures is the largest number of features of a sparse table. A table with more than
+// MaxFeatures can only be used in sparse form: see Encoder.Sparse.
+const MaxSparseFeatures = 1 << 24
+
+// csr holds the features of a sparse table. All values are finite and none is 0.
+type csr struct {
+	host.CSR[float64]
+	first int // the number in the name of the first column: 1, or 0 in a LIBSVM file with the index 0
+
+	once    sync.Once
+	columns []int   // column → position of its first element in order; one more element for the end
+	order   []int   // positions in Data, sorted by column and then by row
+	rows    []int32 // the row of each value
+}
+
+// column returns all cells of a column, or its cells in the given rows. Its cost depends on the
+// column's nonzero values, not on the whole table.
+func (m *csr) column(at int, rows []int32) []float64 {
+	m.once.Do(m.byColumns)
+	all := make([]float64, m.Rows)
+	for i := m.columns[at]; i < m.columns[at+1]; i++ {
+		all[m.rows[i]] = m.Data[m.order[i]]
+	}
+	if rows == nil {
+		return all
+	}
+	some := make([]float64, len(rows))
+	for i, r := range rows {
+		some[i] = all[r]
+	}
+	return some
+}
+
+// byColumns sorts the values by column, with a counting sort.
+func (m *csr) byColumns() {
+	next := make([]int, m.Cols+2)
+	for _, j := range m.Indices {
+		next[j+2]++
+	}
+	for j := range m.Cols {
+		next[j+2] += next[j+1]
+	}
+	m.order, m.rows = make([]int, len(m.Data)), make([]int32, len(m.Data))
+	for r := range m.Rows {
+		for k := m.Indptr[r]; k < m.Indptr[r+1]; k++ {
+			at := &next[m.Indices[k]+1]
+			m.order[*at], m.rows[*at] = k, int32(r)
+			*at++
+		}
+	}
+	m.columns = next[:m.Cols+1]
+}
+
+func (m *csr) number(row, column int) float64 {
+	begin := m.Indptr[row]
+	if i, ok := slices.BinarySearch(m.Indices[begin:m.Indptr[row+1]], int32(column)); ok {
+		return m.Data[begin+i]
+	}
+	return 0
+}
+
+func (m *csr) text(row, column int) string { return numberText(m.number(row, column)) }
+
+// has reports whether a column has a nonzero value in one of the given rows, or in any row if rows
+// is nil.
+func (m *csr) has(column int, rows []int32) bool {
+	if rows == nil {
+		return slices.Contains(m.Indices, int32(column))
+	}
+	return slices.ContainsFunc(rows, func(r int32) bool { return m.number(int(r), column) != 0 })
+}
+
+// name returns the name of a column.
+func (m *csr) name(column int) string { return "x" + strconv.Itoa(m.first+column) }
+
+// sparseIndex returns the number in the name of a feature of a sparse table: 3 of x3.
+func sparseIndex(name string) (index int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "x")
+	if !ok || len(digits) > 9 {
+		return 0, false
+	}
+	index, err := strconv.Atoi(digits)
+	return index, err == nil && "x"+strconv.Itoa(index) == name
+}
+
+// addSparse makes m the features of t, which come before the columns that t has.
+func (t *Table) addSparse(m *csr) { t.sparse, t.features = true, m }
+
+// width returns the number of sparse features.
+func (t *Table) width() int {
+	if t.features == nil {
+		return 0
+	}
+	return t.features.Cols
+}
+
+// sparseColumn returns a sparse feature as a column, or nil if t has no such feature.
+func (t *Table) sparseColumn(name string) *column {
+	if t.features == nil {
+		return nil
+	}
+	if index, ok := sparseIndex(name); ok && index >= t.features.first && index-t.features.first < t.features.Cols {
+		return &column{name: name, plain: true, cells: t.features, at: index - t.features.first, rows: t.origin}
+	}
+	return nil
+}
+
+// all returns all columns, with a column for each of the sparse features.
+func (t *Table) all() []*column {
+	if t.features == nil {
+		return t.columns
+	}
+	t.expand.Do(func() {
+		columns := make([]column, t.features.Cols)
+		t.expanded = make([]*column, 0, len(columns)+len(t.columns))
+		for j := range columns {
+			columns[j] = column{name: t.features.name(j), plain: true, cells: t.features, at: j, rows: t.origin}
+			t.expanded = append(t.expanded, &columns[j])
+		}
+		t.expanded = append(t.expanded, t.columns...)
+	})
+	return t.expanded
+}
+
+// nonzeros returns the number of nonzero values in the sparse features.
+func (t *Table) nonzeros() int {
+	m := t.features
+	if t.origin == nil {
+		return m.NNZ()
+	}
+	n := 0
+	for _, r := range t.origin {
+		n += m.Indptr[r+1] - m.Indptr[r]
+	}
+	return n
+}
+
+// matrix returns the sparse features of the rows of t. It shares the memory of t if t has all rows.
+func (t *Table) matrix() host.CSR[float64] {
+	m := t.features
+	if t.origin == nil {
+		return m.CSR
+	}
+	n := t.nonzeros()
+	some := host.CSR[float64]{Rows: t.rows, Cols: m.Cols, Indptr: make([]int, 1, t.rows+1), Indices: make([]int32, 0, n), Data: make([]float64, 0, n)}
+	for _, r := range t.origin {
+		columns, values := m.Row(int(r))
+		some.Indices, some.Data = append(some.Indices, columns...), append(some.Data, values...)
+		some.Indptr = append(some.Indptr, len(some.Data))
+	}
+	return some
+}
+
+// checkSparseShape is checkShape for a sparse matrix.
+func checkSparseShape(rows, columns int64) string {
+	switch {
+	case rows > math.MaxInt32:
+		return fmt.Sprintf("has %d rows; at most %d can be read", rows, math.MaxInt32)
+	case columns > MaxSparseFeatures:
+		return fmt.Sprintf("has %d columns; at most %d can be read", columns, MaxSparseFeatures)
+	case rows > 0 && columns == 0:
+		return "has no columns"
+	}
+	return ""
+}
