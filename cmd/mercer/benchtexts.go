@@ -32,9 +32,8 @@ one is given the right core type, and the output says which one is in use.`,
 		long: `Solves ridge regressions by the primal, (XᵀX + λI)w = Xᵀy, n m² + m³/3
 operations, and by the dual, (XXᵀ + λI)α = y, m n² + n³/3 operations, over a grid
 of n samples and m features, and reports from how many samples on the primal is the
-faster. Every time is split into Gram or covariance matrix, factor and solve; the
-answers of both must agree to rounding at every point, or the run fails. The growth
-of the stages is fitted and printed beside that of the operations.`,
+faster. The residual of every answer is computed by one routine and must be within
+its limit.`,
 		quick: "smaller problems, fewer and shorter timings", n: "numbers of samples",
 		m:       "numbers of features, or a range LOW:HIGH:COUNT (default: as --n)",
 		devices: "cpu,cuda/0 (default: the best there is)",

@@ -147,39 +147,6 @@ func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 	return best
 }
 
-// agreementTable lists, for every implementation and precision whose results were
-// compared with the reference's, the largest difference.
-func (r *Result) agreementTable() *Table {
-	t := &Table{
-		Title: "Agreement of the results",
-		Head:  []string{"", "precision", "cases", "largest difference", "rounding explains", "in"},
-		Notes: []string{"Differences from the first of Mercer’s devices, relative, in the Frobenius norm."},
-	}
-	for _, e := range r.Implementations {
-		for _, precision := range r.values("precision") {
-			var largest *Check
-			var where Case
-			cells := 0
-			for _, c := range r.where("precision", precision).Cells {
-				run := c.Run(e.Name)
-				if run == nil || run.Check == nil {
-					continue
-				}
-				if cells++; largest == nil || run.Check.Difference > largest.Difference {
-					largest, where = run.Check, c.Case
-				}
-			}
-			if largest != nil {
-				t.Rows = append(t.Rows, []Field{
-					{Text: e.Name}, {Text: precision}, {Text: fmt.Sprint(cells)},
-					{Text: scientific(largest.Difference)}, {Text: scientific(largest.Limit)}, {Text: where.String()},
-				})
-			}
-		}
-	}
-	return t
-}
-
 // values lists a parameter's values over the cells, in their order.
 func (r *Result) values(name string) []string {
 	var list []string

@@ -1,86 +1,82 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
-	"unsafe"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 )
 
-// CrossoverKind measures ridge regression by the primal and by the dual over a grid of n
-// samples and m features, to find where one takes over from the other. At every point of
-// the grid the answers of both, on every device, must agree to rounding. The Result has
-// the cases {precision, n, m}, the implementations "mercer DEVICE primal" and "… dual" with
-// three stages each, the ceilings of devices that have one, and the laws of growth of the
-// stages.
+// CrossoverKind measures ridge regression by the primal and by the dual solver over a grid of
+// n samples and m features, to find where one becomes faster than the other. The Result has
+// the cases {n, m} and the implementations "mercer DEVICE primal" and "mercer DEVICE dual".
 const CrossoverKind = "crossover"
 
-func runCrossover(ctx context.Context, c Benchmark) (*Result, error) {
-	devices, err := openDevices(c.Devices, backend.Config{Threads: c.Threads[0], Memory: c.Memory})
-	defer closeAll(devices)
+// The two forms of ridge regression.
+const (
+	primal = "primal" // (XᵀX + λI)w = Xᵀy, an m×m system
+	dual   = "dual"   // (XXᵀ + λI)α = y, an n×n system; w = Xᵀα
+)
+
+var forms = []solvers.Method{solvers.Primal, solvers.Dual}
+
+func runCrossover(ctx context.Context, b Benchmark) (*Result, error) {
+	l, err := b.open(ctx)
+	defer l.close()
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range devices {
-		if err := c.gridFits(d); err != nil {
-			return nil, err
-		}
-	}
-	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverImplementations(devices), c.gridTasks(devices))
-	if err != nil {
-		return nil, err
-	}
-	r.fitRidge()
-	return r, nil
-}
-
-// gridFits refuses a grid whose largest case a device's memory does not hold.
-func (c *Benchmark) gridFits(d backend.Device) error {
-	size := 4
-	if slices.Contains(c.Precisions, "float64") {
-		size = 8
-	}
-	n, m := slices.Max(c.Sizes), slices.Max(c.Widths)
-	return refuse(CrossoverKind, "n, m ≤", "both forms on "+d.Info().Device, max(n, m), d.Info().Memory,
-		func(limit int) int64 { return ridgeBytes(min(n, limit), min(m, limit), size) })
-}
-
-func crossoverImplementations(devices []backend.Device) []Implementation {
 	var list []Implementation
-	for _, d := range devices {
-		for _, form := range []string{primal, dual} {
+	for _, d := range l.devices {
+		for _, form := range forms {
 			e := ownImplementation(d)
-			e.Name, e.Method, e.Processor = ridgeName(d, form), form, d.Info().Processor
+			e.Name, e.Method, e.Processor = ridgeName(d, form), string(form), d.Info().Processor
 			list = append(list, e)
 		}
 	}
-	for _, d := range devices {
-		if ceilingName(d) != "" {
-			list = append(list, ceilingImplementation(d))
-		}
+	r, err := b.Runner.Run(ctx, CrossoverKind, list, l.gridTasks())
+	if err != nil {
+		return nil, err
 	}
-	return list
+	r.Notes = append(r.Notes, fmt.Sprintf("data: the elements of X are independent, of mean 0 and variance 1; y = Xv + noise; λ = n + m; both forms in float64, to a residual of %.0e", fitTol))
+	return r, nil
 }
 
-// gridTasks lists the cases: precision, n, m, the last fastest.
-func (c *Benchmark) gridTasks(devices []backend.Device) []Task {
+// ridgeName returns the name of a form on a device, as an implementation.
+func ridgeName(d backend.Device, form solvers.Method) string {
+	return ownName(d) + " " + string(form)
+}
+
+// gridTasks returns the cases in the order n, m.
+func (l *setup) gridTasks() []Task {
 	var list []Task
-	for _, precision := range c.Precisions {
-		for _, n := range c.Sizes {
-			for _, m := range c.Widths {
-				list = append(list, Task{
-					Case:   Case{{"precision", precision}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
-					Weight: ridgeFlops(primal, n, m) + ridgeFlops(dual, n, m) + leastWeight,
-					Start: func(ctx context.Context) ([]Entry, error) {
-						if precision == "float32" {
-							return ridgeEntries(ctx, devices, n, m, backend.Device.F32)
+	for _, n := range l.Sizes {
+		for _, m := range l.Widths {
+			list = append(list, Task{
+				Case:   Case{{"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
+				Weight: float64(n)*float64(m)*float64(n+m) + leastWeight,
+				Start: func(context.Context) ([]Entry, error) {
+					p := newRidge(n, m)
+					var entries []Entry
+					for _, d := range l.devices {
+						for _, form := range forms {
+							entries = append(entries, l.plannedEntry(d, ridgeName(d, form), "", p.planned(l, d, form), p.limit()))
 						}
-						return ridgeEntries(ctx, devices, n, m, backend.Device.F64)
-					},
-				})
-			}
+					}
+					return entries, nil
+				},
+			})
 		}
 	}
 	return list
@@ -89,67 +85,229 @@ func (c *Benchmark) gridTasks(devices []backend.Device) []Task {
 // leastWeight is what the pauses of the smallest case count for, in operations.
 const leastWeight = 1e9
 
-// ridgeEntries makes the entries of a case. The first device's primal is the
-// reference of all others.
-func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device, n, m int, queue func(backend.Device) backend.Backend[T]) (list []Entry, err error) {
-	defer func() {
-		if err != nil {
-			for _, e := range list { // ceilings come last, and hold nothing
-				e.Close()
-			}
-		}
-	}()
-	p := newRidge[T](n, m)
-	for _, d := range devices {
-		for _, form := range []string{primal, dual} {
-			e, err := p.entry(queue(d).With(ctx, nil), form)
-			if err != nil {
-				return list, err
-			}
-			e.Implementation, e.Limiter = ridgeName(d, form), ceilingName(d)
-			list = append(list, e)
-		}
-	}
-	for _, d := range devices {
-		if ceilingName(d) != "" {
-			list = append(list, ceilingEntry(d, unsafe.Sizeof(T(0)) == 4, d.Info().Threads))
-		}
-	}
-	return list, nil
+// ridge is a regression that both forms solve.
+//
+// The elements of X are independent, of mean 0 and variance 1, so that the largest singular
+// value of X is about √n + √m; with λ = n + m the condition number of both systems is below
+// 1 + (√n + √m)²/λ ≤ 3. The times do not depend on λ.
+type ridge struct {
+	lambda float64
+	x, y   backend.Host[float64]
 }
 
-// fitRidge fits laws of growth to the stages: that of the Gram or covariance
-// matrix over n and m, that of the factor over its order.
-func (r *Result) fitRidge() {
-	for _, e := range r.Implementations {
-		if e.Kind != OwnKind {
+// newRidge makes a regression, the same one for the same arguments: y = Xv + ε with ‖v‖ about
+// 1 and ε of variance 1/100.
+func newRidge(n, m int) *ridge {
+	p := &ridge{lambda: float64(n + m), x: backend.NewHost[float64](n, m), y: backend.NewHost[float64](n, 1)}
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(m)))
+	uniform := func() float64 { return math.Sqrt(3) * (2*rng.Float64() - 1) }
+	v := make([]float64, m)
+	for j := range v {
+		v[j] = uniform() / math.Sqrt(float64(m))
+	}
+	for i := range n {
+		row := p.x.Row(i)
+		for j := range row {
+			row[j] = uniform()
+		}
+		p.y.Data[i] = floats.Dot(row, v) + 0.1*uniform()
+	}
+	return p
+}
+
+// planned returns the regression with its plan for the solver of a form.
+func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) plannedFit {
+	problem := solvers.Problem{Kernel: kernels.Linear{}, X: p.x, Y: p.y, Lambda: p.lambda}
+	par := solvers.Params{Method: form, Tol: fitTol, Memory: l.Memory}
+	plan, err := solvers.MakePlan(d, problem, par)
+	return plannedFit{plan, err, func() (solved, error) {
+		res, err := solvers.Solve(l.ctx, d, problem, par)
+		if err != nil {
+			return solved{}, err
+		}
+		return solved{res: res, residual: func() (float64, error) { return p.residual(res.Coef.Data), nil }}, nil
+	}}
+}
+
+// normal returns Xᵀr.
+func (p *ridge) normal(r []float64) []float64 {
+	var v mat.VecDense
+	v.MulVec(matrixOf(p.x).T(), mat.NewVecDense(len(r), r))
+	return v.RawVector().Data
+}
+
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖, whichever form found w.
+func (p *ridge) residual(w []float64) float64 {
+	var xw mat.VecDense
+	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
+	left := p.normal(floats.SubTo(make([]float64, p.x.Rows), p.y.Data, xw.RawVector().Data))
+	floats.AddScaled(left, -p.lambda, w)
+	return floats.Norm(left, 2) / floats.Norm(p.normal(p.y.Data), 2)
+}
+
+// limit returns the largest residual of a w that one of the forms found to the tolerance τ of
+// its own system.
+//
+// The residual of the dual is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖, so that w = Xᵀα leaves
+// ‖Xᵀr‖ ≤ τ‖X‖‖y‖ of the system of the primal; ‖Xᵀy‖ ≤ ‖X‖‖y‖ makes this the bound of the
+// primal too. Computing a residual errs by at most 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5,
+// with ‖X‖ in the Frobenius norm), once in the solver and once in the judge, where ‖w‖ ≤
+// ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
+func (p *ridge) limit() float64 {
+	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
+	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ is n + m
+	return (fitTol + rounding) * x * y / floats.Norm(p.normal(p.y.Data), 2)
+}
+
+// grid is what a crossover measured of one device in one precision.
+type grid struct {
+	title  string
+	n, m   []int // rising
+	points map[[2]int]point
+}
+
+// point is a point of a grid.
+type point struct{ primal, dual *Run }
+
+// winner is the faster form of a point and how many times as fast as the other it
+// is; unclear when the timings of both overlap.
+func (q point) winner() (form string, times float64, unclear bool) {
+	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
+	if times < 1 {
+		form, times = dual, 1/times
+	}
+	return form, times, q.primal.Time.Max >= q.dual.Time.Min && q.dual.Time.Max >= q.primal.Time.Min
+}
+
+// grids lists the devices and precisions of a crossover, in the order in which they were
+// measured. The cases of older measurements have a precision, float64 or float32.
+func (r *Result) grids() []*grid {
+	var list []*grid
+	for _, precision := range r.values("precision") {
+		for _, e := range r.Implementations {
+			if e.Kind != OwnKind || e.Method != primal {
+				continue
+			}
+			other := find(r.Implementations, func(o *Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
+			if other == nil {
+				continue
+			}
+			g := &grid{title: e.Device + ", " + cmp.Or(precision, "float64"), points: map[[2]int]point{}}
+			for _, c := range r.where("precision", precision).Cells {
+				q := point{c.Run(e.Name), c.Run(other.Name)}
+				if q.primal.Timed() && q.dual.Timed() {
+					n, m := c.Case.Int("n"), c.Case.Int("m")
+					g.points[[2]int{n, m}] = q
+					g.n, g.m = append(g.n, n), append(g.m, m)
+				}
+			}
+			g.n, g.m = slices.Compact(slices.Sorted(slices.Values(g.n))), slices.Compact(slices.Sorted(slices.Values(g.m)))
+			if len(g.points) > 0 {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// equalAt is the number of samples from which on, for m features, the primal is
+// the faster: interpolated between the logarithms of n and of the ratio of the
+// times, at the last change of the winner as n rises. It is 0 where the primal is
+// the faster at every n, and Inf where the dual is at the largest.
+func (g *grid) equalAt(m int) float64 {
+	equal, before, beforeN := 0.0, math.NaN(), 0
+	for _, n := range g.n {
+		q, ok := g.points[[2]int{n, m}]
+		if !ok {
 			continue
 		}
-		order := "n"
-		if e.Method == primal {
-			order = "m"
+		ratio := math.Log(q.dual.Time.Median / q.primal.Time.Median)
+		switch {
+		case ratio < 0:
+			equal = math.Inf(1)
+		case before < 0:
+			equal = float64(beforeN) * math.Pow(float64(n)/float64(beforeN), -before/(ratio-before))
 		}
-		for _, precision := range r.values("precision") {
-			shared := Case{{"precision", precision}}
-			for _, law := range []struct {
-				q    quantity
-				over []string
-			}{
-				{stageSeconds(gramStage), []string{"n", "m"}},
-				{stageSeconds(factorStage), []string{order}},
-			} {
-				// Below this the overhead of a call shows, not the growth of the work.
-				keep := func(c *Cell) bool {
-					v, ok := law.q.Of(c.Run(e.Name))
-					return ok && v.Median > lawful
-				}
-				if g := r.fitGrowth(e.Name, shared, law.q, law.over, keep); g != nil {
-					r.Growths = append(r.Growths, *g)
-				}
-			}
-		}
+		before, beforeN = ratio, n
 	}
+	return equal
 }
 
-// lawful is the least length of a stage, in seconds, to take part in a fit.
-const lawful = 1e-4
+func crossoverReport(r *Result, p *Report) {
+	p.Title = "Primal or dual? Ridge regression"
+	grids := r.grids()
+	if len(grids) == 0 {
+		return
+	}
+	var equal []string
+	worst := 1.0
+	for _, g := range grids {
+		low, high := math.Inf(1), 0.0
+		for _, m := range g.m {
+			if n := g.equalAt(m); n > 0 && !math.IsInf(n, 1) {
+				low, high = min(low, n/float64(m)), max(high, n/float64(m))
+			}
+		}
+		if high > 0 {
+			equal = append(equal, fmt.Sprintf("%.2f to %.2f m on %s", low, high, g.title))
+		}
+		for _, q := range g.points {
+			_, times, _ := q.winner()
+			worst = max(worst, times)
+		}
+		p.add(g.table())
+	}
+	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", ratioText(worst))
+	if len(equal) > 0 {
+		p.Answer += " Both take the same time at n = " + strings.Join(equal, ", ") + "; above, the primal is the faster."
+	}
+	p.add(r.tables("n", secondsQuantity, "time", figures)...)
+}
+
+// table says for each point which form is the faster, and by how much; its
+// chart is the number of samples at which both take the same time.
+func (g *grid) table() *Table {
+	t := &Table{
+		Title: g.title + ": the faster form, and how many times as fast as the other",
+		Head:  []string{`n \ m`},
+		Notes: []string{"~: the timings of both forms overlap. The last row: from how many samples on the primal is the faster."},
+	}
+	last := []Field{{Text: "equal at n"}}
+	measured, diagonal := Curve{Name: "measured"}, Curve{Name: "n = m", Dashed: true}
+	for _, m := range g.m {
+		t.Head = append(t.Head, fmt.Sprint(m))
+		n := g.equalAt(m)
+		switch {
+		case n == 0:
+			last = append(last, Field{Text: fmt.Sprintf("< %d", g.n[0])})
+		case math.IsInf(n, 1):
+			last = append(last, Field{Text: fmt.Sprintf("> %d", g.n[len(g.n)-1])})
+		default:
+			last = append(last, Field{Text: fmt.Sprintf("%.0f", n)})
+			measured.Points = append(measured.Points, Point{float64(m), n, n, n})
+		}
+		diagonal.Points = append(diagonal.Points, Point{float64(m), float64(m), float64(m), float64(m)})
+	}
+	for _, n := range g.n {
+		row := []Field{{Text: fmt.Sprint(n)}}
+		for _, m := range g.m {
+			q, ok := g.points[[2]int{n, m}]
+			if !ok {
+				row = append(row, Field{Text: "–"})
+				continue
+			}
+			form, times, unclear := q.winner()
+			field := Field{Text: form + " " + ratioText(times), Class: form}
+			if unclear {
+				field = Field{Text: "~" + field.Text, Class: "even"}
+			}
+			row = append(row, field)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Rows = append(t.Rows, last)
+	if len(measured.Points) > 1 {
+		t.Chart = &Chart{X: "m features", Y: "n samples", Curves: []Curve{measured, diagonal}}
+	}
+	return t
+}

@@ -5,7 +5,6 @@
 //	what is measured    Task: a case and the entries that compete in it    blas.go, crossover.go, …
 //	how                 Runner: interleaved, with medians and spread       runner.go
 //	what comes out      Result: cases, timings, machine, as JSON           result.go
-//	what follows        Growth: laws fitted to a Result's cells            growth.go
 //	how it reads        Report: Tables, as text, Markdown or HTML         report.go
 //
 // # A new benchmark
@@ -15,14 +14,12 @@
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
-// and what follows from the cells: fitGrowth for Result.Growths, Result.Notes for
-// what a reader must know. A Case names all in which cells differ but who
+// and Result.Notes for what a reader must know. A Case names all in which cells differ but who
 // competes: {precision, threads, n}. An Implementation is who competes, whatever the
 // case; Device, Method and Threads say of what it is made.
 //
 // An Entry is an implementation in a case. Run is timed; Before, Check, Metrics are not.
-// Phases tells of the parts of the last run ("gram", "factor", "solve"), whose
-// medians become Run.Stages; Took is for an implementation that runs in another process
+// Took is for an implementation that runs in another process
 // and reports its own time. Metrics have the names of result.go (residualMetric,
 // rmseMetric, …) and are finite: JSON has no NaN. A wrong result ends the measurement
 // (Check), and so does an entry that fails, unless it is Optional, as peers are
@@ -31,7 +28,7 @@
 //
 // A Report is the answer in a sentence and the Tables of a Result, made by a function
 // for each kind that is listed in reports (report.go). A Table of a quantity
-// (secondsQuantity, rateQuantity, stageSeconds("gram"), metric(residualMetric, "")) has a
+// (secondsQuantity, rateQuantity, metric(residualMetric, "")) has a
 // column for each implementation, a row for each value of one parameter, and a Chart of
 // the same values on logarithmic axes. Text, Markdown and package bench/report (HTML)
 // write any Report.

@@ -23,10 +23,10 @@ func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	p[name] = timeEstimate{flops, took}
 }
 
-// skipReason is why a run of more operations is not begun: "" if it is.
+// skipReason is why a run of more operations is not begun: "" if it is. A limit of 0 is none.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	old, ok := p[name]
-	if !ok || old.flops <= 0 {
+	if !ok || old.flops <= 0 || limit == 0 {
 		return ""
 	}
 	would := old.took.Seconds() * flops / old.flops

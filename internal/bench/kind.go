@@ -68,7 +68,7 @@ func Kinds() []Kind {
 		},
 		{
 			Name: CrossoverKind, run: runCrossover, devices: bestDevice,
-			Defaults: Benchmark{Precisions: both, Sizes: []int{64, 128, 256, 512, 1024, 2048, 4096}, Widths: []int{64, 128, 256, 512, 1024, 2048, 4096}},
+			Defaults: Benchmark{Sizes: []int{64, 128, 256, 512, 1024, 2048, 4096}, Widths: []int{64, 128, 256, 512, 1024, 2048, 4096}},
 			Quick:    Benchmark{Sizes: []int{64, 128, 256, 512, 1024, 2048}, Widths: []int{64, 128, 256, 512, 1024, 2048}},
 		},
 		{

@@ -44,3 +44,9 @@ func (p *placer[T]) failed() error {
 	}
 	return p.err
 }
+
+// twoTriangles is b ← (LLᵀ)⁻¹ b.
+func twoTriangles[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]) {
+	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
+	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
+}

@@ -34,7 +34,6 @@ func (r *Result) Report() (*Report, error) {
 	p := &Report{Answer: "Nothing was measured.", Facts: append(r.Lines(), r.Notes...)}
 	build(r, p)
 	p.Title += " on " + r.Processor()
-	p.add(r.agreementTable())
 	list := &Table{Title: "Implementations", Head: []string{"", ""}}
 	for _, e := range r.Implementations {
 		list.Rows = append(list.Rows, []Field{{Text: e.Name}, {Text: e.About()}})

@@ -23,8 +23,7 @@ type Result struct {
 	Settings        Settings         `json:"settings"`
 	Implementations []Implementation `json:"entrants"` // in the order in which they are shown
 	Cells           []Cell           `json:"cells"`
-	Growths         []Growth         `json:"growths,omitempty"` // fitted to the cells
-	Notes           []string         `json:"notes,omitempty"`   // what a reader must know, one line each
+	Notes           []string         `json:"notes,omitempty"` // what a reader must know, one line each
 }
 
 // Settings are the Runner's, as they were.
@@ -72,26 +71,12 @@ type Run struct {
 	Time    Summary   `json:"seconds,omitzero"`  // of Timings
 	Rate    Summary   `json:"gflops,omitzero"`   // of Work, GFLOP/s
 
-	Stages []Stage `json:"stages,omitempty"` // parts of a run, in order; their times add up to less than the whole
-
 	Limiter string  `json:"limiter,omitempty"` // the implementation that bounds this one's rate
 	Ceiling float64 `json:"ceiling,omitempty"` // its highest rate in this cell, GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
 	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the implementation reports: see residualMetric and its like
-}
-
-// Stage is a part of a run: "gram", "factor", "solve".
-type Stage struct {
-	Name string  `json:"name"`
-	Work float64 `json:"flops,omitempty"`
-	Time Summary `json:"seconds"` // over the same timings as the whole
-}
-
-// Stage returns the stage of that name, nil when there is none.
-func (r *Run) Stage(name string) *Stage {
-	return find(r.Stages, func(s *Stage) bool { return s.Name == name })
 }
 
 // find returns the first element that is what is looked for, nil when there is none.

@@ -27,18 +27,10 @@ type Entry struct {
 	Before         func() error              // untimed, before every run; nil: nothing
 	Run            func() error              // timed
 	Took           func() time.Duration      // after every run: what it took by the implementation's own clock, which counts then; nil: the runner's
-	Phases         func() []Phase            // after every run: its parts, the same ones each time; nil: not known
 	Check          func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
 	Optional       bool                      // a failure leaves this implementation out of the case, with the reason, and the others go on
 	Metrics        func() map[string]float64 // after the last run; nil: none
 	Close          func()                    // after everything, measured or failed; nil: nothing
-}
-
-// Phase is what a part of a run took.
-type Phase struct {
-	Name string
-	Work float64 // floating-point operations
-	Took time.Duration
 }
 
 // Progress is told while a Runner works.
@@ -120,8 +112,6 @@ type running struct {
 	run     *Run
 	first   time.Duration // of the first run
 	repeats int           // timings that it is to have
-	phases  [][]float64   // seconds of each stage, one for each timing
-	phase   []Phase       // summed over the runs of the timing that is being taken
 }
 
 // failed settles what an entry's failure means: nil when the others go on.
@@ -186,13 +176,7 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 		tell(0.3 + 0.7*float64(round+1)/float64(rounds))
 	}
 	for _, who := range all {
-		if who.run.Reason != "" {
-			continue
-		}
-		for i, times := range who.phases {
-			who.run.Stages = append(who.run.Stages, Stage{Name: who.phase[i].Name, Work: who.phase[i].Work, Time: Summarize(times)})
-		}
-		if who.entry.Metrics != nil {
+		if who.run.Reason == "" && who.entry.Metrics != nil {
 			who.run.Metrics = who.entry.Metrics()
 		}
 	}
@@ -222,7 +206,6 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	who.first, who.run.Calls, who.repeats = first, 1, max(r.Repeats, 1)
 	if r.Budget > 0 && first >= r.Budget {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
-		who.recordPhases(1)
 		return nil
 	}
 	// Run on until warm; the fastest run is what a run takes.
@@ -256,7 +239,6 @@ func (r Runner) time(ctx context.Context, who *running) error {
 		}
 	}
 	var total time.Duration
-	who.phase = nil
 	for range who.run.Calls {
 		d, err := r.once(ctx, who)
 		if err != nil {
@@ -265,18 +247,7 @@ func (r Runner) time(ctx context.Context, who *running) error {
 		total += d
 	}
 	who.run.Timings = append(who.run.Timings, total.Seconds()/float64(who.run.Calls))
-	who.recordPhases(who.run.Calls)
 	return nil
-}
-
-// recordPhases files what the stages took in a timing of so many runs.
-func (who *running) recordPhases(calls int) {
-	for i, l := range who.phase {
-		if i == len(who.phases) {
-			who.phases = append(who.phases, nil)
-		}
-		who.phases[i] = append(who.phases[i], l.Took.Seconds()/float64(calls))
-	}
 }
 
 // once makes one run and returns what it took.
@@ -297,14 +268,6 @@ func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 	}
 	if who.entry.Took != nil {
 		took = who.entry.Took()
-	}
-	if who.entry.Phases != nil {
-		for i, l := range who.entry.Phases() {
-			if i == len(who.phase) {
-				who.phase = append(who.phase, Phase{Name: l.Name, Work: l.Work})
-			}
-			who.phase[i].Took += l.Took
-		}
 	}
 	return took, nil
 }

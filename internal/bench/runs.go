@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,22 +33,18 @@ var runMetrics = []struct{ key, metric string }{
 	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
-// runStages are the keys of "seconds" that are stages, in the order of the work.
-var runStages = []string{"read", gramStage, factorStage, solveStage}
-
 // ReadRuns makes a Result of what whole programs printed: a row of JSON objects as
 // `mercer fit --json`, tune, evaluate and mercer-beam write them, or any other
 // program that says as much:
 //
 //	{"program": "fit", "n": 10000, "seconds": 1.5}
 //
-// program and seconds (a number, or an object with the number "total" and stages)
+// program and seconds (a number, or an object with the number "total")
 // must be there; "entrant" says who competes, or else Mercer on the "device". Equal
 // cases are repeats of one run: every object is a timing, and of a metric the
 // largest is kept. The machine is the one that this runs on.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
-	stages := map[string][]float64{} // by case, implementation and name
 	in := json.NewDecoder(from)
 	for count := 1; ; count++ {
 		var object map[string]any
@@ -59,7 +53,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("bench: runs: object %d: %w", count, err)
 		}
-		total, parts, err := runSeconds(object["seconds"])
+		total, err := runSeconds(object["seconds"])
 		if err != nil {
 			return nil, fmt.Errorf("bench: runs: object %d: %w", count, err)
 		}
@@ -71,10 +65,6 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		run.Calls = 1
 		run.Timings = append(run.Timings, total)
 		r.Seconds += total
-		for name, s := range parts {
-			key := stageKey(c, who.Name, name)
-			stages[key] = append(stages[key], s)
-		}
 		test, _ := object["test"].(map[string]any)
 		for _, m := range runMetrics {
 			for _, place := range []map[string]any{object, test} {
@@ -87,47 +77,19 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	if len(r.Cells) == 0 {
 		return nil, errors.New("bench: runs: there is no object")
 	}
-	for i := range r.Cells {
-		for j := range r.Cells[i].Runs {
-			run := &r.Cells[i].Runs[j]
-			for _, name := range runStages {
-				if times := stages[stageKey(r.Cells[i].Case, run.Implementation, name)]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
-					run.Stages = append(run.Stages, Stage{Name: name, Time: Summarize(times)})
-				}
-			}
-		}
-	}
 	r.imported()
 	return r, nil
 }
 
-func stageKey(c Case, implementation, stage string) string {
-	return strings.Join([]string{c.String(), implementation, stage}, " ")
-}
-
-// runSeconds reads "seconds": the whole, and the stages where they are told.
-func runSeconds(value any) (total float64, stages map[string]float64, err error) {
-	switch v := value.(type) {
-	case float64:
-		total = v
-	case map[string]any:
-		stages = map[string]float64{}
-		for name := range maps.Keys(v) {
-			s, ok := v[name].(float64)
-			if !ok {
-				return 0, nil, fmt.Errorf("seconds: %s is not a number", name)
-			}
-			if name == "total" {
-				total = s
-			} else {
-				stages[name] = s
-			}
-		}
+// runSeconds reads "seconds": a number, or the total of an object.
+func runSeconds(value any) (float64, error) {
+	if object, ok := value.(map[string]any); ok {
+		value = object["total"]
 	}
-	if !(total > 0) {
-		return 0, nil, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
+	if total, ok := value.(float64); ok && total > 0 {
+		return total, nil
 	}
-	return total, stages, nil
+	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
 // runCase is what an object says of the work. The number of centers of a model of

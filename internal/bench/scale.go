@@ -70,7 +70,6 @@ func runScale(ctx context.Context, b Benchmark) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.fitScale()
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", b.Features, fitLambda, scaleTol),
 		"bytes: the most that matrices took on the device, measured; planned: what the plan said before; resident: how much the process grew, what Go keeps for later included",
@@ -109,7 +108,9 @@ func (w *scaling) tasks() []Task {
 				if !slices.Contains(w.Names, solver.name) || !wants(solver) {
 					continue
 				}
-				entries = append(entries, w.entry(solver, over, s, m))
+				// A solver holds the residual that it computes to the tolerance; the sums of the
+				// judge are rounded otherwise, by no more than a direct solver leaves.
+				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil
 		}})
@@ -126,33 +127,38 @@ func (w *scaling) tasks() []Task {
 }
 
 // solved is what a solver's run came to, and how well it solves its problem: the judge's
-// residual and error on the rows held out, but for Fourier features, whose solver computes
-// its residual in a pass over the samples of its own.
+// residual and, where rows were held out, its error on them. Of Fourier features the residual
+// is the one that the solver computes in a pass over the samples of its own.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
 }
 
-// entry is a solver in a case, or the reason why it takes no part.
-func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
-	plan, fit, err := w.prepare(solver, s, m)
-	e := Entry{Implementation: solver.name, Optional: true}
-	if err != nil { // it does not fit, or is not for this device
-		e.Reason = strings.TrimPrefix(err.Error(), "solvers: ")
+// A plannedFit is a fit with its plan, or why there is none: it does not fit the memory, or is
+// not for this device.
+type plannedFit struct {
+	plan solvers.Plan
+	err  error
+	fit  func() (solved, error)
+}
+
+// plannedEntry is a solver in a case, whose residual is at most limit, or the reason why it
+// takes no part. Its sweep has the time of a smaller case.
+func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
+	e := Entry{Implementation: name, Optional: true}
+	if f.err != nil {
+		e.Reason = strings.TrimPrefix(f.err.Error(), "solvers: ")
 		return e
 	}
-	if e.Reason = exceeds(plan.Bytes, w.dev); e.Reason != "" {
+	key := name + " " + sweep
+	if e.Reason = cmp.Or(exceeds(f.plan.Bytes, dev), l.timeEstimates.skipReason(key, f.plan.Flops, l.Limit)); e.Reason != "" {
 		return e
 	}
-	key := solver.name + " " + over
-	if e.Reason = w.timeEstimates.skipReason(key, plan.Flops, w.Limit); e.Reason != "" {
-		return e
-	}
-	metrics := map[string]float64{plannedMetric: float64(plan.Bytes)}
+	metrics := map[string]float64{plannedMetric: float64(f.plan.Bytes)}
 	var last solved
 	var took time.Duration
 	first := true
-	e.Work = plan.Flops
+	e.Work = f.plan.Flops
 	e.Run = func() error {
 		watch := func() float64 { return 0 }
 		if first {
@@ -160,9 +166,9 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		}
 		start := time.Now()
 		var err error
-		last, err = fit()
+		last, err = f.fit()
 		took = time.Since(start)
-		w.timeEstimates.record(key, plan.Flops, took)
+		l.timeEstimates.record(key, f.plan.Flops, took)
 		if grown := watch(); first && grown > 0 {
 			metrics[residentMetric] = grown
 		}
@@ -170,30 +176,23 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		return err
 	}
 	e.Took = func() time.Duration { return took }
-	e.Phases = func() []Phase {
-		t := last.res.Seconds
-		phase := func(name string, s float64) Phase {
-			return Phase{Name: name, Took: time.Duration(s * float64(time.Second))}
-		}
-		return []Phase{phase(gramStage, t.Gram), phase(factorStage, t.Factor), phase(solveStage, t.Solve)}
-	}
 	e.Check = func() *Check {
-		// The solvers hold the residual that they compute to the tolerance; the
-		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
-		return checked(scaleTol+ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda), func() (float64, error) {
-			var errR, errE error
-			metrics[residualMetric], errR = last.residual()
-			metrics[rmseMetric], errE = last.rmse()
+		return checked(limit, func() (residual float64, err error) {
+			if last.rmse != nil {
+				metrics[rmseMetric], err = last.rmse()
+			}
 			metrics[bytesMetric], metrics[itersMetric] = float64(last.res.Bytes), float64(last.res.Iters)
-			return metrics[residualMetric], errors.Join(errR, errE)
+			residual, errR := last.residual()
+			metrics[residualMetric] = residual
+			return residual, errors.Join(err, errR)
 		})
 	}
 	e.Metrics = func() map[string]float64 { return metrics }
 	return e
 }
 
-// prepare plans a fit and returns what makes it.
-func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, func() (solved, error), error) {
+// prepare plans a fit.
+func (w *scaling) prepare(solver scaled, s *synthetic, m int) plannedFit {
 	stream := solvers.StreamParams{Method: solvers.Normal, Memory: w.Memory, Tol: scaleTol}
 	rows := solvers.InMemory(s.x, s.y, nil)
 	switch solver.name {
@@ -201,17 +200,17 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 		stream.Method = solvers.Method(solver.name)
 		p := solvers.NystromProblem{Kernel: s.kernel, Data: rows, Lambda: s.lambda, Choice: solvers.CenterChoice{Count: m}}
 		plan, err := p.Plan(w.dev, stream)
-		return plan, func() (solved, error) {
+		return plannedFit{plan, err, func() (solved, error) {
 			res, err := solvers.SolveNystrom(w.ctx, w.dev, p, stream)
 			if err != nil {
 				return solved{}, err
 			}
 			f := function{points: res.Centers, coef: res.Beta.Data}
 			return solved{&res.Result, func() (float64, error) { return w.judge(s).normalResidual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
-		}, err
+		}}
 	case "fourier":
 		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
-		return plan, func() (solved, error) {
+		return plannedFit{plan, err, func() (solved, error) {
 			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Tol: scaleTol, NoIntercept: true}
 			model, err := l.Fit(w.ctx, w.dev, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory})
 			if err != nil {
@@ -225,17 +224,17 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 				}
 				return floats.Distance(p.RawMatrix().Data, s.testY.Data, 2) / math.Sqrt(heldOut), nil
 			}}, nil
-		}, err
+		}}
 	}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: solvers.Method(solver.name), Tol: scaleTol, Memory: w.Memory}
 	plan, err := solvers.MakePlan(w.dev, p, par)
-	return plan, func() (solved, error) {
+	return plannedFit{plan, err, func() (solved, error) {
 		res, err := solvers.Solve(w.ctx, w.dev, p, par)
 		if err != nil {
 			return solved{}, err
 		}
 		f := function{points: s.x, coef: res.Alpha.Data}
 		return solved{res, func() (float64, error) { return w.judge(s).residual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
-	}, err
+	}}
 }

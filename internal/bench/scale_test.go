@@ -51,14 +51,14 @@ func TestScale(t *testing.T) {
 	for over, solvers := range map[string]int{"n": 6, "m": 3} {
 		timed := 0
 		for _, e := range r.Implementations {
-			flops := r.exponent(e.Name, over, operations.Name)
+			flops := r.exponent(e.Name, over, operations)
 			if flops == 0 {
 				continue
 			}
 			timed++
 			// The count is deterministic: between linear and cubic, but for cg, whose
 			// rank grows with n too.
-			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, "seconds") == 0 || r.exponent(e.Name, over, bytesMetric) <= 0 || r.exponent(e.Name, over, plannedMetric) <= 0 {
+			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, secondsQuantity) == 0 || r.exponent(e.Name, over, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, over, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
 			}
 			if used := r.planUsed(e.Name); !(used > 0 && used <= 1) {
@@ -70,7 +70,7 @@ func TestScale(t *testing.T) {
 		}
 	}
 	// A dual solution keeps half of K: n²/2 elements and a little more than linear.
-	if e := r.exponent("dual", "n", plannedMetric); e < 1.5 || e > 2 {
+	if e := r.exponent("dual", "n", metric(plannedMetric, "")); e < 1.5 || e > 2 {
 		t.Errorf("the memory of dual grows as n^%v", e)
 	}
 	for _, want := range []string{"Exponents of n\n", "planned memory, MiB", "n = 240: time, s"} {
@@ -176,16 +176,16 @@ func BenchmarkFit(b *testing.B) {
 				c = append(c, Param{"m", strconv.Itoa(m)})
 			}
 			b.Run(c.String(), func(b *testing.B) {
-				_, fit, err := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
-				if err != nil && solver.name == "outofcore" {
-					b.Skip(err) // not for a device without a memory of its own
+				f := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
+				if f.err != nil && solver.name == "outofcore" {
+					b.Skip(f.err) // not for a device without a memory of its own
 				}
-				if err != nil {
-					b.Fatal(err)
+				if f.err != nil {
+					b.Fatal(f.err)
 				}
 				var residual float64
 				for b.Loop() {
-					last, err := fit()
+					last, err := f.fit()
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -2,34 +2,31 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // residentMetric is the growth of the process during the first fit, in bytes.
 const residentMetric = "resident_bytes"
 
-// fitScale fits the growth of time, operations, memory and plan in each sweep.
-func (r *Result) fitScale() {
-	for _, over := range []string{"n", "m"} {
-		for _, e := range r.Implementations {
-			for _, q := range []quantity{secondsQuantity, operations, metric(bytesMetric, "B"), metric(plannedMetric, "B")} {
-				if g := r.fitGrowth(e.Name, Case{{sweep, over}}, q, []string{over}, nil); g != nil {
-					r.Growths = append(r.Growths, *g)
-				}
-			}
+// exponent is the a of the law q ≈ c·x^a over one parameter x of the cases, fitted to the runs of
+// an implementation by least squares of the logarithm; 0 where fewer than three sizes have a
+// positive value, which any law would fit.
+func (r *Result) exponent(name, over string, q quantity) float64 {
+	var x, y []float64
+	for _, c := range r.where(sweep, over).Cells {
+		if v, ok := q.Of(c.Run(name)); ok && v.Median > 0 {
+			x, y = append(x, math.Log(float64(c.Case.Int(over)))), append(y, math.Log(v.Median))
 		}
 	}
-}
-
-// exponent is the fitted exponent of an implementation's quantity over one
-// parameter; 0 when there were too few cells.
-func (r *Result) exponent(name, over, quantity string) float64 {
-	for _, g := range r.Growths {
-		if g.Implementation == name && g.Quantity == quantity && len(g.Over) == 1 && g.Over[0] == over {
-			return g.Exponents[0]
-		}
+	if len(x) < 3 || floats.Min(x) == floats.Max(x) {
+		return 0
 	}
-	return 0
+	_, a := stat.LinearRegression(x, y, nil, false)
+	return a
 }
 
 func scaleReport(r *Result, p *Report) {
@@ -68,7 +65,7 @@ func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0
 	for _, e := range r.Implementations {
-		if time, flops := r.exponent(e.Name, "n", secondsQuantity.Name), r.exponent(e.Name, "n", operations.Name); time > 0 && flops > 0 {
+		if time, flops := r.exponent(e.Name, "n", secondsQuantity), r.exponent(e.Name, "n", operations); time > 0 && flops > 0 {
 			parts = append(parts, fmt.Sprintf("%s n^%.1f (operations n^%.1f)", e.Name, time, flops))
 		}
 		used = max(used, r.planUsed(e.Name))
@@ -112,8 +109,8 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 			continue
 		}
 		row := []Field{{Text: e.Name}}
-		for _, quantity := range []string{secondsQuantity.Name, operations.Name, bytesMetric, plannedMetric} {
-			row = append(row, optional(r.exponent(e.Name, over, quantity), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
+		for _, q := range []quantity{secondsQuantity, operations, metric(bytesMetric, "B"), metric(plannedMetric, "B")} {
+			row = append(row, optional(r.exponent(e.Name, over, q), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
 		}
 		used, run := optional(part.planUsed(e.Name), percent), largest.Run(e.Name)
 		if part.planUsed(e.Name) > 1 {

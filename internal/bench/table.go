@@ -79,16 +79,6 @@ var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { retur
 // rateQuantity is the rate at which a run did its work.
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
-// stageSeconds is the time of a stage of a run.
-func stageSeconds(stage string) quantity {
-	return timed(stage+" seconds", "s", func(r *Run) (Summary, bool) {
-		if s := r.Stage(stage); s != nil {
-			return s.Time, true
-		}
-		return Summary{}, false
-	})
-}
-
 // metric is one of a run's metrics.
 func metric(name, unit string) quantity {
 	return single(name, unit, func(r *Run) (float64, bool) {
@@ -141,6 +131,9 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 	for i := range r.Implementations {
 		e := &r.Implementations[i]
 		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
+			continue
+		}
+		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // of other work
 			continue
 		}
 		if e.Kind == CeilingKind {
