@@ -46,7 +46,7 @@ belongs to its set, and the mean number of classes in it.`,
 		}),
 	}
 	a.addModel(c, &model)
-	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into: .png, .svg or .html")
+	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into: .png or .svg")
 	addInterval(c.Flags(), &interval)
 	c.Flags().BoolVar(&stream, "stream", false, streamHelp)
 	return c

@@ -16,8 +16,8 @@ type plotOut struct {
 }
 
 func (o *plotOut) add(c *cobra.Command) {
-	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png, .svg or .html (one page that needs nothing else, light and dark)")
-	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels, of HTML of each panel; letters and lines grow with the picture")
+	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png or .svg")
+	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels; letters and lines grow with the picture")
 }
 
 func (o *plotOut) check() error {
@@ -26,14 +26,14 @@ func (o *plotOut) check() error {
 		return err
 	}
 	if o.path == "" {
-		return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
+		return usagef("--out FILE is needed: a name that ends in .png or .svg")
 	}
 	_, err = endingOf("--out", o.path, pictures...)
 	return err
 }
 
 // pictures are the endings of files that render draws.
-var pictures = []string{".png", ".svg", ".html"}
+var pictures = []string{".png", ".svg"}
 
 func (a *app) plotCommand() *cobra.Command {
 	c := &cobra.Command{

@@ -1,72 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/mercer-go/mercer/internal/browser"
 	"github.com/mercer-go/mercer/learners"
 )
-
-// TestPlotPages: each kind of picture is a page that needs nothing else, and that a
-// browser draws on a wide screen, on a phone in the dark and on paper.
-func TestPlotPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a browser for each page")
-	}
-	folder := t.TempDir()
-	in := func(name string) string { return filepath.Join(folder, name) }
-	if err := os.WriteFile(in("all.csv"), []byte(everyData()), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	writeWithout(t, in("all.csv"), in("class.csv"), "number")
-	writeWithout(t, in("all.csv"), in("number.csv"), "class")
-	mercer := func(args ...string) {
-		t.Helper()
-		var out, errs bytes.Buffer
-		if code := run(args, strings.NewReader(""), &out, &errs); code != 0 {
-			t.Fatalf("mercer %s: %d: %s", strings.Join(args, " "), code, errs.String())
-		}
-	}
-	mercer("fit", "--learner", "svc", "--target", "class", "--model", in("svc.st"), in("class.csv"))
-	mercer("fit", "--learner", "logistic", "--target", "class", "--model", in("logistic.st"), in("class.csv"))
-	mercer("fit", "--learner", "gaussian-process", "--target", "number", "--model", in("gp.st"), in("number.csv"))
-	for name, args := range map[string][]string{
-		"boundary":    {"boundary", "--model", in("svc.st"), in("class.csv")},
-		"surface":     {"boundary", "--model", in("gp.st"), in("number.csv")},
-		"curve":       {"curve", "--x", "a", "--model", in("gp.st"), in("number.csv")},
-		"path":        {"path", "--learner", "lasso", "--points", "10", "--target", "number", in("number.csv")},
-		"ball":        {"ball", "--target", "number", in("number.csv")},
-		"epochs":      {"epochs", "--learner", "perceptron", "--target", "class", in("class.csv")},
-		"learning":    {"learning", "--folds", "3", "--sizes", "3", "--target", "number", in("number.csv")},
-		"validation":  {"validation", "--folds", "3", "--lambda", "{}", "--values", "0.1,1,10", "--target", "number", in("number.csv")},
-		"calibration": {"calibration", "--model", in("logistic.st"), in("class.csv")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := in(name + ".html")
-			mercer(append([]string{"plot", "--out", out}, args...)...)
-			page, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := string(page)
-			for _, word := range []string{"<script", "<link", "@import", "url(", "<img"} {
-				if strings.Contains(text, word) {
-					t.Errorf("the page has %s", word)
-				}
-			}
-			browser.Check(t, text, strings.Count(text, "<figure"))
-		})
-	}
-}
 
 // TestReliability: bins with their means and frequencies, by hand.
 func TestReliability(t *testing.T) {
