@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/cudatest"
 )
 
-// TestSmallBuffers: what goes through page-locked buffers when they are so small that
-// each serves again and again: none may be filled anew before it has been read.
+// TestSmallBuffers copies through page-locked buffers that are so small that each is reused
+// many times. No buffer may be refilled before its contents have been read.
 func TestSmallBuffers(t *testing.T) {
 	Need(t)
 	stage, bytes, most := stageBytes, ringBytes, ringMost
@@ -29,15 +29,15 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing queues more small vectors than the ring has room for:
-// y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
+// TestSmallUploadsBeyondTheRing queues more small vectors than fit in the ring: y ← y + (i,
+// 2i, …) x for i = 1 … 40, in integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, most := ringBytes, ringMost
 	ringBytes, ringMost = 512, 256
 	defer func() { ringBytes, ringMost = bytes, most }()
 	const n, cols, times = 3, 10, 40
-	for range 2 { // of two devices one has a late stream
+	for range 2 { // one of two simulated devices has a delayed stream
 		dev, err := openAt(cudatest.DriverOnly, backend.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -31,8 +31,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// K is computed here too; A = K + n·I has a condition of 2 at most. other is the
-	// product with the sum of two kernels, which the interpreter evaluates.
+	// K is also computed on the processor. A = K + n·I has a condition number of at most 2.
+	// other is the product with a sum of two kernels, which the interpreter evaluates.
 	wide := kernels.Gaussian{Sigma: 2}
 	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -79,7 +79,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
-	// Sums of n products of numbers of at most 2, and the rounding of exp.
+	// The bound for sums of n products of numbers up to 2, and for the rounding of exp.
 	within := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
 		within = 32 * n * math.Ldexp(1, -23)
@@ -90,12 +90,12 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		}
 		for i, v := range got.Data {
 			if !(math.Abs(float64(v)-want(i)) <= within) {
-				return fmt.Errorf("the device computes wrongly: %s in %T: element %d is %v, not %v", what, v, i, v, want(i))
+				return fmt.Errorf("the device computes wrong results: %s in %T: element %d is %v, not %v", what, v, i, v, want(i))
 			}
 		}
 		return nil
 	}
-	// K v without K and with it, and A⁻¹ (A v).
+	// K v with and without storing K, and A⁻¹ (A v).
 	q.GramMul(out, k, points, points, vector)
 	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
 		return err
@@ -130,7 +130,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors by cuSOLVER, if it is there, although the triangle is small.
+// smallPotrf factors by cuSOLVER, if available, even if the triangle is small.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// simulated is the folder of the simulated libraries, "" where there are none.
-// The first ones that are opened stay for the whole process.
+// simulated is the folder of the simulated libraries, or "". The first libraries that are
+// opened remain loaded for the whole process.
 var simulated string
 
 func TestMain(m *testing.M) {
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for
-// a GPU, and fails when something of the device is left at the end.
+// run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for a GPU,
+// and fails if device objects remain at the end.
 func run(m *testing.M) int {
 	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return m.Run()
@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// Need skips where there are no simulated libraries.
+// Need skips the test if there are no simulated libraries.
 func Need(t testing.TB) {
 	t.Helper()
 	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
@@ -56,7 +56,7 @@ func Need(t testing.TB) {
 	required.Lacking(t, "g++", cudatest.ErrNoCompiler)
 }
 
-// isSimulated reports whether a device is that of package cudatest.
+// isSimulated reports whether a device is simulated by package cudatest.
 func isSimulated(dev backend.Device) bool { return dev.Info().Processor == "Simulated GPU" }
 
 // openAt opens the device with only the libraries of a level.
@@ -79,15 +79,15 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// The suite tests matrices of 16 bits only where a backend has them.
+// The suite tests matrices of 16 bits only if the backend supports them.
 var (
 	_ backend.FixedBackend[float32] = (*queue[float32])(nil)
 	_ backend.FixedBackend[float64] = (*queue[float64])(nil)
 )
 
-// concerned are the tests of what cuBLAS and cuSOLVER do; the rest is the same at
-// every level. GemmExact, which sweeps the edges of a product's tiles, is about the
-// device function's, and there are no workers for Threads.
+// concerned lists the tests that depend on cuBLAS and cuSOLVER; all other tests behave the
+// same at every level. It omits GemmExact, which sweeps the edges of tiles and so tests the
+// device function, and Threads, because a GPU has no workers.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
 	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm(Exact|Rounding)?$|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
@@ -98,7 +98,7 @@ func TestConformance(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		if testing.Short() && level == int(cudatest.WithBlas) {
-			continue // the levels below and above have all that this one has
+			continue // the other levels cover everything of this one
 		}
 		t.Run(name, func(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {

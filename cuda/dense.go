@@ -33,7 +33,7 @@ func (v view[T]) part(i, j, rows, cols int) view[T] {
 	return view[T]{v.ptr + driver.DevicePtr((i*v.rs+j*v.cs)*sizeOf[T]()), rows, cols, v.rs, v.cs}
 }
 
-// reversed has the rows and the columns in the other order: an upper triangle
+// reversed returns v with the rows and the columns in reverse order: an upper triangle
 // becomes a lower one.
 func (v view[T]) reversed() view[T] {
 	r := v.part(v.rows-1, v.cols-1, v.rows, v.cols)
@@ -41,7 +41,7 @@ func (v view[T]) reversed() view[T] {
 	return r
 }
 
-// rowsReversed has the rows in the other order.
+// rowsReversed returns v with the rows in reverse order.
 func (v view[T]) rowsReversed() view[T] {
 	r := v.part(v.rows-1, 0, v.rows, v.cols)
 	r.rs = -v.rs
@@ -79,19 +79,20 @@ func (e *engine[T]) launch(name string, g driver.Grid) error {
 	return e.device.launch(name+e.suffix, g)
 }
 
-// spread is a grid for functions of an element each: columns along x, rows along
-// y as many as a grid may have.
+// spread returns a grid with one thread per element: columns along x, and rows along y up
+// to the limit of a grid.
 func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }
 
-// line is a grid of n threads.
+// line returns a grid of n threads.
 func line(n int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(n, threads), 1, 1}, Threads: [3]int{threads, 1, 1}}
 }
 
-// own product of the device functions, C ← α A B + β C on a part of C; sym says
-// that A is symmetric and which part is given. It is cut along the rows of C.
+// product computes C ← α A B + β C on a part of C with the device functions; sym tells
+// whether A is symmetric and which triangle is stored. The work is divided into steps along
+// the rows of C.
 func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym region) error {
 	m, n, k := c.rows, c.cols, b.rows
 	if m == 0 || n == 0 {
@@ -125,8 +126,8 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows is rows i … i+count−1 of product on a part of a square C: the square on the
-// diagonal and what lies beside it.
+// partRows computes rows i … i+count−1 of product on a part of a square C: the square on
+// the diagonal and the rectangle beside it.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i
@@ -143,8 +144,8 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows is product with a symmetric A that is too large for one step:
-// each stretch of rows of C takes what lies left of, on and right of A's diagonal.
+// symmetricRows is product with a symmetric A that is too large for one step: each range of
+// rows of C needs the parts of A left of, on and right of its diagonal.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -180,7 +181,7 @@ func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym r
 	return nil
 }
 
-// gemm launches the device function.
+// gemm launches the device function of the product.
 func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, sym region) error {
 	args := e.device.args.Reset()
 	args.Int(c.rows).Int(c.cols).Int(k)
@@ -193,7 +194,7 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale is C ← β C on a part. Unless it is to be read, C is not with β = 0.
+// scale is C ← β C on a part. With β = 0, C is read only if read is set.
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil
@@ -233,8 +234,8 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	}, n*t))
 }
 
-// withVector is f with a copy of v on the device; nothing when n is 0. The copy
-// is made now, since the caller may change v.
+// withVector returns a function that calls f with a copy of v on the device, or does
+// nothing if n is 0. The copy is made immediately, because the caller may change v.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
 	own := append([]T(nil), v...)
 	return func() error {
@@ -250,9 +251,9 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch is f with memory of the device for the work that f queues. Work of one
-// stream is done in order, so that the same memory serves again without waiting;
-// only what is large, or needed by a scratch within another, is taken for itself.
+// scratch calls f with device memory for the work that f queues. Work of one stream runs in
+// order, so that the same memory is reused without waiting. Large requests, and requests
+// within f, allocate separate memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= mostSpare {
@@ -278,17 +279,17 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 	return err
 }
 
-// spare is memory of the device that is kept for scratch.
+// spare is device memory reserved for scratch.
 type spare struct {
 	memory driver.DevicePtr
 	bytes  int64
 	busy   bool
 }
 
-// mostSpare is what is kept at most.
+// mostSpare is the largest size of spare in bytes.
 const mostSpare = 64 << 20
 
-// room grows to a power of two.
+// room returns the memory, grown to a power of two if necessary.
 func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil
@@ -316,11 +317,11 @@ func (s *spare) close(d *device) error {
 	return errors.Join(d.api.Wait(d.stream), d.release(p))
 }
 
-// put copies v to the device, by way of the buffers.
+// put copies v to the device through the page-locked buffers.
 func (q *queue[T]) put(p driver.DevicePtr, v []T) error { return q.engine.device.set(p, bytesOf(v)) }
 
-// ring is page-locked memory by which small vectors go to the device without
-// waiting until they are there: they follow each other in it.
+// ring is a page-locked ring buffer through which small vectors are copied to the device
+// without waiting for the copies.
 type ring struct {
 	memory []byte
 	next   int
@@ -329,7 +330,7 @@ type ring struct {
 // Tests make them smaller.
 var (
 	ringBytes = 1 << 20
-	ringMost  = 1 << 16 // of one vector
+	ringMost  = 1 << 16 // largest size of one vector
 )
 
 // set copies to the device.
@@ -382,8 +383,8 @@ func (d *device) get(p driver.DevicePtr, v []byte) error {
 	return nil
 }
 
-// dotBlocks is how many blocks of threads share the n rows of a dot product. It
-// follows from n alone, so that the sums do not depend on the device.
+// dotBlocks returns the number of blocks of threads that share the n rows of a dot product.
+// It depends only on n, so that the sums do not depend on the device.
 func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {

@@ -21,14 +21,14 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// A borrowed context is not the device's to release; its owner is kept alive.
+	// The device must not release a borrowed context; it keeps the owner alive.
 	borrowed bool
 	owner    any
 
 	f32 *engine[float32]
 	f64 *engine[float64]
 
-	// What follows is used on the executor's thread only.
+	// The following fields are used on the executor's thread only.
 	stream    driver.Stream
 	module    driver.Module
 	functions map[string]driver.Function
@@ -39,19 +39,19 @@ type device struct {
 	spare     spare
 	pool      pool
 	window    window
-	info      driver.DevicePtr // where factorizations say how they went
-	reduced   bool             // products of float32 are in TF32 now
+	info      driver.DevicePtr // status of factorizations
+	reduced   bool             // whether products of float32 currently use TF32
 
 	mu     sync.Mutex // guards dead and stores
-	dead   error      // a failure after which the context is of no use
-	stores []closer   // stores that have not been freed
-	late   error      // of a Free, for Close to tell
+	dead   error      // a failure that made the context unusable
+	stores []closer   // stores to close with the device
+	late   error      // error of a Free, returned by Close
 }
 
 // engine is a device in one precision.
 type engine[T backend.Float] struct {
 	device *device
-	suffix string // of the device functions' names
+	suffix string // suffix of the device functions' names
 }
 
 // open makes a device usable. On failure it releases everything that it has allocated.
@@ -90,9 +90,9 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// ready makes a new device prove that it computes rightly, and sets its budget. The check
-// has made the libraries and the driver take what they need to run, such as local memory
-// for the threads of the largest function.
+// ready checks that a new device computes correctly, and sets its budget. After the check
+// the libraries and the driver have allocated the memory they need to run, such as the
+// local memory of threads for the largest function.
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
@@ -108,7 +108,7 @@ func unavailable(ordinal int, err error) error {
 	return fmt.Errorf("%w: cuda/%d: %w", backend.ErrUnavailable, ordinal, err)
 }
 
-// start makes the stream, the functions and the libraries ready.
+// start creates the stream and loads the functions and the libraries.
 func (d *device) start(c backend.Config) (err error) {
 	if d.stream, err = d.api.NewStream(); err != nil {
 		return err
@@ -148,13 +148,13 @@ func (d *device) start(c backend.Config) (err error) {
 	return d.budget(c)
 }
 
-// envCode is an environment variable that names a file with device functions, code of
-// the GPU or PTX, for developers: they are loaded in place of the committed ones.
+// envCode is an environment variable that names a file with device functions (GPU code or
+// PTX), for developers. They are loaded instead of the embedded ones.
 const envCode = "MERCER_CUDA_CODE"
 
-// load loads the device functions: the code of the GPU, or PTX where there is none or
-// the driver does not take it, for whatever reason but that nothing else can be loaded
-// either.
+// load loads the device functions: the compiled code for the GPU, or PTX if there is no
+// such code or the driver rejects it. It does not try PTX after errors that would affect
+// PTX too.
 func (d *device) load() (driver.Module, error) {
 	if path := os.Getenv(envCode); path != "" {
 		image, err := os.ReadFile(path)
@@ -200,12 +200,12 @@ func (d *device) budget(c backend.Config) error {
 	return nil
 }
 
-// leftFree is what matrices leave of a large card: for a triangle of order 4096,
-// cuSOLVER's own work, which is given smaller triangles where that finds no room, and
-// what the libraries load when it is first needed.
+// leftFree is the memory of a large card that the budget does not include: the workspace of
+// cuSOLVER for a triangle of order 4096 (with less memory it gets smaller triangles), and
+// the code that the libraries load on first use.
 const leftFree = 1 << 30
 
-// stop releases whatever start has allocated, also after a partial start.
+// stop releases everything that start has allocated, also after a partial start.
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
@@ -291,7 +291,7 @@ func (d *device) Sync() error {
 	return d.checked("sync", err)
 }
 
-// Close waits, then gives everything back.
+// Close waits for all work, then releases everything.
 func (d *device) Close() error {
 	if !d.closed.CompareAndSwap(false, true) {
 		return nil
@@ -309,7 +309,7 @@ func (d *device) Close() error {
 	return errors.Join(err, d.api.ReleasePrimary(d.props.handle))
 }
 
-// freed keeps the error of a Free, which returns none.
+// freed records the error of a Free, which cannot return it.
 func (d *device) freed(err error) {
 	if err = d.checked("free", err); err != nil {
 		d.mu.Lock()
@@ -327,8 +327,8 @@ type Error = driver.Error
 // context, which all devices and libraries of the process share. Restart the program.
 var ErrLost = errors.New("cuda: the device is lost")
 
-// checked names the device in an error, and remembers one after which nothing
-// works any more.
+// checked names the device in an error, and records an error that made the context
+// unusable.
 func (d *device) checked(op string, err error) error {
 	if err == nil {
 		return nil
@@ -338,7 +338,7 @@ func (d *device) checked(op string, err error) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.dead == nil {
-			d.dead = fmt.Errorf("%s: %s: %w: start the program anew: %w", d.name, op, ErrLost, err)
+			d.dead = fmt.Errorf("%s: %s: %w: restart the program: %w", d.name, op, ErrLost, err)
 		}
 		return d.dead
 	}

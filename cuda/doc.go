@@ -1,6 +1,6 @@
-// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0,
-// cuda/1, …, builds without CUDA and without cgo, and finds the driver and, where
-// they are installed, cuBLAS and cuSOLVER when the program runs.
+// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0, cuda/1, …,
+// builds without CUDA and without cgo, and finds the driver and, if installed, cuBLAS and
+// cuSOLVER at run time.
 //
 // Levels:
 //
@@ -25,8 +25,8 @@
 // Matrices are row-major. A library that wants columns is given the transposed
 // problem.
 //
-// Steps are cut so that none should take more than about 50 ms, and two are under
-// way at most: so a context that is done ends the work soon.
+// Work is divided into steps of at most about 50 ms, with at most two steps in flight, so
+// that work stops soon after its context is done.
 //
-// MERCER_CUDA_LIBDIR names a folder in which libraries are looked for first.
+// MERCER_CUDA_LIBDIR names a folder that is searched first for libraries.
 package cuda

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// A GPU is better than the processor. Open makes it prove that it computes rightly
-// before it is used (check.go).
+// A GPU is preferred to the processor. Open first checks that it computes correctly
+// (check.go).
 func init() { backend.Register(cudaDriver{}, preference) }
 
 const preference = 10
@@ -28,7 +28,7 @@ var library = sync.OnceValues(func() (*driver.API, error) {
 	return api, initialize(api)
 })
 
-// oldest is the CUDA whose drivers read the PTX of this package.
+// oldest is the oldest CUDA version whose drivers accept the PTX of this package.
 const oldest = 11080
 
 func initialize(api *driver.API) error {
@@ -40,7 +40,7 @@ func initialize(api *driver.API) error {
 		return err
 	}
 	if version < oldest {
-		return fmt.Errorf("the NVIDIA driver is too old: it serves CUDA %d.%d, and 11.8 is needed: install driver 520 or newer", version/1000, version%1000/10)
+		return fmt.Errorf("the NVIDIA driver is too old: it supports CUDA %d.%d, and 11.8 is needed: install driver 520 or newer", version/1000, version%1000/10)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (cudaDriver) Candidates() []backend.Candidate {
 	}
 	n, err := api.DeviceCount()
 	if err == nil && n == 0 {
-		err = fmt.Errorf("the NVIDIA driver sees no GPU")
+		err = fmt.Errorf("the NVIDIA driver finds no GPU")
 	}
 	if err != nil {
 		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
@@ -78,14 +78,14 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	}
 	ordinal, err := strconv.Atoi(name)
 	if err != nil || ordinal < 0 {
-		return nil, fmt.Errorf("%w: cuda: no device is called %q: want a number such as cuda/0", backend.ErrUnavailable, name)
+		return nil, fmt.Errorf("%w: cuda: no device is called %q: want a name such as cuda/0", backend.ErrUnavailable, name)
 	}
 	n, err := api.DeviceCount()
 	if err != nil {
 		return nil, fmt.Errorf("%w: cuda: %w", backend.ErrUnavailable, err)
 	}
 	if ordinal >= n {
-		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver sees %d", backend.ErrUnavailable, ordinal, n)
+		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver finds %d", backend.ErrUnavailable, ordinal, n)
 	}
 	if err := keepContext(api, ordinal); err != nil {
 		return nil, unavailable(ordinal, err)
@@ -100,16 +100,16 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	return d, nil
 }
 
-// kept are the devices whose primary context stays for the life of the process.
+// kept lists the devices whose primary context is retained for the life of the process.
 var kept = struct {
 	sync.Mutex
 	of map[int]bool
 }{of: map[int]bool{}}
 
 // keepContext retains a device's primary context once and never releases it. cuBLAS and
-// cuSOLVER work in that context too and keep what they have loaded into it, so that to
-// destroy it with the last device and to make it anew with the next costs some tenths of
-// a second each time and leaves them handles of a context that is gone.
+// cuSOLVER load code into that context. Destroying it with the last device and creating it
+// again with the next one would cost some tenths of a second each time and leave the
+// libraries with handles to a destroyed context.
 func keepContext(api *driver.API, ordinal int) error {
 	kept.Lock()
 	defer kept.Unlock()
@@ -127,7 +127,7 @@ func keepContext(api *driver.API, ordinal int) error {
 	return nil
 }
 
-// properties are what a device says of itself.
+// properties are the properties that a device reports.
 type properties struct {
 	handle     driver.Device
 	name       string
@@ -135,8 +135,8 @@ type properties struct {
 	processors int
 	major      int
 	minor      int
-	ratio      int     // of the rates of float32 and float64
-	rate       float64 // float32 multiply-adds a second, by clock and cores, roughly
+	ratio      int     // ratio of the rates of float32 and float64
+	rate       float64 // float32 multiply-adds a second, estimated from the clock and the number of cores
 	clock      float64 // cycles a second
 	bandwidth  float64 // bytes a second of the memory
 }
@@ -176,10 +176,10 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// single is the operations a second in float32 that the processors can do, double
-// those in float64, tensor cores included, and reduced those of products with factors in
-// FP16 and sums in float32; by NVIDIA's tables, for the capabilities that they name, and
-// there for the slower of their cards.
+// single, double and reduced return peak rates in operations per second: single in float32,
+// double in float64, including tensor cores, and reduced for products with factors in FP16
+// and sums in float32. The numbers come from NVIDIA's tables for the listed compute
+// capabilities, in each case for the slowest card.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {
@@ -207,10 +207,10 @@ func (p properties) reduced() float64 {
 	case p.major == 7:
 		return 4 * p.single()
 	}
-	return 2 * p.single() // half of it on cards for games
+	return 2 * p.single() // half of that on consumer cards
 }
 
-// available is what there is beside the driver.
+// available returns the libraries found in addition to the driver.
 var available = sync.OnceValue(func() driver.Libraries {
 	api, err := library()
 	if err != nil {

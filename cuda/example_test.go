@@ -8,8 +8,8 @@ import (
 	_ "github.com/mercer-go/mercer/cuda"
 )
 
-// Importing the package registers the devices "cuda/0", "cuda/1", …; a machine without
-// them says what it lacks.
+// Importing the package registers the devices "cuda/0", "cuda/1", …; a machine without them
+// reports the reason.
 func Example() {
 	dev, err := backend.Open("cuda/0", backend.Config{})
 	if err == nil {

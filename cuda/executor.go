@@ -6,14 +6,13 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// executor runs functions one after the other on a thread of its own, for which
-// one context is current.
+// executor runs functions one at a time on its own thread, on which one context is current.
 type executor struct {
 	work chan func()
 	gone chan struct{} // closed when the thread has ended
 }
 
-// newExecutor returns an executor, or why the context cannot be made current.
+// newExecutor returns an executor, or the reason why the context cannot be made current.
 func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	e := &executor{work: make(chan func(), 64), gone: make(chan struct{})}
 	ready := make(chan error)
@@ -37,7 +36,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue runs f later, do waits until it has run.
+// queue schedules f; do also waits until it has run.
 func (e *executor) queue(f func()) { e.work <- f }
 
 func (e *executor) do(f func()) {

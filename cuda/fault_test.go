@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	_ "github.com/mercer-go/mercer/cpu" // what there is without a GPU
+	_ "github.com/mercer-go/mercer/cpu" // the fallback without a GPU
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/cuda/ptx"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// workload is a small fit on a device: what goes wrong in it is returned.
+// workload runs a small fit on a device and returns the first error.
 func workload(dev backend.Device) error {
 	b := dev.F64()
 	h := backend.NewHost[float64](40, 5)
@@ -55,7 +55,7 @@ func contains(s string, parts ...string) bool {
 	return false
 }
 
-// packedWorkload does what is done with packed matrices, on the device and on the host.
+// packedWorkload runs the operations on packed matrices, on the device and on the host.
 func packedWorkload(dev backend.Device) error {
 	b := dev.F64().(*queue[float64])
 	const n = 60
@@ -118,15 +118,15 @@ func packedWorkload(dev backend.Device) error {
 
 func zeros(n int) []float64 { return make([]float64, n) }
 
-// TestFaults lets the first call of the driver or of a library fail, then the
-// second, and so on until the workload needs no more calls: each time there is an
-// error that names the call, and what was allocated is given back. Out of memory
-// are only calls that allocate; lost is a device when it works.
+// TestFaults lets the first call of the driver or of a library fail, then the second, and
+// so on until the workload needs no more calls: each failure must give an error that names
+// the call, and everything allocated must be released. Out of memory is simulated only for
+// calls that allocate, and a lost device only for calls that use the device.
 func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // what is kept would take the place of memory that is refused
+	poolMost.all = 0 // pooled memory would replace memory that is refused
 	defer func() { poolMost = before }()
 	const lost = driver.IllegalAddress
 	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
@@ -160,20 +160,21 @@ func TestFaults(t *testing.T) {
 				case err == nil:
 					t.Errorf("call %d, %s: its failure was lost", n, failed)
 				case c.code == lost && !errors.Is(err, ErrLost) && !errors.Is(err, backend.ErrUnavailable):
-					t.Errorf("call %d, %s: the device is not said to be lost: %v", n, failed, err)
+					t.Errorf("call %d, %s: the error does not say that the device is lost: %v", n, failed, err)
 				case !strings.Contains(err.Error(), failed) && !errors.Is(err, backend.ErrMemory):
 					t.Errorf("call %d, %s: the error does not name it: %v", n, failed, err)
 				}
 				if live != 0 {
-					t.Errorf("call %d, %s: %d objects are left", n, failed, live)
+					t.Errorf("call %d, %s: %d objects were not released", n, failed, live)
 				}
 			}
 		})
 	}
 }
 
-// fail runs the work on a device whose n-th call of some returns the code. It
-// returns that call's name, how many objects were not given back, and the error.
+// fail runs the work on a device whose n-th call of the given kinds returns the code. It
+// returns the name of that call, the number of objects that were not released, and the
+// error.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	real, err := library()
 	if err != nil {
@@ -185,7 +186,7 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 		return func(s *driver.Symbol, args ...uintptr) int32 {
 			mu.Lock()
 			defer mu.Unlock()
-			// What gives back or tells of an error is left to work.
+			// Calls that release objects or describe errors must not fail.
 			gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
 			if !gives && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
 				if calls++; calls == n {
@@ -220,8 +221,8 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 	return failed, live, err
 }
 
-// TestFallback: a device that cannot allocate, or that computes wrongly, is not
-// opened; the automatic choice says so and takes the next best one.
+// TestFallback: a device that cannot allocate, or that computes wrong results, is not
+// opened; the automatic choice reports it and opens the next best device.
 func TestFallback(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -234,7 +235,7 @@ func TestFallback(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		code       int32
-	}{{"cuMemAlloc", "out of memory", int32(driver.OutOfMemory)}, {"cuLaunchKernel", "computes wrongly", 0}} {
+	}{{"cuMemAlloc", "out of memory", int32(driver.OutOfMemory)}, {"cuLaunchKernel", "computes wrong results", 0}} {
 		broken := *real
 		broken.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if strings.HasPrefix(s.Name, c.name) {
@@ -252,18 +253,18 @@ func TestFallback(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(dev.Info().Device, "cpu/") || len(told) == 0 || told[0] != "cuda/0" {
-			t.Errorf("%s: opened %s, told of %q", c.name, dev.Info().Device, told)
+			t.Errorf("%s: opened %s, reported %q", c.name, dev.Info().Device, told)
 		}
 		dev.Close()
 	}
 }
 
-// TestNoCode: a driver that does not take the code of the GPU is given PTX, whatever it
-// says; where memory or the context is lacking, that is the error.
+// TestNoCode: if a driver rejects the compiled code, with whatever error, it gets PTX; but
+// if memory or the context is lacking, that is the error.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
-		t.Skip("the GPU at hand may be one that there is only PTX for")
+		t.Skip("there may be only PTX for this GPU")
 	}
 	real, err := library()
 	if err != nil {
@@ -336,9 +337,9 @@ func TestCodeOfDevelopers(t *testing.T) {
 	}
 }
 
-// TestFaultOfOneCall: after a launch that asked for too much (701), a call that is not
-// permitted (800) or one during a stream capture (900), the device works on; after an
-// illegal address (700) it does not, and the error says what to do.
+// TestFaultOfOneCall: the device remains usable after a launch that requested too many
+// resources (701), a call that is not permitted (800) or a call during a stream capture
+// (900). After an illegal address (700) it does not, and the error says what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -362,7 +363,7 @@ func TestFaultOfOneCall(t *testing.T) {
 		armed = true
 		err = workload(dev)
 		lost := code == driver.IllegalAddress
-		if err == nil || errors.Is(err, ErrLost) != lost || lost && !strings.Contains(err.Error(), "start the program anew") {
+		if err == nil || errors.Is(err, ErrLost) != lost || lost && !strings.Contains(err.Error(), "restart the program") {
 			t.Errorf("%d: %v", code, err)
 		}
 		if err := workload(dev); (err != nil) != lost {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkFits times fits by each method that the planner weighs, from arrays to α, with
-// its estimates in the log: the one that it takes should be the fastest.
+// BenchmarkFits times fits, from arrays to α, by each method that the planner considers,
+// and logs its estimates: the method it chooses should be the fastest.
 func BenchmarkFits(b *testing.B) {
 	cuda.Need(b)
 	dev := backendtest.Device(b, "cuda/0")

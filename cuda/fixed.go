@@ -10,18 +10,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits for an element: panels of `tile`
-// rows of the lower triangle, one after the other, each row-major up to the last column
-// of its square on the diagonal, and behind them the diagonal in T; see ptx/fixed.cuh.
+// fixedMatrix is a symmetric Gram matrix with 16 bits per element: consecutive panels of
+// `tile` rows of the lower triangle, each row-major up to the last column of its square on
+// the diagonal, followed by the diagonal in T; see ptx/fixed.cuh.
 type fixedMatrix[T backend.Float] struct {
-	memory *matrix[T] // all of it
+	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
 	coding *backend.Coding // shared with leading parts
 	n      int
 	part   bool // leading
 }
 
-// codesOf is how many codes a matrix of order n has memory for.
+// codesOf returns the number of codes that a matrix of order n stores.
 func codesOf(n int) int {
 	p, rest := n/tile, n%tile
 	return tile * (p + 1) * (tile*p/2 + rest)
@@ -70,7 +70,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(backend.Coding), n: n}, nil
 }
 
-// fixed is a as a matrix of 16 bits of this device, or nil.
+// fixed returns a if it is a matrix of 16 bits of this device, and nil otherwise.
 func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -82,8 +82,8 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// gramFixed evaluates stretches of rows in T and stores their codes. It waits for the
-// device, to see whether a value has none.
+// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device,
+// to find out whether some value has no code.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	if h.n == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed is C ← α A B + β C, with thinMost columns at a time: every code is read
-// once for its row, its column and all of them.
+// symmFixed is C ← α A B + β C, with thinMost columns at a time: every code is read once,
+// for its row and its column and for all of these columns.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// cost is about how many instructions a pair of points takes.
+// cost returns the approximate number of instructions per pair of points.
 func (p *program[T]) cost(d int) float64 {
 	pair := float64(2*d + 5)
 	if p.form == general {
@@ -33,7 +33,8 @@ func (q *queue[T]) pairsOfStep(instructions float64) float64 {
 	return 0.03 * 0.5 * rate / instructions
 }
 
-// rowsOfPairs is how many of n rows, each of m pairs of points, make a step.
+// rowsOfPairs returns the number of the n rows, each with m pairs of points, that make up a
+// step.
 func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
 	rows := q.pairsOfStep(instructions) / float64(max(m, 1))
 	if rows >= float64(n) {
@@ -54,7 +55,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	})
 }
 
-// gram is out ← k(X, Z) on a part of it, a stretch of rows at a time.
+// gram computes out ← k(X, Z) on a part of out, a range of rows at a time.
 func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part region) error {
 	n, m, d := x.rows, z.rows, x.cols
 	if n == 0 || m == 0 {
@@ -68,7 +69,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	for i := 0; i < n && err == nil; i += rows {
 		count := min(rows, n-i)
 		work := backend.GemmFlops(count, m, d)
-		if part != whole { // the square on the diagonal, and what lies beside it
+		if part != whole { // the square on the diagonal, and the rectangle beside it
 			beside := i
 			if part == upper {
 				beside = m - i - count
@@ -111,8 +112,8 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 	return q.engine.launch("gram"+p.formed(), driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// formed is the end of the names of gram and gram_mul for the commonest programs,
-// "" for others.
+// formed returns the suffix of the names of the functions gram and gram_mul that are
+// specialized for the most common programs, and "" for other programs.
 func (p *program[T]) formed() string {
 	if p.form == general {
 		return ""
@@ -128,8 +129,8 @@ func (p *program[T]) formed() string {
 	return ""
 }
 
-// fewFeatures are the numbers of features that there are functions for, of a kernel
-// and one column.
+// fewFeatures returns the numbers of features for which there are specialized functions of
+// a kernel for one column.
 func fewFeatures(kernel string) []int {
 	if kernel == "gauss" {
 		return []int{3, 4, 8, 16}
@@ -137,12 +138,12 @@ func fewFeatures(kernel string) []int {
 	return []int{3, 8}
 }
 
-// mul is the function for a product with t columns of points with d features, and
-// how many rows and columns of K a block of threads takes at a time.
+// mul returns the function for a product with t columns of points with d features, and the
+// numbers of rows and columns of K that a block of threads processes at a time.
 func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
 	if low && p.one != "" && t == 1 {
-		each := 4 // rows of a thread
+		each := 4 // rows per thread
 		if sizeOf[T]() == 8 {
 			each = 2
 		}
@@ -195,18 +196,18 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	})
 }
 
-// A block of threads goes through the columns of K in shares: of shareTiles tiles
-// at least, so that reading its rows pays, and of shareColumns columns at most, so
-// that the rows of a step make blocks enough to keep a device busy. Between these,
-// mostBlocks blocks are wanted. Shares follow from the shapes alone, so that the
-// sums do not depend on the device.
+// The columns of K are divided into shares, one per block of threads. A share has at least
+// shareTiles tiles, so that reading the rows pays, and at most shareColumns columns, so
+// that a step has enough blocks to occupy a device. Between these limits, mostBlocks blocks
+// are used. Shares depend only on the shapes, so that the sums do not depend on the device.
 const (
 	shareTiles   = 2
 	shareColumns = 4096
 	mostBlocks   = 1024
 )
 
-// gramMul is out ← k(X, Z) V for few columns, a stretch of rows at a time.
+// gramMul computes out ← k(X, Z) V for a small number of columns, a range of rows at a
+// time.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	name, side, width := p.mul(d, t)
@@ -236,19 +237,20 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	})
 }
 
-// symvBytes is about what the sums of gramSymv take: of as many shares as squares along a
-// side of K, and one.
+// symvBytes is the approximate size of the sums of gramSymv, which have one more share than
+// there are squares along a side of K.
 const symvBytes = 64 << 20
 
-// gramSymv is out ← k(X, X) v for one column, each pair of points evaluated once, some rows
-// of squares at a time. Not for the functions for few features in float32, which evaluate
-// a pair in fewer instructions than sums over the threads of a block would add.
+// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once,
+// some rows of squares at a time. It is not used if there is a specialized function in
+// float32 for the number of features: evaluating a pair twice there takes fewer
+// instructions than summing over the threads of a block.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d := x.rows, x.cols
 	wanted := min(max(symvBytes/(n*sizeOf[T]()), 32), cuts.squares)
 	side := ceil(n, tile*wanted)
 	squares := ceil(n, tile*side)
-	most := q.pairsOfStep(p.cost(d)+2) / float64(tile*side*tile*side) // squares of a step
+	most := q.pairsOfStep(p.cost(d)+2) / float64(tile*side*tile*side) // squares per step
 	return q.scratch(int64(squares+1)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
 		for first := 0; first < squares; {
 			rows := 1

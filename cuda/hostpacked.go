@@ -13,17 +13,17 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// hostPacked is a symmetric matrix in page-locked memory of the host, for cards that
-// have too little of their own: the lower triangle as panels of `width` columns,
-// each row-major from the row of its first column on.
+// hostPacked is a symmetric matrix in page-locked memory of the host, for cards with too
+// little memory: the lower triangle as panels of `width` columns, each row-major from the
+// row of its first column on.
 //
 //	┌ p₀       ┐   What needs panels p₀, p₁, … has two buffers for them on the
 //	│ p₀ p₁    │   device: while one is used the next panel comes, in a stream of
 //	└ p₀ p₁ p₂ ┘   its own. A third buffer has the panel that is made.
 //
-// The factorization is left-looking: panel j takes the products of those before
-// it, which are only read, and is written once. So it moves about n³/(3·width)
-// elements, each used for 2·width operations.
+// The factorization is left-looking: panel j is updated with the earlier panels, which are
+// only read, and is written once. It moves about n³/(3·width) elements, each used for
+// 2·width operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
 	n     int // order of the store, or of a leading part
@@ -37,19 +37,19 @@ type hostStore[T backend.Float] struct {
 	target driver.DevicePtr // three buffers in one
 	slots  [2]slot
 	copies driver.Stream
-	stored driver.Event // the panel that was written last is in the host's memory
+	stored driver.Event // signals that the last written panel is in the host's memory
 	freed  atomic.Bool
 }
 
-// slot is a buffer that panels come into.
+// slot is a buffer that receives panels.
 type slot struct {
 	memory      driver.DevicePtr
-	ready, free driver.Event // its panel has come; it has been used
+	ready, free driver.Event // its panel has arrived; its panel has been used
 }
 
-// panelBytes is the length of a row of a panel: 2048 columns in float64. A panel
-// of that width is used for 512 operations a byte, which is more than a card does
-// in float64 in the time that a byte takes through PCIe.
+// panelBytes is the length of a row of a panel: 2048 columns in float64. With that width
+// each byte is used for 512 operations, which take a card longer in float64 than moving the
+// byte through PCIe.
 var panelBytes = 16 << 10
 
 func panelWidth[T backend.Float](n int) int {
@@ -69,8 +69,8 @@ func (q *queue[T]) HostPackedBytes(n int) (device, hostBytes int64) {
 	return 3 * int64(n) * int64(w) * int64(size), hostBytes * int64(size)
 }
 
-// HostFree is 80 % of what the process may still take; 2 GiB where the system does
-// not say.
+// HostFree returns 80 % of the memory that the process may still take, or 2 GiB if the
+// system does not report it.
 func (q *queue[T]) HostFree() int64 {
 	free, known := backend.HostMemory()
 	if !known {
@@ -114,8 +114,8 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	return &hostPacked[T]{s, n}, nil
 }
 
-// open takes what the store needs beside its buffers, unless it is to stop: to lock
-// pages takes a second for some gigabytes.
+// open allocates what the store needs in addition to its buffers. It calls stop repeatedly,
+// because locking pages takes about a second for some gigabytes.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.copies, err = api.NewStream(); err != nil {
@@ -170,7 +170,7 @@ func (s *hostStore[T]) close() error {
 
 func (h *hostPacked[T]) Order() int { return h.n }
 
-// Free does nothing on a leading part, and nothing twice.
+// Free does nothing on a leading part, or when it is called again.
 func (h *hostPacked[T]) Free() {
 	s := h.store
 	if h.n != s.n || s.n == 0 || s.device.closed.Load() || s.freed.Swap(true) {
@@ -187,7 +187,7 @@ func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {
 	return &hostPacked[T]{h.store, n}
 }
 
-// panel is one of the panels, without what is beyond the order.
+// panel is one of the panels, limited to the order.
 type panel[T backend.Float] struct {
 	number, first, rows, cols int // first is its first row and column
 	stride                    int
@@ -208,13 +208,13 @@ func (h *hostPacked[T]) count() int {
 	return ceil(h.n, h.store.width)
 }
 
-// row is a row of the lower triangle in a panel, i from its first row on.
+// row returns row i of the panel, counted from its first row.
 func (p panel[T]) row(i int) []byte {
 	size := sizeOf[T]()
 	return p.memory[i*p.stride*size : (i*p.stride+min(i+1, p.cols))*size]
 }
 
-// on is the matrix in a buffer that has the panel's rows from `from` on.
+// on returns a buffer that holds the panel's rows from `from` on as a matrix.
 func (h *hostPacked[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
 	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
 }
@@ -287,7 +287,7 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 	return nil
 }
 
-// upTo lists 0 … n−1, down the same from the end.
+// upTo lists 0 … n−1, and down lists the same numbers in descending order.
 func upTo(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -304,7 +304,7 @@ func down(n int) []int {
 	return list
 }
 
-// hostRows calls f for parts of rows on the host once the device's work is done.
+// hostRows calls f for parts of rows in host memory after the device's work is done.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -322,7 +322,7 @@ func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, 
 	return nil
 }
 
-// diagonal calls f for every diagonal element on the host.
+// diagonal calls f for every diagonal element in host memory.
 func (h *hostPacked[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -374,8 +374,8 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 	})
 }
 
-// parts are the square on the diagonal of a panel and what is below it, and the
-// rows of b that belong to its columns and those that are below.
+// parts returns the square on the diagonal of a panel and the part below it, and the
+// corresponding rows of b.
 func (h *hostPacked[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
@@ -405,7 +405,7 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 		}
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
-			// The leading part of the factor is valid: it has to be where it belongs.
+			// The leading part of the factor is valid and must be written back.
 			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
@@ -437,7 +437,8 @@ func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	})
 }
 
-// onHost is a as a packed matrix of this device in the host's memory, or nil.
+// onHost returns a if it is a packed matrix of this device in the host's memory, and nil
+// otherwise.
 func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	h, ok := a.(*hostPacked[T])
 	if !ok {
@@ -452,7 +453,7 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	return h
 }
 
-// A closer is what a device closes if its owner has not.
+// A closer is closed with the device unless its owner has closed it.
 type closer interface{ close() error }
 
 // forget removes a store from the list of stores that are closed with the device.

@@ -13,7 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestHostPacked: packed matrices in the memory of the host do as packed matrices on the device.
+// TestHostPacked: packed matrices in the memory of the host give the results of packed
+// matrices on the device.
 func TestHostPacked(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -25,7 +26,7 @@ func TestHostPacked(t *testing.T) {
 		testHostPacked(t, dev, dev.F64())
 		testHostPacked(t, dev, dev.F32())
 		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%d bytes are left", now)
+			t.Errorf("%d bytes are still in use", now)
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -130,7 +131,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			hb.TrsmPacked(backend.Transpose, part, out)
 			keep(fetch(out))
 			if n > 3 {
-				// The pivot's row is counted from the first of the matrix.
+				// The pivot's row is counted from the first row of the matrix.
 				bad := results[at][0]
 				bad.Row(n - 2)[n-2] = -1e3
 				if err := hb.UploadPacked(part, 0, bad); err != nil {
@@ -143,7 +144,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			}
 			out.Free()
 		}
-		// All is of size 1 to n, and K + I has a condition of n at most.
+		// All numbers are between 1 and n in size, and K + I has a condition of n at most.
 		for i, want := range results[0] {
 			for e, v := range results[1][i].Data {
 				if d := math.Abs(float64(v - want.Data[e])); !(d <= 64*float64(n*n)*unit) {
@@ -158,7 +159,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 		all.Free()
 		rhs.Free()
 	}
-	// What is too large for the host is refused with the bytes.
+	// A matrix too large for the host is refused with an error that gives the bytes.
 	const much = 10_000_000
 	_, want := hb.HostPackedBytes(much)
 	var e *backend.MemoryError
@@ -167,7 +168,8 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 	}
 }
 
-// TestNewHostPackedStops: what is done no more when the context is, and leaves nothing.
+// TestNewHostPackedStops: NewHostPacked stops when the context is done, and leaves no
+// memory in use.
 func TestNewHostPackedStops(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -12,7 +12,7 @@ import (
 )
 
 // TestLargeOddFit: a fit whose K has more than 2³¹ elements and an odd order, so that no
-// row but the first begins at a multiple of 16 bytes. Of the simulated GPU it is small.
+// row except the first is aligned to 16 bytes. On the simulated GPU the fit is small.
 func TestLargeOddFit(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -30,7 +30,7 @@ func TestLargeOddFit(t *testing.T) {
 	for _, m := range []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG} {
 		plan, err := solvers.MakePlan(dev, p, solvers.Params{Method: m})
 		if err == nil && plan.Bytes > dev.Info().Memory {
-			t.Logf("%s needs %d bytes, there are %d", m, plan.Bytes, dev.Info().Memory)
+			t.Logf("%s needs %d bytes, but the device has %d", m, plan.Bytes, dev.Info().Memory)
 			continue
 		}
 		r, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m, Tol: 1e-10})

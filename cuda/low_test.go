@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFewFeatures: products with kernels that have a function of their own for few
-// features, over several tiles of points and with coordinates so large that their
-// squares are infinite; and that it is this function.
+// TestFewFeatures: kernel products that have a specialized function for a small number of
+// features, over several tiles of points, including coordinates whose squares overflow. It
+// also tests that this function is used.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -73,9 +73,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					term := kernels.Eval(k, a, b) * float64(v.Row(j)[0])
 					want, size = want+term, size+math.Abs(term)
 				}
-				// Each kernel value: d + 3 roundings of the distance, which count as often
-				// as the exponent is large, 20 at most where values matter, and some of the
-				// functions; then a sum of m terms.
+				// Each kernel value: d + 3 roundings of the distance, multiplied by the
+				// exponent, which is at most 20 unless the value is negligible, and some
+				// roundings of the functions; then a sum of m terms.
 				bound := unit * (float64(m+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(m))
 				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) {
 					t.Fatalf("%T, %v, %s: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, fmt.Sprint(d), i, got.Row(i)[0], want, diff, bound)
@@ -88,9 +88,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct: k(X, X) v, whose values are evaluated once for both of their
-// places, is that of package kernels, in one step and in several, whose work adds up; rows
-// with NaN and ∞ are NaN where they have to be, and do not reach others.
+// TestSymmetricKernelProduct: k(X, X) v, where each value is evaluated once for both
+// triangles, agrees with package kernels, in one step and in several, whose operations add
+// up. Points with NaN and ∞ give NaN exactly in the rows that depend on them.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -136,7 +136,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 			_, linear := k.(kernels.Linear)
 			spoiled := n > 100 && !linear
 			if spoiled {
-				x.Row(70)[0], x.Row(n - 1)[d-1] = T(math.Inf(1)), T(math.Sqrt(0x1p1000)) // 0 for all others
+				x.Row(70)[0], x.Row(n - 1)[d-1] = T(math.Inf(1)), T(math.Sqrt(0x1p1000)) // the kernel is 0 for all other points
 				v.Data[70] = 2
 			}
 			X, V, out := hostMatrix(t, q, x), hostMatrix(t, q, v), hostMatrix(t, q, got)
@@ -179,7 +179,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 	}
 }
 
-// hostMatrix is a copy of h on the device.
+// hostMatrix returns a copy of h on the device.
 func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *matrix[T] {
 	p, err := q.New(h.Rows, h.Cols)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// memory counts what matrices take.
+// memory counts the bytes that matrices take.
 type memory struct {
 	mu         sync.Mutex
 	limit      int64
@@ -21,7 +21,7 @@ type memory struct {
 	allocation map[driver.DevicePtr]int64
 }
 
-// take counts bytes, unless that is more than there may be.
+// take counts bytes, or fails if they exceed the limit.
 func (m *memory) take(device string, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
-// bound sets the most that may be in use; most returns it.
+// bound sets the limit of the bytes in use; most returns it.
 func (m *memory) bound(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +52,7 @@ func (m *memory) most() int64 {
 	return m.limit
 }
 
-// forget makes the most that was in use what is.
+// forget resets the peak to the bytes now in use.
 func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *memory) add(p driver.DevicePtr, bytes int64) {
 	m.allocation[p] = bytes
 }
 
-// remove forgets p; false: it is not known.
+// remove removes p, and returns false if p is unknown.
 func (m *memory) remove(p driver.DevicePtr) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *memory) remove(p driver.DevicePtr) bool {
 	return ok
 }
 
-// forgotten removes all that is left.
+// forgotten removes and returns all remaining allocations.
 func (m *memory) forgotten() []driver.DevicePtr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +98,7 @@ func (m *memory) forgotten() []driver.DevicePtr {
 	return list
 }
 
-// matrix is row-major in the device's memory.
+// matrix is a row-major matrix in the device's memory.
 type matrix[T backend.Float] struct {
 	device             *device
 	ptr                driver.DevicePtr
@@ -116,7 +116,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	return &matrix[T]{device: m.device, ptr: m.at(i, j), rows: rows, cols: cols, stride: m.stride}
 }
 
-// window is View, of this package's type.
+// window is View with a result of type *matrix.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
@@ -126,13 +126,13 @@ func (m *matrix[T]) at(i, j int) driver.DevicePtr {
 	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
 }
 
-// same reports whether two matrices are the same memory in the same shape.
+// same reports whether two matrices have the same memory and shape.
 func (m *matrix[T]) same(o *matrix[T]) bool {
 	return m.ptr == o.ptr && m.rows == o.rows && m.cols == o.cols && m.stride == o.stride
 }
 
 func (m *matrix[T]) Free() {
-	// The address stays: what was queued before uses it.
+	// The field ptr is not cleared, because work queued before uses it.
 	d, p := m.device, m.ptr
 	if !m.owner || p == 0 || m.freed.Swap(true) || d.closed.Load() || !d.memory.remove(p) {
 		return
@@ -140,8 +140,8 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate gives memory of allocate back, to the driver: copies in another stream may
-// still use it, for which the driver waits.
+// deallocate returns memory of allocate to the driver, which waits for copies in other
+// streams that may still use it.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {
@@ -163,7 +163,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 		return m, nil
 	}
 	if d := q.engine.device; max(rows, cols) > math.MaxInt32 && bytes <= d.memory.most() {
-		return nil, fmt.Errorf("%s: new: a matrix has 2³¹−1 rows and columns at most, not %d×%d", d.name, rows, cols)
+		return nil, fmt.Errorf("%s: new: a matrix can have at most 2³¹−1 rows and columns, not %d×%d", d.name, rows, cols)
 	}
 	p, err := q.engine.device.allocate(bytes)
 	if err != nil {
@@ -173,7 +173,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	return m, nil
 }
 
-// allocate returns zeros.
+// allocate returns memory filled with zeros.
 func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	if d.closed.Load() {
 		return 0, fmt.Errorf("%s: new: the device has been closed", d.name)
@@ -202,7 +202,7 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	return p, nil
 }
 
-// valuesOf is the memory of bytes as elements.
+// valuesOf returns the memory of bytes as a slice of elements.
 func valuesOf[T backend.Float](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -210,13 +210,13 @@ func valuesOf[T backend.Float](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/sizeOf[T]())
 }
 
-// stage is a page-locked buffer by which matrices are copied.
+// stage is a page-locked buffer through which matrices are copied.
 type stage struct {
 	memory []byte
-	event  driver.Event // the last copy that used it has been done
+	event  driver.Event // signals the end of the last copy that used the buffer
 }
 
-// stageBytes is the length of each; tests make it smaller.
+// stageBytes is the length of each stage; tests reduce it.
 var stageBytes = 8 << 20
 
 func (s *stage) open(api *driver.API) (err error) {
@@ -239,7 +239,7 @@ func (s *stage) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// bytesOf is the memory of n elements from p on.
+// bytesOf returns the memory of p as bytes.
 func bytesOf[T backend.Float](p []T) []byte {
 	if len(p) == 0 {
 		return nil

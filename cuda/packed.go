@@ -11,11 +11,12 @@ import (
 )
 
 // packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson,
-// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, which
-// has a picture: the rows of A₁₁ and A₂₁ lie in a rectangle from its second row on,
-// and A₂₂ᵀ in the upper triangle that A₁₁ leaves. All three are views, so that
-// everything is two or three of the same on full matrices: a factorization is two
-// of half the order, a solve and a product, and as fast.
+// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, whose
+// documentation has a picture: the rows of A₁₁ and A₂₁ are stored in a rectangle from its
+// second row on, and A₂₂ᵀ in the upper triangle that A₁₁ does not use. All three are views,
+// so that every operation consists of two or three operations on full matrices. For
+// example, a factorization consists of two factorizations of half the order, a solve and a
+// product, and is as fast as in full storage.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
@@ -24,7 +25,7 @@ type packedMatrix[T backend.Float] struct {
 func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
 func (h *packedMatrix[T]) Free()      { h.rect.Free() }
 
-// Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
+// Leading returns a packed matrix with fewer rows of A₂₂, or with a smaller A₁₁ and no A₂₂.
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
@@ -71,7 +72,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownPacked is a as a packed matrix of this device; any other panics.
+// ownPacked returns a as a packed matrix of this device, and panics otherwise.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		check.NoFixed(op)
@@ -83,16 +84,16 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	panic("unreachable")
 }
 
-// A patch is a block of the lower triangle, as it lies in the memory, and the
-// place of its first element in rows first, first+1, … of A.
+// A patch is a block of the lower triangle as it is stored, and the position of its first
+// element relative to the requested rows of A.
 type patch[T backend.Float] struct {
 	to   view[T]
 	i, j int
 	part region
 }
 
-// patches are rows first … first+rows−1 of the lower triangle, all of them of A₁₁
-// or none.
+// patches returns rows first … first+rows−1 of the lower triangle; the rows must all be
+// rows of A₁₁, or none of them.
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.parts()
 	if first < h.n1 {
@@ -109,13 +110,13 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// stretchBytes is about how much of a packed matrix is copied at once between it and a
-// matrix on the way to or from the host.
+// stretchBytes is the approximate number of bytes of a packed matrix that are copied at
+// once through an intermediate matrix to or from the host.
 const stretchBytes = 32 << 20
 
-// stretches cuts rows first … first+rows−1 of a triangle, those before row `cut` and the
-// rest, and calls f for each stretch with a matrix for its rows up to the diagonal, whose
-// memory is the device's.
+// stretches divides rows first … first+rows−1 of a triangle into ranges that do not contain
+// row `cut` inside, and calls f for each range with a device matrix for its rows up to the
+// diagonal.
 func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil
@@ -197,7 +198,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 			}
 			return q.download(m, func(i, j int, from []T) {
 				to := dst.Row(at - first + i)
-				if end := at + i + 1; j < end { // not what stands right of the diagonal
+				if end := at + i + 1; j < end { // without the elements right of the diagonal
 					copy(to[j:end], from)
 				}
 			})
@@ -230,7 +231,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	})
 }
 
-// firstOf calls one after the other until one fails.
+// firstOf calls the functions in order until one fails.
 func firstOf(list ...func() error) error {
 	for _, f := range list {
 		if err := f(); err != nil {
@@ -270,8 +271,7 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	}, n))
 }
 
-// diagonals is the diagonal of a packed matrix on the device, as columns one below the
-// other.
+// diagonals returns the diagonal of a packed matrix on the device, as consecutive columns.
 func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}
@@ -280,7 +280,7 @@ func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	return []view[T]{a11.diagonal(), a22t.diagonal()}
 }
 
-// addDiag adds a vector, or where it is null a value, to a diagonal.
+// addDiag adds a vector to a diagonal, or a value if the vector is null.
 func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) error {
 	if diagonal.rows == 0 {
 		return nil
@@ -296,7 +296,7 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait("diagonal", func() error { return diagonal(dst) })
 }
 
-// diagonalOf returns what copies the diagonal of a packed matrix to the host.
+// diagonalOf returns a function that copies the diagonal of a packed matrix to the host.
 func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(dst []T) error {
 	if h := q.onHost(op, a); h != nil {
 		return func(dst []T) error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) }
@@ -367,7 +367,7 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 	})
 }
 
-// potrfPacked is the factorization of two by two blocks.
+// potrfPacked computes the factorization by 2 × 2 blocks.
 func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 	a11, a21, a22t := h.parts()
 	return firstOf(

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPlanOfLargeCard: what fits an H200 by the plans' arithmetic. It has 143771
-// MiB; 2 GiB are what the context and the libraries may take of it.
+// TestPlanOfLargeCard: the problems that fit on an H200 according to the plans. It has
+// 143771 MiB, of which 2 GiB are reserved for the context and the libraries.
 func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -31,7 +31,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 	for _, c := range []struct {
 		n      int
 		par    solvers.Params
-		square bool // fits with K beside the factor
+		square bool // fits with K and the factor
 	}{
 		{100_000, solvers.Params{Method: solvers.Dual}, true},
 		{135_000, solvers.Params{Method: solvers.Dual}, true},
@@ -41,7 +41,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 		{380_000, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16, Preconditioner: "none"}, false},
 	} {
 		if testing.Short() && c.par.Method != solvers.Dual {
-			continue // these look at the spectrum
+			continue // these methods look at the spectrum
 		}
 		x, y := backend.NewHost[float64](c.n, features), backend.NewHost[float64](c.n, 1)
 		for i := range x.Data {
@@ -62,7 +62,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 		if c.square {
 			elements *= 2
 		}
-		// Beside the matrix some vectors of length n and the points are there.
+		// In addition to the matrix, there are some vectors of length n and the points.
 		if plan.Bytes > d.memory.limit || plan.Bytes < elements*size || plan.Bytes > elements*size+int64(c.n)*8*(features+64) {
 			t.Errorf("%s of %d rows: %d bytes, the matrix takes %d, %d are there: %s", c.par.Method, c.n, plan.Bytes, elements*size, d.memory.limit, plan.Reason)
 		}
@@ -70,8 +70,8 @@ func TestPlanOfLargeCard(t *testing.T) {
 	}
 }
 
-// TestPlanOutOfCore: what is too large for the host too is refused with the bytes
-// and what would fit.
+// TestPlanOutOfCore: a problem too large even for the host is refused, with the bytes and
+// the size that would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -95,8 +95,8 @@ func TestPlanOutOfCore(t *testing.T) {
 	}
 }
 
-// card makes a device look like another until the test ends: what the driver would
-// report of it, and its memory.
+// card makes a device look like another card until the test ends: it changes the properties
+// that the driver reports, and the memory.
 func card(t *testing.T, dev backend.Device, p properties, gib int64) {
 	d := dev.(*device)
 	props, limit := d.props, d.memory.limit
@@ -110,11 +110,12 @@ var (
 	l4   = properties{name: "L4", processors: 58, major: 8, minor: 9, ratio: 64, clock: 2.04e9, bandwidth: 2 * 6251e6 * 192 / 8}
 )
 
-// TestRatesOfCards: the rates by the clocks of a card are NVIDIA's: 67 and 67 TFLOP/s of
-// products in float64 and float32 and 4.8 TB/s of an H200, 0.47 and 30 and 0.3 of an L4.
+// TestRatesOfCards: the rates computed from the clocks of a card are NVIDIA's: for products
+// in float64 and float32 and for the memory, 67 and 67 TFLOP/s and 4.8 TB/s on an H200, and
+// 0.47 and 30 TFLOP/s and 0.3 TB/s on an L4.
 func TestRatesOfCards(t *testing.T) {
 	within := func(what string, got, want float64) {
-		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, the clocks are the highest
+		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, and the clocks are maximum clocks
 			t.Errorf("%s: %.3g, want %.3g", what, got, want)
 		}
 	}
@@ -124,17 +125,18 @@ func TestRatesOfCards(t *testing.T) {
 	within("memory of an H200", h200.memoryRate(), 4.8e12)
 	within("float64 of an L4", l4.double(), 0.47e12)
 	within("float32 of an L4", l4.single(), 30.3e12)
-	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times float32; cards for games half of it
+	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times float32; half of that on consumer cards
 	within("memory of an L4", l4.memoryRate(), 300e9)
 }
 
-// TestChoiceOnCards: the automatic choice on large cards is the method that takes the
-// least time by an account of bytes, instructions and launches. On an H200 a factor in
-// float64 is the fastest for some thousand rows, since a solve is a chain of launches;
-// beyond some ten thousand it is not. With a factor in TF32 mixed takes 0.79 s at 50,000
-// rows and 3.1 s at 100,000 by that account, and dual 0.94 and 6.7; the factor alone takes
-// 1/3.3 of dual's time in TF32 and 1/6.4 in FP16, which leaves 1/1.4 and 1/3.1. On an L4, which is 64 times as fast in
-// float32, a factor in that precision is the fastest from the first thousands on.
+// TestChoiceOnCards: the automatic choice on large cards is the method with the least time
+// in a model of bytes, instructions and launches. On an H200 a factor in float64 is fastest
+// for some thousand rows, because a solve is a chain of launches, but not beyond some ten
+// thousand. In the model, mixed with a factor in TF32 takes 0.79 s for 50,000 rows and 3.1
+// s for 100,000, and dual 0.94 s and 6.7 s. The factorization alone takes 1/3.3 of dual's
+// time in TF32 and 1/6.4 in FP16, so that the whole fit takes 1/1.4 and 1/3.1. On an L4,
+// which is 64 times as fast in float32 as in float64, a factor in float32 is fastest from
+// some thousand rows on.
 func TestChoiceOnCards(t *testing.T) {
 	Need(t)
 	const features = 50

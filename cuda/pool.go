@@ -7,24 +7,24 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// pool keeps memory that was freed for the next that asks for as many bytes: the driver
-// takes up to some tenths of a millisecond to give memory and to take it back, and waits
-// for all work then, which is much of a small fit. What is kept is in no budget; it goes
-// back when the driver has no more. It is used on the executor's thread only; work of one
-// stream is done in order, so that memory serves again without waiting.
+// pool keeps freed memory for the next request of the same size: the driver takes up to
+// some tenths of a millisecond to allocate and to free memory, and waits for all work
+// meanwhile, which is a large share of a small fit. No budget counts pooled memory; it is
+// returned when the driver has no more memory. The pool is used only on the executor's
+// thread. Work of one stream runs in order, so that memory is reused without waiting.
 type pool struct {
 	free  map[int64][]driver.DevicePtr
 	taken map[driver.DevicePtr]int64
 	kept  int64
 }
 
-// poolMost is what is kept at most, of one size and in all: the work of a factorization
-// of the order 4096 is 134 MB. Tests make it 0.
+// poolMost is the largest number of pooled bytes, of one size and in total: the workspace
+// of a factorization of order 4096 is 134 MB. Tests set it to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
-// alloc returns memory of so many bytes. Where there is none left, since another program
-// took it or the libraries did, the error says how much was asked for and how much is
-// free. It is called on the executor's thread.
+// alloc returns memory of the given number of bytes. If there is not enough, because
+// another program or the libraries took it, the error gives the requested and the free
+// bytes. It is called on the executor's thread.
 func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 	l := &d.pool
 	if list := l.free[bytes]; len(list) > 0 {
@@ -61,7 +61,7 @@ func isOutOfMemory(err error) bool {
 	return errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory
 }
 
-// release gives memory of alloc back.
+// release returns memory of alloc to the pool or the driver.
 func (d *device) release(p driver.DevicePtr) error {
 	l := &d.pool
 	bytes := l.taken[p]
@@ -74,7 +74,7 @@ func (d *device) release(p driver.DevicePtr) error {
 	return nil
 }
 
-// drop gives what is kept back to the driver.
+// drop returns pooled memory to the driver.
 func (d *device) drop() error {
 	var errs []error
 	for bytes, list := range d.pool.free {

@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPool: a fit that is repeated asks the driver for no memory any more; what is kept
-// is given back when the driver has no more, so that a matrix that fits the budget gets
-// its memory, and when the device is closed.
+// TestPool: a repeated fit requests no memory from the driver. Pooled memory is returned
+// when the driver has no more, so that a matrix within the budget gets its memory, and when
+// the device is closed.
 func TestPool(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -35,7 +35,7 @@ func TestPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what is kept for scratch grows
+	for range 2 { // memory reserved for scratch grows
 		if err := workload(dev); err != nil {
 			t.Fatal(err)
 		}
@@ -53,12 +53,12 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if live <= 4 || dev.pool.kept == 0 {
-		t.Fatalf("%d allocations and %d bytes are kept: nothing to give back", live, dev.pool.kept)
+		t.Fatalf("%d allocations and %d bytes are pooled: nothing to return", live, dev.pool.kept)
 	}
 	refuse = true
 	m, err := dev.F64().New(1000, 1000)
 	if err != nil {
-		t.Errorf("with memory to give back: %v", err)
+		t.Errorf("with pooled memory to return: %v", err)
 	} else {
 		m.Free()
 	}
@@ -70,6 +70,6 @@ func TestPool(t *testing.T) {
 		t.Error(err)
 	}
 	if live != 0 {
-		t.Errorf("%d allocations are left after Close", live)
+		t.Errorf("%d allocations remain after Close", live)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// infoBytes is the memory in which factorizations say how they went: an int of the
-// device functions, one of cuSOLVER, and the pivot.
+// infoBytes is the size of the status of factorizations: an int of the device functions, an
+// int of cuSOLVER, and the pivot.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -25,11 +25,11 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
-// potrf halves the triangle until it is one for cuSOLVER, or without that a block:
-// so no step is long, and most of the work is in products.
+// potrf halves the triangle until cuSOLVER can factor it or, without cuSOLVER, until it is
+// a block. So no step is long, and most of the work is in products.
 //
-// It waits: it factors a triangle, in reduced precision or in full, and returns
-// a *backend.PivotError at a bad pivot.
+// It waits for the factorization, which is in reduced or full precision, and returns a
+// *backend.PivotError at an invalid pivot.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	if a.rows == 0 {
 		return nil
@@ -54,20 +54,20 @@ type factoring[T backend.Float] struct {
 	q      *queue[T]
 	ul     backend.Uplo
 	r      rounding
-	solver *driver.Solver // nil: not for this one
-	most   int            // the largest order that the solver is given
+	solver *driver.Solver // nil: not used for this factorization
+	most   int            // the largest order that the solver factors
 
-	copied, diagonal, work driver.DevicePtr // of the solver
+	copied, diagonal, work driver.DevicePtr // memory of the solver
 	workBytes              int64
 	locked                 []byte
 }
 
-// order is the largest order that the solver is given.
+// order returns the largest order that the solver factors.
 func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // what halving leaves is more than half of it: enough for cuSOLVER
+		most = 2 * cuts.reduced // halving leaves more than half of it: enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}
@@ -75,13 +75,13 @@ func (f *factoring[T]) order() int {
 	return min(most, max(step, cuts.solver))
 }
 
-// close frees what the solver needed. The work that uses it has been done: pivot
+// close frees what the solver needed. The work that uses the memory is done, because pivot
 // waits.
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
 	if f.diagonal != 0 {
-		errs = append(errs, d.api.Wait(d.stream)) // nothing, unless a step has failed
+		errs = append(errs, d.api.Wait(d.stream)) // there is nothing to wait for unless a step failed
 	}
 	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {
@@ -94,8 +94,7 @@ func (f *factoring[T]) close() error {
 	return errors.Join(errs...)
 }
 
-// pivot waits and returns a *backend.PivotError when a factorization has met a
-// bad pivot.
+// pivot waits and returns a *backend.PivotError if a factorization found an invalid pivot.
 func (f *factoring[T]) pivot() error {
 	d := f.q.engine.device
 	if err := d.window.drain(d.api); err != nil {
@@ -106,7 +105,7 @@ func (f *factoring[T]) pivot() error {
 		return err
 	}
 	if argument := -int(int32(binary.LittleEndian.Uint32(info[solverInfo:]))); argument > 0 {
-		return fmt.Errorf("cusolverDnXpotrf: argument %d is wrong", argument)
+		return fmt.Errorf("cusolverDnXpotrf: argument %d is invalid", argument)
 	}
 	if row := int(int32(binary.LittleEndian.Uint32(info[:]))); row > 0 {
 		return &backend.PivotError{Index: row - 1, Value: math.Float64frombits(binary.LittleEndian.Uint64(info[pivotValue:]))}
@@ -114,7 +113,7 @@ func (f *factoring[T]) pivot() error {
 	return nil
 }
 
-// factor is Cholesky by halving; first is the number of a's first row.
+// factor computes the Cholesky factor by halving; first is the index of a's first row.
 func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	q, n := f.q, a.rows
 	switch {
@@ -125,7 +124,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
 			return err
 		}
-		// What cuSOLVER works in grows with the triangle; the triangle is as it was.
+		// The workspace of cuSOLVER grows with the triangle, which has not been changed:
+		// try halves.
 		f.most = n / 2
 	}
 	n1 := half(n)
@@ -153,8 +153,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	return f.factor(a22, first+n1)
 }
 
-// block factors by the device function, which notes a bad pivot and does nothing
-// more once there is one.
+// block factors with the device function, which records an invalid pivot and does nothing
+// after that.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
 	if f.ul == backend.Upper {
@@ -170,9 +170,9 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 }
 
 // solve factors by cuSOLVER, and waits. After a pivot that is not positive the library
-// goes on with NaN, and where the matrix has NaN or Inf it reports nothing: so its
-// factor's diagonal is looked at, and the pivot is computed from the matrix's diagonal,
-// which is kept for that, and the factor's row.
+// continues with NaN, and if the matrix has NaN or Inf it reports nothing. So solve checks
+// the diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal
+// and the factor's row.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
@@ -222,7 +222,7 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	return f.pivot()
 }
 
-// room makes the memory that the solver asks for.
+// room allocates the memory that the solver needs.
 func (f *factoring[T]) room(a *matrix[T]) error {
 	d := f.q.engine.device
 	device, host, err := driver.PotrfWork[T](f.solver, driver.Lower, a.rows, a.ptr, a.stride)
@@ -236,7 +236,7 @@ func (f *factoring[T]) room(a *matrix[T]) error {
 			return err
 		}
 		f.workBytes = device
-		if old != 0 { // its last use has been waited for
+		if old != 0 { // its last use is complete
 			if err := d.release(old); err != nil {
 				return err
 			}
@@ -255,7 +255,7 @@ func (f *factoring[T]) room(a *matrix[T]) error {
 	return nil
 }
 
-// copy is b ← a on a part.
+// copy computes b ← a on a part.
 func (q *queue[T]) copy(a, b view[T], part region) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
@@ -267,7 +267,7 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 	return q.engine.launch("copy", spread(b.rows, b.cols))
 }
 
-// PotrfPreserve factors the triangle that cuSOLVER is faster on.
+// PotrfPreserve factors the triangle for which cuSOLVER is faster.
 func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
 	check.Potrf(backend.Lower, a)
 	A := q.own("PotrfPreserve", a)

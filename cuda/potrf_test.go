@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPotrfPreservesTriangle: the triangle that the factor does not take stays to the
-// bit, in one leaf of cuSOLVER, whose algorithm changes with the order, and in several.
-// Of a GPU the orders are those of production, of the simulated one they are small.
+// TestPotrfPreservesTriangle: the triangle that the factor does not occupy does not change
+// in any bit, for one leaf of cuSOLVER, whose algorithm depends on the order, and for
+// several. A real GPU uses the orders of production, the simulated one small orders.
 func TestPotrfPreservesTriangle(t *testing.T) {
 	Need(t)
 	const seed = 3
@@ -64,8 +64,8 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 	}
 }
 
-// TestWorkOfSolver: where what cuSOLVER works in finds no room, it is given smaller
-// triangles, and the factor is the same but for rounding.
+// TestWorkOfSolver: if there is no memory for the workspace of cuSOLVER, it gets smaller
+// triangles, and the factor is the same up to rounding.
 func TestWorkOfSolver(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -122,7 +122,7 @@ func TestWorkOfSolver(t *testing.T) {
 			t.Errorf("cuSOLVER was given triangles of the orders %v", orders)
 		}
 		for i, v := range got.Data {
-			// Of a matrix whose condition is below 4.
+			// The condition number of the matrix is below 4.
 			if diff := math.Abs(v - want.Data[i]); !(diff <= n*0x1p-50) {
 				t.Fatalf("%v: element %d is %v, in one triangle %v", ul, i, v, want.Data[i])
 			}

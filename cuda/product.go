@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// Products, by cuBLAS where it is and by the device functions elsewhere, in full
-// precision unless a factorization that preconditions asks for less (reduced.go).
+// Products, by cuBLAS if available and otherwise by the device functions, in full precision
+// unless a factorization for a preconditioner requests less (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
@@ -25,42 +25,43 @@ func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, 
 	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 }
 
-// cuts are the sizes at which work for the libraries is cut. Tests make them
-// smaller, so that small matrices are cut as large ones are.
+// cuts are the sizes at which work for the libraries is divided. Tests reduce them, so that
+// small matrices are divided as large ones are.
 var cuts = struct {
-	tile    int // products, by multiples of it
+	tile    int // products are divided at multiples of tile
 	solve   int // the largest triangle of a solve, and block on the diagonal of a syrk
-	columns int // right-hand sides of a solve, by multiples of it
-	// few is how many right-hand sides make a solve wait for the memory; thin is the
-	// largest triangle then, since what is beside the triangles is read faster.
+	columns int // right-hand sides of a solve are divided at multiples of columns
+	// few is the number of right-hand sides up to which a solve is bound by memory; thin is
+	// the largest triangle then, because products read the parts beside the triangles
+	// faster.
 	few, thin int
-	// vectors is how many right-hand sides are solved for one by one, with the whole of a
-	// triangle larger than thin: one call in place of a chain of them, each of which
-	// takes the time of a launch and more whatever its size.
+	// vectors is the number of right-hand sides up to which they are solved one at a time
+	// with the whole triangle, even if it is larger than thin: one call replaces a chain of
+	// calls that each take at least the time of a launch.
 	vectors int
 	symm    int // the largest symmetric factor
-	// read is the least number of elements of a matrix that is multiplied by few columns
-	// in two launches instead of one.
+	// read is the number of elements of a matrix from which a product with a small number
+	// of columns takes two launches instead of one.
 	read int
-	// squares is into how many squares along a side a symmetric matrix is cut for few
-	// columns: some thousand blocks of threads, and sums of a hundredth of its bytes.
+	// squares is the number of squares along a side into which a symmetric matrix is
+	// divided for a small number of columns: this gives some thousand blocks of threads,
+	// and sums of a hundredth of the matrix's bytes.
 	squares int
-	// reduced is the order of the blocks that a reduced-precision factorization does in full
-	// float32, 3·reduced/n of its operations: small, since they are not the fast ones, and
-	// large enough for the products between them. Those of halves rows, columns and
-	// terms at least are worth a copy of their factors in FP16, which takes halfBytes at
-	// most.
+	// reduced is the order of the blocks that a reduced-precision factorization does in
+	// full float32, 3·reduced/n of its operations: small, because these operations are
+	// slow, but large enough for efficient products between the blocks. A product with at
+	// least halves rows, columns and terms is worth a copy of its factors in FP16, which
+	// takes at most halfBytes.
 	reduced, halves int
 	halfBytes       int64
-	// solver is the least order of a triangle that cuSOLVER factors. It is faster
-	// on the triangle that is the lower one of its columns (1.4 to 2.2 times,
-	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
-	// a copy of the order copied at most.
+	// solver is the least order of a triangle that cuSOLVER factors. It is 1.4 to 2.2 times
+	// as fast on the lower triangle in column-major order (ml-explore/mlx#4208), up to the
+	// order lower; the other triangle is copied, up to the order copied.
 	solver, lower, copied int
 }{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
-// opOf is the same for the library: with rows for columns both factors are
-// transposed, and their order is the other one.
+// opOf returns the operation for the library: row-major factors are transposed in
+// column-major order, and so their order is reversed.
 func opOf(t backend.Trans) driver.Op {
 	if t == backend.Transpose {
 		return driver.T
@@ -68,7 +69,7 @@ func opOf(t backend.Trans) driver.Op {
 	return driver.N
 }
 
-// fillOf is the triangle as the library sees it, columns being rows.
+// fillOf returns the triangle in the column-major order of the library.
 func fillOf(ul backend.Uplo) driver.Fill {
 	if ul == backend.Lower {
 		return driver.Upper
@@ -99,7 +100,7 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	return cut(side, m), cut(side, n)
 }
 
-// blasGemm is C ← α op(A) op(B) + β C by the library; no dimension is 0.
+// blasGemm is C ← α op(A) op(B) + β C by cuBLAS; no dimension is 0.
 func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	k := a.view().op(tA).cols
 	if c.cols == 1 {
@@ -129,10 +130,10 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	return nil
 }
 
-// blasGemv is the same for one column, in full precision: what counts is how fast
-// A is read.
+// blasGemv is blasGemm for one column, in full precision, because the time is that of
+// reading A.
 func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
-	op := driver.T // the library's columns are A's rows
+	op := driver.T // the columns of cuBLAS are A's rows
 	if t == backend.Transpose {
 		op = driver.N
 	}
@@ -140,7 +141,7 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 	for i := 0; i < y.rows; i += rows {
 		count := min(rows, y.rows-i)
 		part := a.view().op(t).part(i, 0, count, x.rows)
-		m, n := x.rows, count // of the library's A
+		m, n := x.rows, count // dimensions of A in column-major order
 		if t == backend.Transpose {
 			m, n = count, x.rows
 		}
@@ -157,7 +158,7 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 	return nil
 }
 
-// math lets products of float32 round their factors to TF32, or not.
+// math sets whether products of float32 round their factors to TF32.
 func (d *device) math(reduced bool) error {
 	if d.reduced == reduced {
 		return nil
@@ -175,9 +176,9 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
-// syrk goes block by block along the diagonal. What lies beside a block is a
-// product, which is faster than one large syrk, and may be in reduced precision; the blocks on
-// the diagonal never are.
+// syrk proceeds block by block along the diagonal. The part beside a block is a product,
+// which is faster than one large syrk, and may be in reduced precision. The blocks on the
+// diagonal are always in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
@@ -203,7 +204,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
-			// Of the library's columns op(A)ᵀ is what A is.
+			// In column-major order A is op(A)ᵀ.
 			return driver.Syrk(bl, fillOf(ul), opOf(1-t), count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
 		})
 		if err == nil && i > 0 && r.scale == 0 {
@@ -229,9 +230,9 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symm halves a large A: the square beside the diagonal goes by two plain products.
-// Few columns are left to the device function, which takes all of A at the rate of
-// the memory, in two launches.
+// symm halves a large A and computes the off-diagonal square by two ordinary products. For
+// a small number of columns it uses the device function, which reads all of A at the rate
+// of the memory, in two launches.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

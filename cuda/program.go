@@ -31,14 +31,14 @@ const (
 	rational
 )
 
-// program is a kernel as the device functions take it, with the memory that it
-// points to.
+// program is a kernel in the form of the device functions, with the memory that it points
+// to.
 type program[T backend.Float] struct {
 	q      *queue[T]
 	of     *kernels.Program
 	bytes  []byte
 	form   int
-	one    string // what the name of the function for few features and one column begins with
+	one    string // prefix of the name of the function for a small number of features and one column
 	memory []driver.DevicePtr
 }
 
@@ -52,7 +52,7 @@ func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], er
 		}
 	}()
 	if len(p.of.Stats) > maxStats || len(p.of.Code) > maxCode || p.of.Depth > maxDepth {
-		return p, fmt.Errorf("the kernel %v is too long: it has %d statistics, %d operations and a stack of %d; at most %d, %d and %d can be done: use the device cpu",
+		return p, fmt.Errorf("the kernel %v is too long: it has %d statistics, %d operations and a stack of %d; the limits are %d, %d and %d: use the device cpu",
 			k, len(p.of.Stats), len(p.of.Code), p.of.Depth, maxStats, maxCode, maxDepth)
 	}
 	p.setForm(k)
@@ -75,8 +75,8 @@ func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], er
 	return p, nil
 }
 
-// inRange is v, or the finite number of T next to it: the scale of a kernel may
-// be too large for float32, and 0 times it is 0.
+// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too
+// large for float32, and 0 times it must be 0.
 func inRange[T backend.Float](v float64) float64 {
 	if sizeOf[T]() == 4 {
 		return max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -199,8 +199,8 @@ func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error
 	return ptr, p.q.engine.launch("self", line(x.rows))
 }
 
-// shifted is the program for points from row i of X and row j of Z on: the
-// values of single points begin there.
+// shifted returns the program for points from row i of X and row j of Z on: the values of
+// statistics of one point begin there.
 func (p *program[T]) shifted(i, j int) []byte {
 	if i == 0 && j == 0 {
 		return p.bytes
@@ -218,7 +218,7 @@ func (p *program[T]) shifted(i, j int) []byte {
 	return out
 }
 
-// free waits for the work that uses the memory, and gives it back.
+// free waits for the work that uses the memory, and releases it.
 func (p *program[T]) free() error {
 	if len(p.memory) == 0 {
 		return nil

@@ -10,21 +10,21 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// queue is the backend.Backend of one precision, for one caller's work. What its
-// methods do becomes steps that the executor queues in the device's stream.
+// queue is the backend.Backend of one precision, for one caller's work. Its methods create
+// steps of work that the executor queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // nil: never done
 	done   func(flops float64)
 
-	err error // the failure that the next waiting method returns; of the executor's thread
+	err error // the failure that the next waiting method returns; used on the executor's thread only
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// own is m as a matrix of this device; any other panics.
+// own returns m as a matrix of this device, and panics otherwise.
 func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
 		return own
@@ -33,7 +33,7 @@ func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	panic("unreachable")
 }
 
-// errStopped is what a step returns when the caller's context is done.
+// errStopped is the result of a step after the caller's context is done.
 var errStopped = errors.New("stopped")
 
 func (q *queue[T]) cancelled() bool { return q.ctx != nil && q.ctx.Err() != nil }
@@ -74,8 +74,7 @@ func (q *queue[T]) do(op string, f func() error) {
 	}
 }
 
-// wait runs f, waits for all work, and returns the queue's failure, which is
-// forgotten.
+// wait runs f, waits for all work, and returns and clears the queue's failure.
 func (q *queue[T]) wait(op string, f func() error) error {
 	d := q.engine.device
 	if d.closed.Load() {
@@ -107,7 +106,7 @@ func (q *queue[T]) Sync() error {
 	})
 }
 
-// window holds the steps that are under way: two at most.
+// window holds the steps in flight: at most two.
 type window struct {
 	slots [2]struct {
 		event driver.Event
@@ -154,7 +153,7 @@ func (w *window) land(api *driver.API, i int) error {
 	return nil
 }
 
-// drain waits for all steps, the oldest first.
+// drain waits for all steps, oldest first.
 func (w *window) drain(api *driver.API) error {
 	for i := range w.slots {
 		if err := w.land(api, (w.next+i)%len(w.slots)); err != nil {
@@ -164,8 +163,8 @@ func (w *window) drain(api *driver.API) error {
 	return nil
 }
 
-// step queues one step of work in the stream, once no more than one is under
-// way.
+// step queues one step of work in the stream, after waiting until at most one other step is
+// in flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
 	if q.cancelled() {
 		return errStopped

@@ -8,27 +8,27 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// rounding is how a factorization that preconditions rounds the factors of its products
-// beside the diagonal, which the tensor cores then do many times as fast, with sums in
+// rounding tells how a factorization for a preconditioner rounds the factors of its
+// off-diagonal products, which tensor cores then compute many times as fast, with sums in
 // float32. The zero value is full precision.
 //
 // FP16 has the 11 significant bits of TF32 at twice the rate and half the bytes, but only
-// the exponents −24 to 15. By the scale s, a power of two, the largest elements of sL lie
-// just below 2¹⁴; products of them are divided by s². Where FP16's range does not do, the
-// factors are in TF32, which has that of float32.
+// the exponents −24 to 15. The scale s, a power of two, brings the largest elements of sL
+// just below 2¹⁴; products of scaled elements are divided by s². If FP16's range is too
+// small, the factors are in TF32, which has the range of float32.
 type rounding struct {
 	reduced bool
 	scale   float64 // s; 0: no FP16
 
-	memory driver.DevicePtr // for factors in FP16
+	memory driver.DevicePtr // memory for factors in FP16
 	bytes  int64
 }
 
-// reducedUnit is the rounding of FP16 and of TF32.
+// reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit is 0 in float64, which has no reduced precision, without cuBLAS, and on
-// processors whose tensor cores take FP16 no faster than float32.
+// ReducedUnit returns 0 in float64, which has no reduced precision, without cuBLAS, and on
+// GPUs whose tensor cores are not faster in FP16 than in float32.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -40,15 +40,16 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale is s for a factor of a matrix with the diagonal a, 0 where there is none.
+// halfScale returns s for the factor of a matrix with the diagonal a, or 0 if no scale is
+// suitable.
 //
-// The rows of L have the norms √a_i. Below FP16's smallest numbers elements of sL lose 2⁻²⁵
-// at most. In a sum of n terms with a row of norm √a_j that is s√(n a_j) 2⁻²⁵, less than
-// the rounding, 2⁻¹¹ s²√(a_i a_j), for all i and j when s²·min a ≥ n·2⁻²⁸.
+// The rows of L have the norms √a_i. Gradual underflow in FP16 changes elements of sL by at
+// most 2⁻²⁵. In a sum of n terms with a row of norm √a_j the error is s√(n a_j) 2⁻²⁵, which
+// is less than the rounding error 2⁻¹¹ s²√(a_i a_j) for all i and j if s²·min a ≥ n·2⁻²⁸.
 func halfScale[T backend.Float](a []T) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, v := range a {
-		least, most = min(least, float64(v)), max(most, float64(v)) // NaN stays
+		least, most = min(least, float64(v)), max(most, float64(v)) // NaN is kept
 	}
 	if !(least > 0 && most < math.MaxFloat32) {
 		return 0
@@ -62,7 +63,7 @@ func halfScale[T backend.Float](a []T) float64 {
 	return s
 }
 
-// halfPad is n rounded up to what rows of factors in FP16 begin at multiples of: 128 bytes.
+// halfPad returns n rounded up so that rows of factors in FP16 are aligned to 128 bytes.
 func halfPad(n int) int { return ceil(n, 64) * 64 }
 
 // rounded calls factor, for a matrix of order n, with its rounding.
@@ -75,7 +76,7 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// The factors of a product have n rows and columns in all, and as few terms as find room.
+	// The factors of a product have n rows and columns in total, and as many terms as fit.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -100,7 +101,7 @@ type halfMatrix struct {
 	t      backend.Trans
 }
 
-// from is the matrix from row i and column j on.
+// from returns the matrix from row i and column j on.
 func (h halfMatrix) from(i, j int) halfMatrix {
 	if h.t == backend.Transpose {
 		i, j = j, i
@@ -108,7 +109,8 @@ func (h halfMatrix) from(i, j int) halfMatrix {
 	return halfMatrix{h.ptr + driver.DevicePtr(2*(i*h.stride+j)), h.stride, h.t}
 }
 
-// toHalf queues the copy of scale·op(a) to p and returns it, and where it ends.
+// toHalf queues a copy of scale·op(a) to p, and returns the copy and the address after its
+// end.
 func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r rounding) (halfMatrix, driver.DevicePtr, error) {
 	h := halfMatrix{p, halfPad(a.cols), t}
 	d := q.engine.device
@@ -116,8 +118,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms calls f for stretches of the k terms of a product whose factors have so many rows
-// and columns in all; they fit into the memory in FP16.
+// terms calls f for ranges of the k terms of a product whose factors have the given number
+// of rows and columns in total, such that the factors fit in memory in FP16.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += most {
@@ -128,7 +130,7 @@ func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	return nil
 }
 
-// cut is columns from … from+count−1 of op(a).
+// cut returns columns from … from+count−1 of op(a).
 func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
 	if t == backend.Transpose {
 		return a.window(from, 0, count, a.cols)
@@ -173,8 +175,8 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 	return nil
 }
 
-// halfSyrk is what lies beside the blocks of order size on the diagonal of
-// C ← α op(A) op(A)ᵀ + β C, with op(A) in FP16.
+// halfSyrk computes C ← α op(A) op(A)ᵀ + β C outside the blocks of order size on the
+// diagonal, with op(A) in FP16.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
 		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
@@ -208,24 +210,24 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// What a device reaches of what its clocks and widths say, until it is measured on cards:
-// of products in float64, of the memory's bytes, and of the instructions of a product with
-// a K that is not stored.
+// Assumed ratios of the achieved to the peak rate, not yet measured on cards: for products
+// in float64, for the memory, and for the instructions of a product with a K that is not
+// stored.
 const (
 	productShare = 0.82
 	memoryShare  = 0.87
 	pairShare    = 0.55
-	// A launch that waits for the one before it takes about so many seconds, and a call
-	// of cuBLAS for a triangle of the order cuts.thin with few columns about so many.
+	// The approximate seconds of a launch that waits for the previous one, and of a cuBLAS
+	// call for a triangle of order cuts.thin with a small number of columns.
 	stepSeconds  = 10e-6
 	solveSeconds = 80e-6
 )
 
-// Rates follow from the clocks and widths that the driver reports and from NVIDIA's
-// tables: in float32 and reduced precision 1 and 6.4 times float64, and 2 times for the
-// values of kernels, on an H200, whose tensor cores take float64 at the rate of float32;
-// 64, 116 and 64 on a card for games. A tenth of a reduced-precision factorization is
-// taken as done in full precision, at n = 50,000: 3·cuts.reduced/n of its operations, at a
+// Rates follow from the clocks and widths that the driver reports and from NVIDIA's tables:
+// relative to float64, float32, reduced precision and kernel values are 1, 6.4 and 2 times
+// as fast on an H200, whose tensor cores compute float64 at the rate of float32, and 64,
+// 116 and 64 times on a consumer card. A tenth of a reduced-precision factorization is
+// assumed to be in full precision, at n = 50,000: 3·cuts.reduced/n of its operations, at a
 // third of the rate.
 func (d *device) Rates() backend.Rates {
 	p := d.props
@@ -245,8 +247,8 @@ func (d *device) Rates() backend.Rates {
 	return r
 }
 
-// memoryRate is bytes a second, by the slowest card of a capability where a virtual GPU
-// does not report its clock.
+// memoryRate returns the bytes per second of the memory. If a virtual GPU does not report
+// its clock, it is the rate of the slowest card of the compute capability.
 func (p properties) memoryRate() float64 {
 	switch {
 	case p.bandwidth > 0:

@@ -11,7 +11,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// SmallCuts lets small matrices be cut as large ones are while a test runs.
+// SmallCuts reduces cuts during a test, so that small matrices are divided as large ones
+// are.
 func SmallCuts(t testing.TB) {
 	before, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
@@ -21,10 +22,10 @@ func SmallCuts(t testing.TB) {
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
-// TestReducedPrecisionFactor: a factor in reduced precision differs from A by what the
-// rounding of the products' factors makes, and by more than float32 does; its diagonal
-// block does not. The products are in FP16 at any scale of A, and in TF32 where rows
-// differ by more than FP16's range.
+// TestReducedPrecisionFactor: the error of a factor in reduced precision is within the
+// bound for the rounding of the products' factors, and larger than that of float32, except
+// in its first diagonal block. The products are in FP16 for any scale of A, and in TF32 if
+// rows differ by more than FP16's range.
 func TestReducedPrecisionFactor(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -113,7 +114,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 		if err := b.DownloadPacked(l, h, 0); err != nil {
 			t.Fatal(err)
 		}
-		// Errors relative to |L||Lᵀ|: each factor of a product is off by the
+		// Errors relative to |L||Lᵀ|: each factor of a product has a relative error of one
 		// unit, and the sums are in float32.
 		worst, block := 0.0, 0.0
 		for i := range n {
@@ -136,7 +137,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 		}
 		// A library may round; the simulated one always does.
 		if want > 0 && worst < want/64 && isSimulated(dev) {
-			t.Errorf("level %d: the error is %g: nothing was rounded", level, worst)
+			t.Errorf("level %d: the error is %g: no product was rounded", level, worst)
 		}
 		if inHalf, others := calls["cublasGemmEx"], calls["cublasSgemm_v2"]; want > 0 && (inHalf > 0) != half || half && others > inHalf {
 			t.Errorf("level %d: %d products in FP16, %d others", level, inHalf, others)

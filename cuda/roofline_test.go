@@ -13,19 +13,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// What follows measures what the GPU and NVIDIA's libraries do, and Mercer's own device
-// functions beside it: every figure of the one has its ceiling among those of the other.
+// The benchmarks of this file measure the GPU and NVIDIA's libraries, and Mercer's own
+// device functions: the former are upper bounds of the latter.
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //
-// A figure is the best of three times of at least 30 ms of queued work, by the clock of
-// the host. On simulated libraries the matrices are tiny and the times mean nothing.
+// Each figure is the best of three timings of at least 30 ms of queued work, by the clock
+// of the host. With simulated libraries the matrices are tiny and the times are
+// meaningless.
 
 // meter measures on one device.
 type meter struct {
 	*device
-	least time.Duration // of one time
-	scale int           // by which orders are divided
+	least time.Duration // least length of a timing
+	scale int           // divisor of the orders
 }
 
 func newMeter(b *testing.B) *meter {
@@ -54,14 +55,14 @@ func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	return took
 }
 
-// figure reports how often a second f does its work, times amount, in unit. before makes
-// the work's operands anew and is not timed; where it is nil f runs as often as it takes.
+// figure reports amount times the number of runs of f per second, in unit. before prepares
+// the operands for each run and is not timed; if it is nil f runs repeatedly.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
 			best := time.Duration(1 << 62)
 			times := 1
-			for try := 0; try < 4; { // the first is to warm up
+			for try := 0; try < 4; { // the first is a warm-up
 				if before != nil {
 					m.on(b, before)
 				}
@@ -87,7 +88,8 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, b
 	})
 }
 
-// matrix is one of values between 0 and 1: a product with zeros would take less power.
+// matrixOf returns a matrix of values between 0 and 1: a product with zeros would take less
+// power.
 func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matrix[T] {
 	fill := func(n int) *matrix[T] {
 		h := backend.NewHost[T](n, 2)
@@ -117,7 +119,7 @@ func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matri
 	return a.(*matrix[T])
 }
 
-// BenchmarkRoofline is the vendor's libraries, the memory and the driver.
+// BenchmarkRoofline measures the vendor's libraries, the memory and the driver.
 func BenchmarkRoofline(b *testing.B) {
 	m := newMeter(b)
 	m.transfers(b)
@@ -136,7 +138,7 @@ func BenchmarkRoofline(b *testing.B) {
 	}
 }
 
-// products are those of cuBLAS, column-major, in every order of the operands.
+// products measures the products of cuBLAS, column-major, in every order of the operands.
 func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
 	for _, s := range []struct{ m, n, k, odd int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
 		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale
@@ -144,7 +146,7 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 		A, B, C := matrixOf(b, q, min(rows, k), side+s.odd), matrixOf(b, q, min(cols, k), side+s.odd), matrixOf(b, q, cols, rows)
 		for t, name := range []string{"NN", "NT", "TN", "TT"} {
 			tA, tB := driver.Op(t/2), driver.Op(t%2)
-			if rows != k && name != "TN" { // a rectangle is there in one order only
+			if rows != k && name != "TN" { // rectangles are measured in one order only
 				continue
 			}
 			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), backend.GemmFlops(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {
@@ -161,7 +163,7 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 	m.on(b, func() error { return m.math(false) })
 }
 
-// halfProducts are those with factors in FP16, and the copies of the factors.
+// halfProducts measures products with factors in FP16, and the copies of the factors.
 func halfProducts(b *testing.B, m *meter) {
 	q := m.F32().(*queue[float32])
 	n := 8192 / m.scale
@@ -190,8 +192,8 @@ func halfProducts(b *testing.B, m *meter) {
 	C.Free()
 }
 
-// triangles are cuBLAS's rank-k updates and solves as a factorization has them, and the
-// solves with one right-hand side, whose time is that of a chain of steps.
+// triangles measures cuBLAS's rank-k updates and solves as a factorization uses them, and
+// solves with one right-hand side, which are chains of dependent steps.
 func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	k := 25000 / m.scale
 	for _, n := range []int{512, 1024, 4096} {
@@ -228,8 +230,8 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// factors are cuSOLVER's, of both triangles of its columns, with the bytes that it asks
-// for: what a leaf of a factorization may be.
+// factors measures cuSOLVER's factorizations of both triangles, and logs the workspace, to
+// choose the leaf of a factorization.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
@@ -240,7 +242,7 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 			f := &factoring[T]{q: q, solver: m.libraries.Solver}
 			m.on(b, func() error {
 				device, host, err := driver.PotrfWork[T](f.solver, fill, n, C.ptr, C.stride)
-				b.Logf("n=%d: cuSOLVER works in %d bytes of the device, %d of the host", n, device, host)
+				b.Logf("n=%d: cuSOLVER needs a workspace of %d bytes on the device and %d on the host", n, device, host)
 				if err != nil {
 					return err
 				}
@@ -258,7 +260,8 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 	}
 }
 
-// transfers are copies of one stretch, of rows without and with a gap, and of short rows.
+// transfers measures contiguous copies, copies of rows without and with a gap, and copies
+// of short rows.
 func (m *meter) transfers(b *testing.B) {
 	bytes := 256 << 20 / m.scale / m.scale
 	var there [2]driver.DevicePtr
@@ -301,8 +304,8 @@ func (m *meter) transfers(b *testing.B) {
 	})
 }
 
-// calls are those of the driver that a step makes: a launch, an event, a wait, and memory
-// that is taken and given back.
+// calls measures the driver calls of a step: a launch, an event, a wait, and an allocation
+// with its release.
 func (m *meter) calls(b *testing.B) {
 	event, err := m.staging[0].event, error(nil)
 	q := m.F64().(*queue[float64])
@@ -326,8 +329,8 @@ func (m *meter) calls(b *testing.B) {
 	a.Free()
 }
 
-// BenchmarkOwn is Mercer's device functions: pairs of points, and what goes at the rate
-// of the memory.
+// BenchmarkOwn measures Mercer's device functions: those on pairs of points, and those
+// bound by memory bandwidth.
 func BenchmarkOwn(b *testing.B) {
 	m := newMeter(b)
 	own(b, m, m.F32().(*queue[float32]), "float32", 262144)

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSeveralDevices works on two devices at once: each has a memory, a context
-// and a thread of its own.
+// TestSeveralDevices works on two devices at once: each has its own memory, context and
+// thread.
 func TestSeveralDevices(t *testing.T) {
 	Need(t)
 	var devices []backend.Device
@@ -26,7 +26,7 @@ func TestSeveralDevices(t *testing.T) {
 		}
 		defer dev.Close()
 		if dev.Info().Device != name {
-			t.Errorf("%s calls itself %s", name, dev.Info().Device)
+			t.Errorf("%s has the name %s", name, dev.Info().Device)
 		}
 		devices = append(devices, dev)
 	}
@@ -65,7 +65,7 @@ func TestSeveralDevices(t *testing.T) {
 }
 
 // TestContextStays: the context that the libraries work in outlives the devices, so that
-// the next one finds it; each device gives back what it retained itself.
+// the next device can use it; each device releases the reference that it retained.
 func TestContextStays(t *testing.T) {
 	Need(t)
 	real, err := library()

@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// OpenCurrent opens device number ordinal in the context that is current on the
-// calling thread, one that the program has made already, by the driver's or by the
-// runtime's API, in Go or elsewhere. The caller locks its goroutine to the thread
-// for this call. Afterwards the device works on a thread and a stream of its
-// own, in that context, so that memory of the context can be used by both: see
-// Wrap. It allocates in that context, beside what is there.
+// OpenCurrent opens device number ordinal in the context that is current on the calling
+// thread, which the program has created before by the driver's or the runtime's API, in Go
+// or in another language. The caller locks its goroutine to the thread for this call.
+// Afterwards the device works in that context on its own thread and stream, so that the
+// device and the program can share memory: see Wrap. It allocates its memory in that
+// context.
 //
-// The context is not the device's: it must live until the device has been closed,
-// which leaves it as it is. owner is kept from Go's garbage collector as long as
-// the device, or anything made by it, is reachable; it may be nil.
+// The context is not the device's: it must live until the device has been closed, and Close
+// does not destroy it. Go's garbage collector does not free owner as long as the device, or
+// an object made by it, is reachable; owner may be nil.
 func OpenCurrent(ordinal int, owner any, c backend.Config) (backend.Device, error) {
 	api, err := library()
 	if err != nil {
@@ -50,15 +50,14 @@ func OpenCurrent(ordinal int, owner any, c backend.Config) (backend.Device, erro
 // allocated, at the address ptr of dev's context, with rows stride elements
 // apart. Its Free does nothing.
 //
-// Streams do not wait for each other: Wrap waits until all that was queued in the
-// context so far is done; what the caller queues later it must wait for itself
-// before it gives the matrix to Mercer, and call dev.Sync before it looks at what
-// Mercer has written.
+// Streams do not wait for each other. Wrap waits for all work queued in the context so far.
+// The caller must wait for its own later work before it passes the matrix to Mercer, and
+// must call dev.Sync before it reads results that Mercer has written.
 func Wrap[T backend.Float](dev backend.Device, ptr uintptr, rows, cols, stride int) (backend.Matrix[T], error) {
 	d, ok := dev.(*device)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("cuda: wrap: %T is no device of this package", dev)
+		return nil, fmt.Errorf("cuda: wrap: %T is not a device of this package", dev)
 	case d.closed.Load():
 		return nil, fmt.Errorf("cuda: wrap: %s has been closed", d.name)
 	case rows < 0 || cols < 0 || stride < max(cols, 1) || max(rows, stride) > math.MaxInt32:
@@ -66,7 +65,7 @@ func Wrap[T backend.Float](dev backend.Device, ptr uintptr, rows, cols, stride i
 	case rows > 0 && cols > 0 && ptr == 0:
 		return nil, errors.New("cuda: wrap: the address is 0")
 	case ptr%uintptr(sizeOf[T]()) != 0:
-		return nil, fmt.Errorf("cuda: wrap: the address %#x is no multiple of an element's %d bytes", ptr, sizeOf[T]())
+		return nil, fmt.Errorf("cuda: wrap: the address %#x is not a multiple of the element size, %d bytes", ptr, sizeOf[T]())
 	}
 	var err error
 	d.exec.do(func() { err = d.api.Synchronize() })

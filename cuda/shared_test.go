@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// inContext runs f on a thread with the primary context of cuda/0, as a program
-// would that has made one itself.
+// inContext runs f on a thread with the primary context of cuda/0, as a program that has
+// created its own context would.
 func inContext(t *testing.T, f func(api *driver.API)) {
 	t.Helper()
 	api, err := library()
@@ -41,7 +41,7 @@ func inContext(t *testing.T, f func(api *driver.API)) {
 	}
 }
 
-// TestOpenCurrent works in a context, and on memory, that it did not make.
+// TestOpenCurrent works in a context and on memory of the caller.
 func TestOpenCurrent(t *testing.T) {
 	Need(t)
 	inContext(t, func(api *driver.API) {
@@ -89,7 +89,7 @@ func TestOpenCurrent(t *testing.T) {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
-		// The context and its memory are as they were.
+		// The context and its memory still exist.
 		if err := api.MemFree(p); err != nil {
 			t.Errorf("the caller's memory: %v", err)
 		}
@@ -102,8 +102,8 @@ func TestOpenCurrent(t *testing.T) {
 	})
 }
 
-// TestOpenCurrentKeepsOwner: the owner of the context outlives whatever works in
-// it.
+// TestOpenCurrentKeepsOwner: the owner of the context is not collected while any object
+// uses the context.
 func TestOpenCurrentKeepsOwner(t *testing.T) {
 	Need(t)
 	inContext(t, func(*driver.API) {
@@ -130,7 +130,7 @@ func TestOpenCurrentKeepsOwner(t *testing.T) {
 		if err := closer(); err != nil {
 			t.Error(err)
 		}
-		// A closed device keeps nothing; when the collector says so is its affair.
+		// A closed device does not keep the owner, but the collector runs at its own time.
 		for i := 0; i < 100 && !gone.Load(); i++ {
 			runtime.GC()
 			time.Sleep(time.Millisecond)
@@ -163,11 +163,11 @@ func TestSharedErrors(t *testing.T) {
 			rows, cols, stride int
 			want               string
 		}{
-			{nil, 8, 1, 1, 1, "is no device of this package"},
+			{nil, 8, 1, 1, 1, "is not a device of this package"},
 			{dev, 8, 2, 3, 2, "bad matrix: 2×3 with stride 2"},
 			{dev, 8, -1, 3, 3, "bad matrix"},
 			{dev, 0, 1, 1, 1, "the address is 0"},
-			{dev, 12, 1, 1, 1, "no multiple of an element's 8 bytes"},
+			{dev, 12, 1, 1, 1, "not a multiple of the element size, 8 bytes"},
 		} {
 			if _, err := Wrap[float64](c.dev, c.p, c.rows, c.cols, c.stride); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -179,8 +179,8 @@ func TestSharedErrors(t *testing.T) {
 	})
 }
 
-// TestFreeBesideOthers: memory of the host is given back while others have work in
-// the same context, and not while a copy needs it.
+// TestFreeBesideOthers: host memory is freed while other users have work in the same
+// context, but not while a copy uses it.
 func TestFreeBesideOthers(t *testing.T) {
 	Need(t)
 	inContext(t, func(api *driver.API) {
@@ -189,7 +189,7 @@ func TestFreeBesideOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var streams [2]driver.Stream // of two one is late
+		var streams [2]driver.Stream // one of the two is delayed
 		for i := range streams {
 			if streams[i], err = api.NewStream(); err != nil {
 				t.Fatal(err)

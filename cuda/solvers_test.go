@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// TestSolvers runs solvers on the device as on any other.
+// TestSolvers runs the solvers' suite on the device.
 func TestSolvers(t *testing.T) {
 	cuda.Need(t)
-	// The tolerance makes an iterative solution as good as the suite wants one
-	// that only rounds.
+	// The tolerance makes an iterative solution as accurate as the suite requires of a
+	// direct one.
 	const fine = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	suites := []struct {
@@ -32,7 +32,7 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
-	if testing.Short() { // one of each kind of storage; the rest takes half a minute
+	if testing.Short() { // one suite per kind of storage; the others take half a minute
 		suites = suites[:3]
 	}
 	for _, suite := range suites {

@@ -16,11 +16,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBeyond32Bits works with matrices as they are and with rows so far apart that the
-// last ones begin behind element 2³¹, as those of a matrix of 190,000 rows do. The
-// results are the same, when no index is one of 32 bits: of the device functions to the
-// bit; NVIDIA's libraries may take other functions for other strides, which add in
-// another order.
+// TestBeyond32Bits runs operations with contiguous matrices and with rows so far apart that
+// the last ones begin after element 2³¹, as in a matrix of 190,000 rows. If no index has
+// only 32 bits, the results agree: exactly for the device functions; NVIDIA's libraries may
+// choose other functions for other strides, which sum in another order.
 func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -52,9 +51,9 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		t.Cleanup(m.Free)
 		return m.(*matrix[T])
 	}
-	// All matrices are columns of one, the last of whose rows begins behind 2³¹. In the
-	// process's memory, which is that of the simulated GPU, only the pages that are
-	// touched are taken.
+	// All matrices are column ranges of one matrix, whose last row begins after element
+	// 2³¹. In the process's memory, which the simulated GPU uses, only pages that are
+	// accessed take memory.
 	const bytes = n * far
 	var all *matrix[T]
 	if required.Names("cuda") {
@@ -78,7 +77,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 	column := 0
 	apart := func(rows, cols int) *matrix[T] {
 		m := all.window(0, column, rows, cols)
-		column += cols + 3 // a gap that nothing may be written to
+		column += cols + 3 // a gap that must not be written
 		return m
 	}
 	work := func(place func(rows, cols int) *matrix[T]) [][]T {
@@ -153,14 +152,15 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		for _, v := range want[i] {
 			largest = max(largest, math.Abs(float64(v)))
 		}
-		// Sums of n terms, and solves with a matrix of a condition below 2.
+		// The bound for sums of n terms, and for solves with a matrix of condition number
+		// below 2.
 		bound := 32 * n * unit * largest
 		if level == int(cudatest.DriverOnly) {
 			bound = 0
 		}
 		for j, v := range want[i] {
 			if diff := math.Abs(float64(got[i][j]) - float64(v)); !(diff <= bound) {
-				t.Fatalf("result %d, element %d: %v, with rows next to each other %v, bound %.3g", i, j, got[i][j], v, bound)
+				t.Fatalf("result %d, element %d: %v, with contiguous rows %v, bound %.3g", i, j, got[i][j], v, bound)
 			}
 		}
 	}

@@ -5,43 +5,44 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// thinMost is the most columns of a product that reads its matrix once, thinEach the
-// rows of a thread: THIN and EACH of the device functions.
+// thinMost is the largest number of columns of a product that reads its matrix once, and
+// thinEach the number of rows per thread: THIN and EACH of the device functions.
 const (
 	thinMost = 4
 	thinEach = 4
 )
 
-// thinBlocks blocks of threads are wanted, so that some are always on every
-// multiprocessor. Shares follow from the shapes alone, so that the sums do not depend
-// on the device.
+// thinBlocks is the desired number of blocks of threads, enough to occupy every
+// multiprocessor. Shares depend only on the shapes, so that the sums do not depend on the
+// device.
 const thinBlocks = 4096
 
-// tallSkinny is how a product of an m × k matrix is divided.
+// tallSkinny tells how a product with an m × k matrix is divided.
 type tallSkinny struct {
 	name          string
 	lanes         int // threads that read neighboring elements
-	rows          int // of a block
-	share, shares int // columns of a block, and how many have them all
+	rows          int // rows per block
+	share, shares int // columns per block, and the number of shares
 }
 
-// tallSkinnyOf is for a matrix whose columns lie in one piece, or its rows.
+// tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false,
+// rows) are contiguous.
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinEach
-	step := s.lanes // columns that a block reads at once
+	step := s.lanes // columns that a block reads together
 	if columns {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
 		s.rows, step = s.lanes*thinEach, threads/s.lanes
 	}
-	// A share is long enough that adding its threads up costs little.
+	// A share is long enough that summing over its threads costs little.
 	shares := min(ceil(thinBlocks, ceil(m, s.rows)), ceil(k, 16*step))
 	s.share = min(ceil(ceil(k, shares), step)*step, k)
 	s.shares = ceil(k, s.share)
 	return s
 }
 
-// powerOfTwo is the least one ≥ n, from least to most.
+// powerOfTwo returns the least power of two ≥ n, limited to the range from least to most.
 func powerOfTwo(n, least, most int) int {
 	for least < n && least < most {
 		least *= 2
@@ -49,15 +50,16 @@ func powerOfTwo(n, least, most int) int {
 	return least
 }
 
-// isThin reports whether C ← α A B + β C, C m × n, is left to thin: few columns or,
-// where A may be transposed, few rows.
+// isThin reports whether C ← α A B + β C, C m × n, is computed by thin: for a small number
+// of columns or, if A may be transposed, of rows.
 func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
 }
 
-// thin is C ← α A B + β C for few columns or rows; sym says that A is symmetric and
-// which part is given. The elements of A, or of its triangle, are read once. No step is
-// long, since to read all of a device's memory takes some 50 ms.
+// thin is C ← α A B + β C for a small number of columns or rows; sym tells whether A is
+// symmetric and which triangle is stored. The elements of A, or of its triangle, are read
+// once. It is a single step, because reading all of a device's memory takes only about 50
+// ms.
 func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > thinMost {
 		a, b, c = b.t(), a.t(), c.t()
@@ -79,8 +81,8 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 	})
 }
 
-// symmTriangle is C ← α A B + β C by a function that reads the lower triangle of A, as
-// the arguments give it, once.
+// symmTriangle is C ← α A B + β C by a device function that reads the lower triangle of A,
+// given by its arguments, once.
 func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b view[T], beta T, c view[T]) error {
 	m := c.rows
 	side := ceil(m, tile*cuts.squares)
@@ -94,8 +96,8 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	})
 }
 
-// shared is C ← α Σ_s P_s + β C for the shares P_s of a product of k terms that launch
-// makes.
+// shared computes C ← α Σ_s P_s + β C, where launch computes the shares P_s of a product
+// with k terms.
 func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// pieces cuts rows × cols elements into pieces that fit a stage: whole rows, or
-// parts of one.
+// pieces divides rows × cols elements into pieces that fit in a stage: whole rows, or parts
+// of one.
 func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 	width := min(cols, stageBytes/size)
 	height := max(1, stageBytes/size/max(width, 1))
@@ -29,7 +29,7 @@ func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	return q.wait("upload", func() error { return q.upload(to, src) })
 }
 
-// upload waits.
+// upload copies src and waits.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
 	d, size, turn := q.engine.device, sizeOf[T](), 0
 	err := pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
@@ -60,10 +60,10 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	})
 }
 
-// download waits. It hands row i of the matrix from column j on to land, for as
-// many elements as it has of it.
+// download waits. It calls land with parts of rows: the elements v of row i that begin at
+// column j.
 func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
-	// While one piece is copied to where it belongs the next one comes.
+	// While one piece is copied to its destination, the next one is transferred.
 	type piece struct{ i, j, rows, cols int }
 	var last *piece
 	d, size, turn := q.engine.device, sizeOf[T](), 0

@@ -12,8 +12,9 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves with a triangle. In reduced precision blocks of the order cuts.reduced are
-// solved as they are; the products between them are rounded.
+// trsm solves with a triangle. In reduced precision, solves with blocks of order
+// cuts.reduced are in full precision, and the factors of the products between them are
+// rounded.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
@@ -38,7 +39,8 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 			return err
 		}
 	}
-	// op(A) X = B with a lower triangle: transposed, and in the other order.
+	// op(A) X = B with a lower triangle: the others are transposed or reversed to this
+	// form.
 	l, x := a.view().op(t), b.view()
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {
@@ -50,8 +52,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	return q.solveLower(l, x)
 }
 
-// blasTrsv solves for one right-hand side after the other. Of the library's columns A is
-// the transpose.
+// blasTrsv solves for one right-hand side at a time. In column-major order A is transposed.
 func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
 	systems, op := b.view().t(), opOf(1-t) // a system in each row
 	if s == backend.Right {
@@ -72,7 +73,7 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return nil
 }
 
-// solveAtOnce reports whether the library is given the triangle whole.
+// solveAtOnce reports whether the library solves with the whole triangle at once.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
 	most := cuts.solve
 	if r.reduced {
@@ -84,7 +85,7 @@ func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool
 	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
 }
 
-// rightHandSides is the number of independent systems.
+// rightHandSides returns the number of independent systems.
 func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
 	if s == backend.Right {
 		return b.rows
@@ -92,7 +93,7 @@ func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
 	return b.cols
 }
 
-// blasTrsm halves the triangle until the library is given it.
+// blasTrsm halves the triangle until it is small enough for the library.
 func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	n, columns := a.rows, rightHandSides(s, b)
 	if q.solveAtOnce(s, a, b, r) {
@@ -135,8 +136,8 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	} else {
 		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
-	// Of op(A) X = B with a lower op(A) the first rows are the first to solve, of
-	// X op(A) = B the last columns are.
+	// For op(A) X = B with a lower op(A), the first rows are solved first; for X op(A) = B,
+	// the last columns.
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1
@@ -178,5 +179,5 @@ func (q *queue[T]) solveLower(l, x view[T]) error {
 	return q.solveLower(l.part(n1, n1, n-n1, n-n1), x2)
 }
 
-// half is about half of n, a multiple of the block.
+// half returns about half of n, rounded up to a multiple of the block.
 func half(n int) int { return ceil(n/2, block) * block }

@@ -13,8 +13,8 @@ var texts = struct {
 	of map[string][]byte
 }{of: map[string][]byte{}}
 
-// For returns the PTX for a GPU of a compute capability: the newest that it
-// runs. Nobody may change it.
+// For returns the newest PTX that a GPU of a compute capability can run. The result must
+// not be changed.
 func For(major, minor int) ([]byte, error) {
 	for _, target := range Targets {
 		if target <= 10*major+minor {
@@ -24,8 +24,8 @@ func For(major, minor int) ([]byte, error) {
 	return nil, fmt.Errorf("compute capability %d.%d is too old: %d.%d is needed", major, minor, Targets[len(Targets)-1]/10, Targets[len(Targets)-1]%10)
 }
 
-// Code returns the code for a GPU of a compute capability, nil where there is only
-// PTX for it. Nobody may change it.
+// Code returns the code for a GPU of a compute capability, or nil if there is only PTX for
+// it. The result must not be changed.
 func Code(major, minor int) ([]byte, error) {
 	for _, target := range Compiled {
 		if target/10 == major && target%10 <= minor {

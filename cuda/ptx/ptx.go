@@ -1,7 +1,7 @@
-// Package ptx holds the device functions of package cuda: their source, CUDA C++,
-// and what tools/ptxgen compiles it to. PTX is what the driver turns into the
-// instructions of the GPU at hand, which takes some seconds the first time; for those
-// named in Compiled there are the instructions themselves.
+// Package ptx holds the device functions of package cuda: their source in CUDA C++, and the
+// PTX and GPU code that tools/ptxgen compiles it to. The driver translates PTX into
+// instructions of the GPU, which takes some seconds the first time; for the compute
+// capabilities in Compiled the package includes these instructions.
 package ptx
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:embed mercer_*.gz
 var compiled embed.FS
 
-// Targets are the compute capabilities that there is PTX for, the newest first.
+// Targets lists the compute capabilities with PTX, newest first.
 var Targets = []int{90, 80, 70}
 
 // Compiled lists the compute capabilities with compiled code. A device runs the code of an equal or
@@ -44,8 +44,7 @@ func Sources() map[string]string {
 	return files
 }
 
-// Names lists the source files, those that are included in alphabetical order
-// and then Main.
+// Names lists the source files, the included files in alphabetical order, and then Main.
 func Names() []string {
 	var names []string
 	for name := range Sources() {

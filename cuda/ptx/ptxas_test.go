@@ -14,11 +14,11 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestRegisters: ptxas of CUDA 11.8 takes the PTX for every target, so that no
-// function has more shared memory than a block may have without asking, and what it
-// makes keeps everything in registers, but for programs that need the interpreter. Of
-// those a thread has 3 KB at most in the device's memory: the driver keeps as much for
-// every thread that can run at once, 0.8 GB on an H200.
+// TestRegisters: ptxas of CUDA 11.8 accepts the PTX for every target, so no function
+// exceeds the default limit of shared memory per block. The compiled functions use only
+// registers, except for programs that need the interpreter, which use at most 3 KB of local
+// memory per thread: the driver reserves this for every thread that can run at once, 0.8 GB
+// on an H200.
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
@@ -67,12 +67,12 @@ func registers(t *testing.T, ptxas string, target int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := 0 // bytes; on the oldest target the tile product lacks four registers
+		few := 0 // bytes; on the oldest target the tile product spills four registers
 		if target == 70 {
 			few = 16
 		}
 		if !interpreted.MatchString(name) && frame > few || frame > 3<<10 {
-			t.Errorf("%s keeps something in memory: %s", name, strings.TrimSpace(line))
+			t.Errorf("%s uses local memory: %s", name, strings.TrimSpace(line))
 		}
 		name = ""
 		checked++
@@ -82,8 +82,8 @@ func registers(t *testing.T, ptxas string, target int) {
 	}
 }
 
-// TestCode: the code has every function that the PTX has, and there is none for a GPU
-// that it is not for.
+// TestCode: the compiled code has every function of the PTX, and Code returns none for a
+// GPU that it does not match.
 func TestCode(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int

@@ -1,4 +1,4 @@
-// Simulate builds the simulated CUDA libraries in the folder that it is given, for
+// Simulate builds the simulated CUDA libraries in the folder given as its argument, for
 // MERCER_CUDA_LIBDIR.
 package main
 

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// What the driver hands out. A DevicePtr is an address in the memory of a
-// device and means nothing to the processor.
+// Handles of the driver. A DevicePtr is an address in the memory of a device and is not
+// valid on the processor.
 type (
 	Device    int32
 	DevicePtr uint64
@@ -19,8 +19,8 @@ type (
 	Event     uintptr
 )
 
-// API is the driver API. Every method goes through Call, so that a test can
-// watch what is called and make a call fail.
+// API is the driver API. Every method goes through Call, so that a test can record the
+// calls and make a call fail.
 type API struct {
 	Call func(s *Symbol, args ...uintptr) int32
 	Path string // of the library
@@ -28,19 +28,19 @@ type API struct {
 	symbols []Symbol
 }
 
-// cell returns memory for what a function writes. It is on the heap, which does
-// not move; a variable on the stack may while arguments are made ready.
+// cell returns memory for the output of a C function. It is on the heap, which does not
+// move; a variable on the stack may move while arguments are prepared.
 //
 //go:noinline
 func cell() *[2]uint64 { return new([2]uint64) }
 
-// buffer is the same for bytes: an array whose length the compiler knows may be on
-// the stack, even one that append makes.
+// buffer does the same for bytes: an array whose length the compiler knows may be on the
+// stack, even an array made by append.
 //
 //go:noinline
 func buffer(n int) []byte { return make([]byte, n) }
 
-// cString is a string as C has it, in a buffer.
+// cString returns a null-terminated string in a buffer.
 func cString[S ~string | ~[]byte](text S) []byte {
 	b := buffer(len(text) + 1)
 	copy(b, text)
@@ -70,8 +70,8 @@ func (a *API) text(op int, r Result) string {
 	return goString(uintptr(out[0]))
 }
 
-// goString copies a C string of at most 4096 bytes. The address is one of a
-// library's own memory, which the collector does not know.
+// goString copies a C string of at most 4096 bytes. The address is in a library's own
+// memory, which Go's garbage collector does not manage.
 func goString(p uintptr) string {
 	s := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), 4096)
 	n := 0
@@ -81,10 +81,10 @@ func goString(p uintptr) string {
 	return string(s[:n])
 }
 
-// Init is to be called once, before anything else.
+// Init must be called once, before any other method.
 func (a *API) Init() error { return a.do(cuInit, 0) }
 
-// Version is the newest CUDA that the driver serves: 12040 is 12.4.
+// Version returns the newest CUDA version that the driver supports: 12040 means 12.4.
 func (a *API) Version() (int, error) {
 	out := cell()
 	err := a.do(cuDriverGetVersion, address(&out[0]))
@@ -111,7 +111,7 @@ func (a *API) Name(d Device) (string, error) {
 	return string(name), err
 }
 
-// TotalMem is the device's memory in bytes.
+// TotalMem returns the device's memory in bytes.
 func (a *API) TotalMem(d Device) (int64, error) {
 	out := cell()
 	err := a.do(cuDeviceTotalMem, address(&out[0]), uintptr(uint32(d)))
@@ -137,8 +137,8 @@ func (a *API) Attribute(d Device, attribute Attribute) (int, error) {
 	return int(int32(out[0])), err
 }
 
-// RetainPrimary returns the context that all users of the device in this
-// process share; ReleasePrimary gives it back.
+// RetainPrimary returns the context that all users of the device in this process share;
+// ReleasePrimary releases it.
 func (a *API) RetainPrimary(d Device) (Context, error) {
 	out := cell()
 	err := a.do(cuDevicePrimaryCtxRetain, address(&out[0]), uintptr(uint32(d)))
@@ -155,7 +155,7 @@ func (a *API) SetCurrent(c Context) error { return a.do(cuCtxSetCurrent, uintptr
 // Synchronize waits for all work in the current context.
 func (a *API) Synchronize() error { return a.do(cuCtxSynchronize) }
 
-// MemInfo returns the bytes that the current context's device has free, and in all.
+// MemInfo returns the free and the total memory of the current context's device, in bytes.
 func (a *API) MemInfo() (free, total int64, err error) {
 	out := cell()
 	err = a.do(cuMemGetInfo, address(&out[0]), address(&out[1]))
@@ -170,8 +170,8 @@ func (a *API) MemAlloc(bytes int64) (DevicePtr, error) {
 
 func (a *API) MemFree(p DevicePtr) error { return a.do(cuMemFree, uintptr(p)) }
 
-// AllocHost returns page-locked memory of the host, which copies can go to and
-// from while the processor does other things.
+// AllocHost returns page-locked memory of the host, from and to which copies run
+// asynchronously.
 func (a *API) AllocHost(bytes int) ([]byte, error) {
 	out := cell()
 	if err := a.do(cuMemAllocHost, address(&out[0]), uintptr(bytes)); err != nil {
@@ -185,14 +185,14 @@ func (a *API) FreeHost(memory []byte) error {
 	return a.do(cuMemFreeHost, address(unsafe.SliceData(memory)))
 }
 
-// A Copy2D moves Height rows of Width bytes. Of Host and Device on each side one
-// is set; a Host must be page-locked memory.
+// A Copy2D moves Height rows of Width bytes. Each side sets either Host or Device; Host
+// must be page-locked memory.
 type Copy2D struct {
 	Src, Dst      Place
 	Width, Height int
 }
 
-// A Place is where rows lie, Pitch bytes apart.
+// A Place is the location of rows that are Pitch bytes apart.
 type Place struct {
 	Host   []byte
 	Device DevicePtr
@@ -202,12 +202,11 @@ type Place struct {
 //go:noinline
 func words() *[16]uint64 { return new([16]uint64) }
 
-// mostPitch is the largest distance of two rows that the driver copies.
+// mostPitch is the largest pitch that the driver accepts.
 const mostPitch = 1<<31 - 1
 
-// Copy queues a copy in a stream. Rows that follow each other without a gap are copied
-// as one: of short rows, such as points of three features, the driver copies many times
-// fewer bytes a second when they are described as rows.
+// Copy queues a copy in a stream. Rows without gaps are copied as one row: the driver
+// copies short rows, such as points of three features, at a small fraction of the rate.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
 		return a.do(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))
@@ -233,7 +232,7 @@ func (p Place) address() uintptr {
 	return uintptr(p.Device)
 }
 
-// row is where row i lies.
+// row returns the location of row i.
 func (p Place) row(i, width int) Place {
 	if p.Host != nil {
 		return Place{Host: p.Host[i*p.Pitch:], Pitch: width}
@@ -265,12 +264,12 @@ func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
 }
 
-// Load loads the code of the current context's device, or PTX, which it compiles for
-// it. When that fails the error holds what the compiler says.
+// Load loads the code of the current context's device, or PTX, which it compiles for it. If
+// that fails the error contains the compiler's message.
 func (a *API) Load(image []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text, log := cString(image), buffer(8192)
-	m := words() // two options, and their values behind them
+	m := words() // two options, followed by their values
 	m[0] = errorLog | errorLogSize<<32
 	m[1], m[2] = uint64(address(&log[0])), uint64(len(log))
 	out := cell()
@@ -308,7 +307,7 @@ func (a *API) NewStream() (Stream, error) {
 
 func (a *API) DestroyStream(s Stream) error { return a.do(cuStreamDestroy, uintptr(s)) }
 
-// Wait waits until the stream has done what was queued.
+// Wait waits until all queued work of the stream is done.
 func (a *API) Wait(s Stream) error { return a.do(cuStreamSynchronize, uintptr(s)) }
 
 // NewEvent returns an event, with a time stamp if it is timed.
@@ -325,10 +324,10 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 
 func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
 
-// Record queues e: it happens when the stream comes to it.
+// Record queues e: it occurs when the stream reaches it.
 func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
 
-// WaitEvent waits until e has happened; WaitInStream lets the stream wait.
+// WaitEvent waits until e has occurred; WaitInStream makes the stream wait.
 func (a *API) WaitEvent(e Event) error { return a.do(cuEventSynchronize, uintptr(e)) }
 
 func (a *API) WaitInStream(s Stream, e Event) error {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Blas is cuBLAS with a handle: all calls queue in the stream that it was given.
+// Blas is cuBLAS with a handle: all calls queue in the stream that SetStream selects.
 // Matrices are in column-major order.
 type Blas struct {
 	Call func(s *Symbol, args ...uintptr) int32
@@ -16,7 +16,7 @@ type Blas struct {
 	scalars *[2]uint64 // α and β, on the heap
 }
 
-// newBlas binds the library, and creates a handle if it is to be used.
+// newBlas binds the library and, if create is set, creates a handle.
 func (l loader) newBlas(library uintptr, path string, create bool) (*Blas, error) {
 	symbols, err := l.bind(library, path, blasTable)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *Blas) do(op int, args ...uintptr) error {
 
 func (b *Blas) Close() error { return b.do(cublasDestroy, b.handle) }
 
-// Version is 110503 for 11.5.3.
+// Version returns the version, for example 110503 for 11.5.3.
 func (b *Blas) Version() (int, error) {
 	out := cell()
 	err := b.do(cublasGetVersion, b.handle, address(&out[0]))
@@ -90,7 +90,7 @@ const (
 // Float is the element type.
 type Float interface{ float32 | float64 }
 
-// pick is the function for the precision of T.
+// pick returns the index of the function for the precision of E.
 func pick[E Float](single, double int) int {
 	if unsafe.Sizeof(E(0)) == 4 {
 		return single
@@ -98,7 +98,7 @@ func pick[E Float](single, double int) int {
 	return double
 }
 
-// scalar writes α or β where cuBLAS reads it before the call returns.
+// scalar stores α or β in memory that cuBLAS reads before the call returns.
 func scalar[E Float](b *Blas, i int, v E) uintptr {
 	*(*E)(unsafe.Pointer(&b.scalars[i])) = v
 	return address(&b.scalars[i])
@@ -114,7 +114,7 @@ func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda in
 	return err
 }
 
-// GemmHalf is the same for A and B in FP16 and C in float32, in which it sums.
+// GemmHalf is Gemm for A and B in FP16 and C in float32; it sums in float32.
 func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda int, B DevicePtr, ldb int, beta float32, C DevicePtr, ldc int) error {
 	const half, single, inSingle = 2, 0, 68 // cudaDataType, cublasComputeType_t
 	byDefault := size(-1)

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestBuffersDoNotMove: what the driver reads and writes stays where it is while the
-// stack of the calling goroutine grows, and so moves, on the way to the call. At which
-// depth it grows depends on the frames of the callers, so every depth is tried.
+// TestBuffersDoNotMove: memory that the driver reads and writes does not move when the
+// stack of the calling goroutine grows, and so moves, before the call. The depth at which
+// it grows depends on the frames of the callers, so every depth is tried.
 func TestBuffersDoNotMove(t *testing.T) {
 	const device, function, image = "NVIDIA H200", "gram_mul_sqdist_f64", ".version 7.8"
 	const errorLog = "ptxas error"
@@ -70,7 +70,7 @@ func TestBuffersDoNotMove(t *testing.T) {
 	}
 }
 
-// grow has n frames of 1 KB.
+// grow recurses through n frames of 1 KB.
 //
 //go:noinline
 func grow(n int) byte {
@@ -82,7 +82,7 @@ func grow(n int) byte {
 	return grow(n-1) + frame[n%7]
 }
 
-// deep calls f behind n frames.
+// deep calls f after n frames.
 //
 //go:noinline
 func deep(n int, f func()) int {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestCopyRows: rows without a gap are one copy of all bytes, in any number; rows with a
-// gap are one copy of rows, unless they are farther apart than the driver copies, and
-// then go one by one. The bytes that are copied are those of the rows.
+// TestCopyRows: rows without a gap are copied at once, whatever their number; rows with a
+// gap are one two-dimensional copy, or, if the pitch exceeds the driver's limit, one copy
+// per row. Exactly the bytes of the rows are copied.
 func TestCopyRows(t *testing.T) {
 	const width, from, to = 80, 1 << 20, 1 << 50
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestCopyRows(t *testing.T) {
 				rows += count
 				return 0
 			}
-			p := args[0] // of the structure, which Copy holds
+			p := args[0] // address of the structure, which Copy keeps alive
 			m := *(**[16]uint64)(unsafe.Pointer(&p))
 			if m[4] != wantFrom || m[11] != wantTo || m[6] != uint64(c.src) || m[13] != uint64(c.dst) || m[14] != width {
 				t.Errorf("%+v: %d bytes from %d to %d with the pitches %d and %d", c, m[14], m[4], m[11], m[6], m[13])

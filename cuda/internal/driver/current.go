@@ -1,6 +1,6 @@
 package driver
 
-// Current returns the context of the calling thread, 0 where there is none.
+// Current returns the context of the calling thread, or 0 if there is none.
 func (a *API) Current() (Context, error) {
 	out := cell()
 	err := a.do(cuCtxGetCurrent, address(&out[0]))

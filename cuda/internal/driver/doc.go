@@ -1,8 +1,7 @@
-// Package driver binds NVIDIA's libraries at run time: the driver API, and,
-// where they are installed, cuBLAS and cuSOLVER. Nothing of CUDA is needed to
-// build it, and there is no cgo: libraries are opened by
-// github.com/ebitengine/purego, which makes a program need the system's loader. The
-// build tag static leaves that out, and with it every GPU.
+// Package driver binds NVIDIA's libraries at run time: the driver API, and, if they are
+// installed, cuBLAS and cuSOLVER. Building needs neither CUDA nor cgo: libraries are opened
+// by github.com/ebitengine/purego, which requires the system's dynamic loader. The build
+// tag static removes this dependency, and with it the support of GPUs.
 //
 //	symbols.go  every function that is called, with its C prototype
 //	load.go     where libraries are looked for
@@ -11,10 +10,10 @@
 //	solver.go   cuSOLVER
 //	result.go   result codes as errors
 //
-// Prototypes are those of CUDA 11.8, which 12 and 13 have kept. A test compiles
-// them against NVIDIA's headers where those are at hand.
+// The prototypes are those of CUDA 11.8, which versions 12 and 13 did not change. A test
+// compiles them against NVIDIA's headers if available.
 //
-// A context is current for a thread of the operating system. Every method here
-// must be called on a thread that has the right one; package cuda keeps one
-// goroutine locked to its thread for each device.
+// A context is current for a thread of the operating system. Every method here must be
+// called on a thread with the right context; package cuda keeps one goroutine locked to its
+// thread for each device.
 package driver

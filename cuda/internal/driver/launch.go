@@ -6,17 +6,16 @@ import (
 	"runtime"
 )
 
-// Args are the arguments of a device function, packed as C aligns them. One
-// object serves for many launches: the driver copies the arguments before Launch
-// returns. It must come from NewArgs, since the driver is given addresses inside
-// of it.
+// Args are the arguments of a device function, packed as C aligns them. One object can be
+// reused for many launches: the driver copies the arguments before Launch returns. It must
+// come from NewArgs, since the driver is given addresses inside of it.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr
-	extra [5]uintptr // not pointers: 1 and 2 are none
+	extra [5]uintptr // not pointers: the values 1 and 2 are not addresses
 }
 
-// NewArgs returns an object on the heap, where it does not move.
+// NewArgs returns an object on the heap, which does not move.
 //
 //go:noinline
 func NewArgs() *Args {
@@ -32,7 +31,7 @@ func (a *Args) Reset() *Args {
 	return a
 }
 
-// room is the place of the next argument of n bytes, a power of two.
+// room returns the memory of the next argument, of n bytes, a power of two.
 func (a *Args) room(n uintptr) []byte {
 	a.size = (a.size + n - 1) &^ (n - 1)
 	b := a.buf[a.size : a.size+n]
@@ -74,11 +73,11 @@ func (a *Args) Bytes(b []byte) *Args {
 	return a
 }
 
-// Grid is how many blocks of how many threads run a function.
+// Grid gives the number of blocks, and of threads per block, that run a function.
 type Grid struct {
 	Blocks  [3]int
 	Threads [3]int
-	Shared  int // bytes of dynamic shared memory of a block
+	Shared  int // bytes of dynamic shared memory per block
 }
 
 // Launch queues a device function.

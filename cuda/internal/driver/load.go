@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// EnvLibraries is the environment variable that names a folder with the
-// libraries, which is looked into before any other.
+// EnvLibraries is the environment variable that names a folder with the libraries, which is
+// searched before any other.
 const EnvLibraries = "MERCER_CUDA_LIBDIR"
 
-// loader opens shared libraries; tests put another in its place.
+// loader opens shared libraries; tests replace it.
 type loader struct {
 	open   func(path string) (uintptr, error)
 	symbol func(library uintptr, name string) (uintptr, error)
@@ -23,13 +23,13 @@ type loader struct {
 	env    func(string) string
 	exists func(path string) bool
 	which  func(program string) (path string, err error)
-	mapped func(file string) (path string) // where a library that was opened by its name lies; "" if that is not known
+	mapped func(file string) (path string) // returns the path of a library that was opened by its name, or "" if unknown
 }
 
 var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists, which: exec.LookPath, mapped: mapped}
 
-// mapped reads where the system's loader has found a library. Names of files that
-// link to others are resolved, so that the file has the library's name and a version.
+// mapped returns the path where the system's loader found a library. Symbolic links are
+// resolved, so that the file has the library's name and a version.
 func mapped(file string) string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -76,11 +76,11 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// first opens a file in the first place that has it; the place "" is the system's
-// loader. MERCER_CUDA_LIBDIR comes before all. Only where that fails are the files that
-// it needs opened before it, those beside it first: a library finds its own, and one
-// that was opened by name could be that of another release. The error lists every path
-// that was tried.
+// first opens a file in the first of the places that has it; the place "" is the system's
+// loader. The folder of MERCER_CUDA_LIBDIR comes first. Only if that fails does it first
+// open the files that the library needs, preferring files in the same folder: normally a
+// library finds its own dependencies, and a dependency opened by name could belong to
+// another release. The error lists every path that was tried.
 func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)
@@ -91,7 +91,7 @@ func (l loader) first(file string, needs, places []string) (handle uintptr, path
 		if place != "" {
 			path = filepath.Join(place, file)
 			if !l.exists(path) {
-				tried = append(tried, fmt.Errorf("%s: is not there", path))
+				tried = append(tried, fmt.Errorf("%s: does not exist", path))
 				continue
 			}
 		}
@@ -110,7 +110,7 @@ func (l loader) first(file string, needs, places []string) (handle uintptr, path
 	return 0, "", lines(tried)
 }
 
-// lines joins errors in one line.
+// lines joins errors into one line.
 func lines(errs []error) error {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
@@ -125,15 +125,15 @@ func (l loader) bind(handle uintptr, path string, table []Symbol) ([]Symbol, err
 		s := &symbols[i]
 		addr, err := l.symbol(handle, s.Name)
 		if err != nil {
-			return nil, fmt.Errorf("%s has no %s: the library is too old or not the right one", path, s.Name)
+			return nil, fmt.Errorf("%s has no %s: the library is too old or is a different one", path, s.Name)
 		}
 		s.addr = addr
 	}
 	return symbols, nil
 }
 
-// A toolkit is the libraries of one CUDA release, by the names of their files;
-// those that others depend on come first. cuSOLVER and cuBLAS must be of one.
+// A toolkit lists the libraries of one CUDA release by their file names; dependencies come
+// first. cuSOLVER and cuBLAS must be of the same release.
 type toolkit struct {
 	major        int
 	blasNeeds    []string
@@ -158,16 +158,16 @@ type Libraries struct {
 	SolverErr error
 }
 
-// OpenLibraries opens cuBLAS and cuSOLVER of the newest release that the driver
-// serves. It must be called on a thread that has a context.
+// OpenLibraries opens cuBLAS and cuSOLVER of the newest release that the driver supports.
+// It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
 // ProbeLibraries is OpenLibraries without a context: the result states which libraries exist, but
 // they cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
-// Used names the files of what is there, Missing what is not, what that would be
-// for and where it was looked for; "" when nothing is missing.
+// Used names the files of the libraries found. Missing names the missing libraries, their
+// purpose and the searched paths, or "" if none is missing.
 func (l Libraries) Used() string {
 	used := "driver"
 	if l.Blas != nil {
@@ -194,7 +194,7 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 	var tried []error
 	for _, t := range toolkits {
 		if t.major > driverVersion/1000 {
-			tried = append(tried, fmt.Errorf("%s: needs a newer driver, this one serves CUDA %d", t.blas, driverVersion/1000))
+			tried = append(tried, fmt.Errorf("%s: needs a newer driver; this one supports CUDA %d", t.blas, driverVersion/1000))
 			continue
 		}
 		places := append([]string{""}, l.folders(t)...)
@@ -208,7 +208,7 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 			tried = append(tried, err)
 			continue
 		}
-		// cuSOLVER is that beside cuBLAS, if there is one.
+		// Prefer the cuSOLVER in the folder of cuBLAS.
 		if path == t.blas {
 			path = l.mapped(t.blas)
 		}
@@ -226,7 +226,8 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 	return out
 }
 
-// folders are where the toolkit's installers and Python's put libraries.
+// folders lists the folders where installers of the toolkit and Python packages put
+// libraries.
 func (l loader) folders(t toolkit) []string {
 	list := []string{fmt.Sprintf("/usr/local/cuda-%d/lib64", t.major), "/usr/local/cuda/lib64"}
 	if runtime.GOARCH == "amd64" {
@@ -235,8 +236,8 @@ func (l loader) folders(t toolkit) []string {
 		list = append(list, "/usr/lib/aarch64-linux-gnu")
 	}
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
-	// An environment that was not activated is still that of the python3 on the path,
-	// which may be a link: the environment is where the link is.
+	// An environment that is not activated may still provide the python3 on the path. If
+	// python3 is a link, the environment is the folder of the link.
 	if python, err := l.which("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// folder is a loader for which only some files exist. Every function of theirs
+// folder returns a loader for which only the given files exist. Every function in them
 // returns 0, unless its name is in fails.
 func folder(env map[string]string, files ...string) loader {
 	there := map[string]bool{}
@@ -50,15 +50,15 @@ func TestNoDriver(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"the NVIDIA driver is not installed", "/mine/libcuda.so.1: is not there", "libcuda.so.1: cannot open", "/usr/lib/wsl/lib/libcuda.so.1"} {
+	for _, want := range []string{"the NVIDIA driver is not installed", "/mine/libcuda.so.1: does not exist", "libcuda.so.1: cannot open", "/usr/lib/wsl/lib/libcuda.so.1"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not contain %q", err, want)
 		}
 	}
 }
 
-// TestDriverPlaces: the folder of the environment variable comes first, then
-// what the system's loader finds.
+// TestDriverPlaces: the folder of the environment variable comes first, then the system's
+// loader.
 func TestDriverPlaces(t *testing.T) {
 	l := folder(map[string]string{EnvLibraries: "/mine"}, "/mine/libcuda.so.1", "libcuda.so.1")
 	if a, err := l.driver(); err != nil || a.Path != "/mine/libcuda.so.1" {
@@ -79,8 +79,8 @@ func TestDriverPlaces(t *testing.T) {
 	}
 }
 
-// TestToolkits: never newer than the driver, cuSOLVER beside its cuBLAS, and
-// the next release when one does not work.
+// TestToolkits: the release is never newer than the driver, cuSOLVER is in the folder of
+// its cuBLAS, and the next release is tried if one does not work.
 func TestToolkits(t *testing.T) {
 	files := func(dir string, names ...string) (list []string) {
 		for _, n := range names {
@@ -97,7 +97,7 @@ func TestToolkits(t *testing.T) {
 		t.Errorf("driver 12.4: got %+v", l)
 	}
 	l := folder(nil, all...).libraries(11080, true)
-	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver, this one serves CUDA 11") {
+	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver; this one supports CUDA 11") {
 		t.Errorf("driver 11.8: got %+v", l)
 	}
 	if l := folder(nil, files("/usr/local/cuda/lib64", "libcublas.so.12")...).libraries(12040, true); l.Blas == nil || l.Solver != nil || !strings.Contains(l.SolverErr.Error(), "libcusolver.so.11") {
@@ -109,9 +109,9 @@ func TestToolkits(t *testing.T) {
 	}
 }
 
-// TestPythonOnPath: the libraries of an environment that was not activated are those of
-// the python3 on the path, by the place of that name and not of the file it links to;
-// Conda's own packages have theirs in its folder lib.
+// TestPythonOnPath: without an activated environment, libraries are searched in the
+// environment of the python3 on the path: in the folder of that name, not of the file it
+// links to. Conda packages put libraries in the environment's folder lib.
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
@@ -125,12 +125,13 @@ func TestPythonOnPath(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfOneRelease: two releases are on the system's path, which has CUDA 12's
-// cuSPARSE first. cuSOLVER is that beside the cuBLAS that was found, and opens what it
-// needs itself; only where it cannot are those opened before it, from beside it.
+// TestLibrariesOfOneRelease: two releases are on the system's path, where CUDA 12's
+// cuSPARSE comes first. cuSOLVER is taken from the folder of the cuBLAS that was found, and
+// opens its own dependencies. Only if it cannot are they opened before it, from the same
+// folder.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
-	for _, ownPath := range []bool{true, false} { // cuSOLVER finds what lies beside it
+	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder
 		var opened []string
 		there := map[string]bool{}
 		for _, name := range []string{"libcublas.so.12", "libcusparse.so.12", "libcusolver.so.11", "libnvJitLink.so.12"} {
@@ -143,7 +144,7 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 		l.exists = func(path string) bool { return there[path] }
 		l.mapped = func(file string) string { return new + file + ".0.1" }
 		l.open = func(path string) (uintptr, error) {
-			if !strings.Contains(path, "/") { // the first that the system knows
+			if !strings.Contains(path, "/") { // the first one on the system's path
 				if there[old+path] {
 					path = old + path
 				} else {
@@ -171,7 +172,7 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 	}
 }
 
-// TestMapped: a library that this process has opened by its name is found.
+// TestMapped: the path of a library that this process has opened by its name is found.
 func TestMapped(t *testing.T) {
 	if _, err := os.Stat("/proc/self/maps"); err != nil {
 		required.Lacking(t, "proc", err)
@@ -194,7 +195,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestArgs: C's alignment.
+// TestArgs tests that arguments are aligned as in C.
 func TestArgs(t *testing.T) {
 	a := NewArgs().Int(-1).Ptr(0x1122334455667788).Float(1).Double(2).Int(7).Long(-2)
 	if a.size != 4+4+8+4+4+8+4+4+8 {

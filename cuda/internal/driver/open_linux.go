@@ -8,11 +8,11 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// errSystem is why a build opens no libraries.
+// errSystem is the reason why a build cannot open libraries.
 var errSystem error
 
-// openLibrary stays on one thread: the reason of a failure is kept for each.
-// Symbols are bound at once, and for this library alone.
+// openLibrary stays on one thread, because the loader stores the reason of a failure per
+// thread. Symbols are bound immediately, and only for this library.
 func openLibrary(path string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,16 +12,16 @@ const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
 	InvalidImage   Result = 200
-	NoBinary       Result = 209 // for this GPU
+	NoBinary       Result = 209 // no binary for this GPU
 	IllegalAddress Result = 700
 )
 
-// Error is a call of a library that failed.
+// Error reports a failed call of a library.
 type Error struct {
 	Op   string // the function that was called
-	Code int    // what it returned
-	Name string // the code's name, where the library says; "" otherwise
-	Text string // and what it means
+	Code int    // the result code
+	Name string // the name of the code, or "" if the library does not provide it
+	Text string // the meaning of the code
 }
 
 func (e *Error) Error() string {
@@ -34,14 +34,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: error %d", e.Op, e.Code)
 }
 
-// blasNames are the names of cublasStatus_t.
+// blasNames has the names of cublasStatus_t.
 var blasNames = map[int]string{
 	1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED", 7: "CUBLAS_STATUS_INVALID_VALUE",
 	8: "CUBLAS_STATUS_ARCH_MISMATCH", 11: "CUBLAS_STATUS_MAPPING_ERROR", 13: "CUBLAS_STATUS_EXECUTION_FAILED",
 	14: "CUBLAS_STATUS_INTERNAL_ERROR", 15: "CUBLAS_STATUS_NOT_SUPPORTED", 16: "CUBLAS_STATUS_LICENSE_ERROR",
 }
 
-// solverNames are the names of cusolverStatus_t.
+// solverNames has the names of cusolverStatus_t.
 var solverNames = map[int]string{
 	1: "CUSOLVER_STATUS_NOT_INITIALIZED", 2: "CUSOLVER_STATUS_ALLOC_FAILED", 3: "CUSOLVER_STATUS_INVALID_VALUE",
 	4: "CUSOLVER_STATUS_ARCH_MISMATCH", 5: "CUSOLVER_STATUS_MAPPING_ERROR", 6: "CUSOLVER_STATUS_EXECUTION_FAILED",
@@ -55,9 +55,9 @@ var solverNames = map[int]string{
 // stream capture (900 to 909), concern one call.
 func (r Result) Sticky() bool {
 	switch r {
-	case 201, // the context is invalid: somebody else has destroyed it
+	case 201, // the context is invalid: other code has destroyed it
 		214,                          // memory error that could not be corrected
-		220,                          // the same of NVLink
+		220,                          // the same error on NVLink
 		700,                          // illegal address
 		702,                          // a launch took too long
 		709,                          // the context was destroyed

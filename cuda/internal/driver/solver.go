@@ -61,11 +61,11 @@ func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (devi
 	return int64(out[0]), int64(out[1]), err
 }
 
-// Potrf queues the Cholesky factorization of a triangle in place; the other one
-// stays as it is. info, an int on the device, becomes 0, or the number, from 1, of
-// the first pivot that is ≤ 0, or −i where argument i is wrong. A pivot that is NaN or
-// infinite is not noticed, and after a bad one the factor goes on, with NaN. host is
-// page-locked memory.
+// Potrf queues the Cholesky factorization of a triangle in place; the other triangle does
+// not change. It sets info, an int on the device, to 0, to the number, from 1, of the first
+// pivot that is ≤ 0, or to −i if argument i is invalid. cuSOLVER does not detect NaN or
+// infinite pivots, and continues with NaN after an invalid pivot. host is page-locked
+// memory.
 func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work DevicePtr, bytes int64, host []byte, info DevicePtr) error {
 	var hostAt uintptr
 	if len(host) > 0 {

@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tables are all functions that are called, with the header and the library
-// that have them.
+// tables lists all functions that are called, with their header and library.
 var tables = []struct {
 	header, library string
 	symbols         []Symbol
@@ -23,8 +22,8 @@ var tables = []struct {
 	{"cusolverDn.h", "libcusolver.so", solverTable, cusolverXpotrf},
 }
 
-// toolkitRoot is a folder with the headers and libraries of a release of CUDA, from
-// 11.8 on: what the environment variable MERCER_CUDA_TOOLKIT names.
+// toolkitRoot returns the folder that the environment variable MERCER_CUDA_TOOLKIT names,
+// with the headers and libraries of a CUDA release from 11.8 on.
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
@@ -33,8 +32,7 @@ func toolkitRoot(t *testing.T) string {
 	return root
 }
 
-// TestTables: the constants are the places of the symbols, and no symbol is
-// listed twice.
+// TestTables: the constants are the indices of the symbols, and no symbol is listed twice.
 func TestTables(t *testing.T) {
 	seen := map[string]bool{}
 	for _, table := range tables {
@@ -43,11 +41,11 @@ func TestTables(t *testing.T) {
 		}
 		for _, s := range table.symbols {
 			if seen[s.Name] {
-				t.Errorf("%s is there twice", s.Name)
+				t.Errorf("%s is listed twice", s.Name)
 			}
 			seen[s.Name] = true
 			if !strings.Contains(s.C, "(*)") {
-				t.Errorf("%s: %q is no pointer to a function", s.Name, s.C)
+				t.Errorf("%s: %q is not a pointer to a function", s.Name, s.C)
 			}
 		}
 	}
@@ -93,8 +91,8 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// libraryOf is the file of a library in the toolkit, whatever its release: by the name
-// that compilers link with, or by one with a version.
+// libraryOf returns the file of a library in the toolkit of any release: by the name that
+// compilers link with, or by a name with a version.
 func libraryOf(root, name string) string {
 	for _, folder := range []string{"lib", "lib64"} {
 		path := filepath.Join(root, folder, name)
@@ -108,8 +106,8 @@ func libraryOf(root, name string) string {
 	return ""
 }
 
-// TestLibrariesHaveSymbols opens NVIDIA's own libraries, which need no GPU for
-// that, and looks every name up.
+// TestLibrariesHaveSymbols opens NVIDIA's own libraries, which does not need a GPU, and
+// looks up every symbol.
 func TestLibrariesHaveSymbols(t *testing.T) {
 	root := toolkitRoot(t)
 	for _, dependency := range []string{"libcublasLt.so", "libcublas.so", "libnvJitLink.so", "libcusparse.so"} {
@@ -122,7 +120,7 @@ func TestLibrariesHaveSymbols(t *testing.T) {
 	for _, table := range tables {
 		path := libraryOf(root, table.library)
 		if path == "" {
-			t.Logf("%s is not there", table.library)
+			t.Logf("%s does not exist", table.library)
 			continue
 		}
 		handle, err := openLibrary(path)
