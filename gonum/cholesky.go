@@ -17,26 +17,26 @@ import (
 
 var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
 
-// Cholesky is mat.Cholesky with the work done on a Mercer device: a program
-// replaces the type, sets Device, and is otherwise as it was. It has all methods
-// of mat.Cholesky, with the same results up to rounding, the same panics on
-// misuse and the same mat.Condition errors, and is a mat.Symmetric as that is.
+// Cholesky is mat.Cholesky with the work done on a Mercer device: a program replaces the
+// type and sets Device, and needs no other change. It has all methods of mat.Cholesky, with
+// the same results up to rounding, the same panics on misuse and the same mat.Condition
+// errors, and it implements mat.Symmetric.
 //
-// Factorize, SolveTo, SolveVecTo and InverseTo go to the device; what costs O(n²)
-// is gonum's own. The embedded factor is a complete mat.Cholesky: give &c.Cholesky
-// to functions that ask for one, and change it only by methods of c.
+// Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run
+// in gonum. The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions
+// that need one, and change it only by methods of c.
 //
-// On a device whose memory is not Go memory the factor is kept there too, until
-// it changes, until Close, or until c is collected.
+// If the device's memory is not Go memory, the factor is also stored on the device until it
+// changes, until Close, or until c is garbage collected.
 type Cholesky struct {
 	mat.Cholesky
 	// Device does the work.
 	Device backend.Device
-	// Context ends it; nil is for no end.
+	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // by the norm of the matrix; 0: as the embedded factor has it
-	far  *copied // on a device with a memory of its own
+	cond float64 // condition number by the norm of the matrix; 0 means the embedded factor's
+	far  *copied // the copy of the factor on a device whose memory is not Go memory
 	err  error
 }
 
@@ -51,9 +51,9 @@ func (c *Cholesky) queue() backend.Backend[float64] {
 	return c.Device.F64().With(ctx, nil)
 }
 
-// Factorize sets c to the factor of a, in n³/3 operations on the device, and tells
-// whether a is positive definite. Err tells why it is not, or what else went
-// wrong; c is empty then.
+// Factorize sets c to the factor of a, in n³/3 operations on the device, and reports
+// whether it succeeded. If not, Err returns the reason, for example that a is not positive
+// definite, and c is empty.
 func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	c.Reset()
 	if c.Device == nil {
@@ -95,11 +95,11 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 	return nil
 }
 
-// Err is nil after a Factorize that returned true, or why it did not.
+// Err returns nil after a successful Factorize, and otherwise the reason of the failure.
 func (c *Cholesky) Err() error { return c.err }
 
-// copyUpper sets u to the upper triangle of a and returns the norm of a that
-// gonum's condition numbers are by: its largest sum of absolute values in a row.
+// copyUpper sets u to the upper triangle of a and returns the norm of a that gonum uses in
+// condition numbers: the largest sum of absolute values in a row.
 func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	n := a.SymmetricDim()
 	raw := u.RawTriangular()
@@ -129,7 +129,8 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// place returns h on the device. In a memory of its own it is kept as c.far.
+// place returns h on the device. If the device's memory is not Go memory, c.far refers to
+// the copy.
 func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
@@ -143,7 +144,7 @@ func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (b
 	return m, nil
 }
 
-// upper is the embedded factor on the device.
+// upper returns the embedded factor on the device.
 func (c *Cholesky) upper(b backend.Backend[float64]) (backend.Matrix[float64], error) {
 	if c.far != nil {
 		return c.far.m, nil
@@ -156,14 +157,13 @@ func hostOfUpper(u *mat.TriDense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.N, Cols: r.N, Stride: r.Stride, Data: r.Data}
 }
 
-// symmetric is the factor in the form that package lapack64 takes it.
+// symmetric returns the factor in the form of package lapack64.
 func (c *Cholesky) symmetric() blas64.Symmetric {
 	r := c.RawU().(*mat.TriDense).RawTriangular()
 	return blas64.Symmetric{Uplo: blas.Upper, N: r.N, Stride: r.Stride, Data: r.Data}
 }
 
-// Close gives back what a device with a memory of its own keeps. c remains what it
-// is.
+// Close releases the copy of the factor in the device's memory. c remains usable.
 func (c *Cholesky) Close() {
 	if c.far != nil {
 		runtime.SetFinalizer(c.far, nil)
@@ -172,13 +172,13 @@ func (c *Cholesky) Close() {
 	}
 }
 
-// changed forgets what belongs to the factor before.
+// changed discards data of the previous factor.
 func (c *Cholesky) changed() {
 	c.Close()
 	c.cond, c.err = 0, nil
 }
 
-// Cond is as mat.Cholesky has it.
+// Cond is like mat.Cholesky.Cond.
 func (c *Cholesky) Cond() float64 {
 	if c.cond > 0 && !c.IsEmpty() {
 		return c.cond
@@ -186,7 +186,7 @@ func (c *Cholesky) Cond() float64 {
 	return c.Cholesky.Cond()
 }
 
-// condition is the error, or nil, with which a solution is given.
+// condition returns the error to return with a solution, or nil.
 func (c *Cholesky) condition() error {
 	if cond := c.Cond(); cond > mat.ConditionTolerance {
 		return mat.Condition(cond)
@@ -196,16 +196,16 @@ func (c *Cholesky) condition() error {
 
 // work checks that there is a factor and a device.
 func (c *Cholesky) work() (backend.Backend[float64], error) {
-	c.LogDet() // panics, as mat.Cholesky does, when c is empty
+	c.LogDet() // panics like mat.Cholesky if c is empty
 	if c.Device == nil {
 		return nil, errNoDevice
 	}
 	return c.queue(), nil
 }
 
-// SolveTo sets dst to A⁻¹b: 2n²t operations on the device for t columns. dst may
-// be b. It returns a mat.Condition when A is close to singular, and what the
-// device says when that fails; in that case dst is undefined.
+// SolveTo sets dst to A⁻¹b: 2n²t operations on the device for t columns. dst may be b. It
+// returns a mat.Condition if A is nearly singular. If the device fails it returns the
+// device's error, and dst is undefined.
 func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	q, err := c.work()
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 	return c.condition()
 }
 
-// SolveCholTo sets dst to A⁻¹B for a B that is given by its factor b.
+// SolveCholTo sets dst to A⁻¹B for a matrix B given by its factor b.
 func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
 	q, err := c.work()
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
 	}
 	n := c.SymmetricDim()
 	var u mat.TriDense
-	b.UTo(&u) // panics, as mat.Cholesky does, when b is empty
+	b.UTo(&u) // panics like mat.Cholesky if b is empty
 	if b.SymmetricDim() != n {
 		panic(mat.ErrShape)
 	}
@@ -290,7 +290,7 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace lets work change h on the device, and waits.
+// inPlace runs work on h in the device's memory, and waits.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

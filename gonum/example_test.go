@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/gonum"
 )
 
-// A program that has a mat.Cholesky names another type and a device.
+// A program that uses mat.Cholesky changes the type and sets a device.
 func ExampleCholesky() {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -32,8 +32,7 @@ func ExampleCholesky() {
 	// x = [1.0000 2.0000], ln det A = 2.0794, condition 4.50
 }
 
-// What solvers and backends take is any gonum matrix; rows of a dense one are not
-// copied.
+// Solvers and backends accept any gonum matrix; dense matrices are not copied.
 func ExampleHost() {
 	d := mat.NewDense(3, 4, []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	h, err := gonum.Host("x", d.Slice(1, 3, 0, 2))

@@ -23,7 +23,7 @@ import (
 
 const seed = 9 // of all random numbers; logged with each failure
 
-// own is a matrix of the user's.
+// own is a user-defined matrix type.
 type own struct{ rows, cols int }
 
 func (m own) Dims() (int, int)    { return m.rows, m.cols }
@@ -44,7 +44,7 @@ func TestHost(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		m      mat.Matrix
-		first  int // the element of data that is at (0, 0); −1: a copy
+		first  int // index in data of element (0, 0), or −1 for a copy
 		stride int
 		fails  string
 	}{
@@ -111,8 +111,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive is a random positive definite matrix of condition below 10³, in a part
-// of a larger one.
+// positive is a random positive definite matrix of condition below 10³, as a part of a
+// larger matrix.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -122,7 +122,7 @@ func positive(r *rand.Rand, n int) *mat.SymDense {
 	}
 	s := large.SliceSym(1, n+1).(*mat.SymDense)
 	for i := range n {
-		s.SetSym(i, i, 4+s.At(i, i)) // the others' eigenvalues are within ±2√2 or so
+		s.SetSym(i, i, 4+s.At(i, i)) // the eigenvalues of the rest are within about ±2√2
 	}
 	return s
 }
@@ -137,7 +137,7 @@ func random(r *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// TestCholesky compares every method with that of mat.Cholesky.
+// TestCholesky compares every method with mat.Cholesky's.
 func TestCholesky(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{1, 2, 7, 40, 131} {
@@ -159,7 +159,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	if !mat.Equal(a, before) {
 		t.Error("the matrix has been changed")
 	}
-	// Both are backward stable: of order n·u times the condition, below 10³.
+	// Both are backward stable: the error is of order n·u times the condition number, which
+	// is below 10³.
 	tol := float64(n+10) * 1e3 * 0x1p-53
 	same := func(what string, got, want mat.Matrix) {
 		t.Helper()
@@ -203,7 +204,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		}
 		var x mat.Dense
 		x.CloneFrom(b)
-		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a part of a matrix, in place
+		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a part of a matrix, solved in place
 		if err := c.SolveTo(inside, inside); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +259,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		t.Errorf("Det is %v, of mat.Cholesky %v", det, w)
 	}
 	c2.Close()
-	// Not positive definite, then good again.
+	// Not positive definite, then positive definite again.
 	bad := mat.NewSymDense(n, nil)
 	bad.CopySym(a)
 	bad.SetSym(n/2, n/2, -1)
@@ -293,7 +294,7 @@ func TestMethods(t *testing.T) {
 	var _ mat.Symmetric = (*gonum.Cholesky)(nil)
 }
 
-// Misuse panics with what mat.Cholesky panics with.
+// TestMisuse: misuse panics with the value with which mat.Cholesky panics.
 func TestMisuse(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	panics := func(f func()) (v any) {
@@ -342,7 +343,7 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// A matrix that is close to singular gives its solution with a mat.Condition.
+// TestCondition: a nearly singular matrix gives its solution with a mat.Condition.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})
@@ -362,7 +363,7 @@ func TestCondition(t *testing.T) {
 	})
 }
 
-// Its embedded factor is what other packages of gonum take.
+// TestInsideGonum: other packages of gonum accept the embedded factor.
 func TestInsideGonum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(seed, 2))

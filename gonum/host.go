@@ -11,12 +11,12 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Host returns m as a row-major matrix for package solvers and the backends.
-// What is one already shares its memory: a backend.Host, a *mat.Dense or a part of one, a
-// *mat.VecDense or a column of a matrix (n×1, its increment the stride), the
-// transpose of a vector without gaps, and every type that has the method RawMatrix
-// or RawVector of these. Anything else is copied. A missing or empty matrix is an
-// error that calls it name.
+// Host returns m as a row-major matrix for package solvers and the backends. A matrix that
+// is already row-major shares its memory with the result: a backend.Host, a *mat.Dense or a
+// part of one, a *mat.VecDense or a column of a matrix (n×1 with its increment as stride),
+// the transpose of a vector without gaps, and every type with the method RawMatrix or
+// RawVector. Any other matrix is copied. A nil or empty matrix is an error, which uses
+// name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -55,7 +55,7 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	return h, nil
 }
 
-// shared is the memory of m, if that is row-major.
+// shared returns the memory of m if it is row-major.
 func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	switch v := m.(type) {
 	case backend.Host[float64]:
@@ -80,7 +80,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	return backend.Host[float64]{}, false
 }
 
-// untransposed is the matrix that m is the transpose of, if m is one.
+// untransposed returns the matrix whose transpose is m, if m is a transpose.
 func untransposed(m mat.Matrix) (mat.Matrix, bool) {
 	u, ok := m.(mat.Untransposer)
 	if !ok {

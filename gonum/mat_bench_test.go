@@ -14,7 +14,8 @@ type operation struct {
 	run  func(o *operands) error
 }
 
-// operands of every operation: a and b any, spd positive definite with its factor.
+// operands of every operation: general matrices a and b, and a positive definite spd with
+// its factor.
 type operands struct {
 	a, b, dst, columns, solution *mat.Dense
 	spd, inverse                 *mat.SymDense
@@ -37,8 +38,8 @@ var operations = []operation{
 	{"LU.Factorize", func(o *operands) error { var f mat.LU; f.Factorize(o.a); return nil }},
 }
 
-// newOperands makes matrices whose condition is below a hundred or so: random
-// elements, and n on the diagonal.
+// newOperands makes matrices with random elements and n on the diagonal, whose condition
+// number is below about 100.
 func newOperands(n int) (*operands, error) {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(rows, cols int) *mat.Dense {
@@ -67,8 +68,8 @@ func newOperands(n int) (*operands, error) {
 	return o, nil
 }
 
-// BenchmarkMat holds single operations of package mat with Mercer's BLAS and
-// LAPACK registered, and without, in turns of some milliseconds:
+// BenchmarkMat compares single operations of package mat with and without Mercer's BLAS and
+// LAPACK registered, in alternation every few milliseconds:
 //
 //	for i in $(seq 15); do go test -run '^$' -bench Mat -benchtime 20ms ./gonum; done > mat.txt
 //	mercer bench import --by library mat.txt > mat.json

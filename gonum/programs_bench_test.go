@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/cpu"
 )
 
-// libraries are what a program may have registered.
+// libraries are the libraries that a program can register.
 var libraries = []string{"mercer", "gonum"}
 
 // use registers a library for the duration of a test.
@@ -35,12 +35,12 @@ func use(t testing.TB, library string) {
 	t.Cleanup(func() { register("gonum") })
 }
 
-// A program is one that knows gonum only. prepare makes its data, run does the
-// work and returns what it found.
+// A program uses only gonum. prepare makes its data, and run does the work and returns the
+// results.
 type program struct {
 	name    string
 	prepare func(n, d int) func(t testing.TB) []float64
-	n, d    int // of the benchmark
+	n, d    int // size in the benchmark
 }
 
 var programs = []program{
@@ -52,8 +52,8 @@ var programs = []program{
 	{"ridge by mat.Cholesky, 20 lambdas", ridges, 4000, 500},
 }
 
-// BenchmarkPrograms holds what registering Mercer's BLAS and LAPACK gains in
-// programs that are left as they are:
+// BenchmarkPrograms measures the gain from registering Mercer's BLAS and LAPACK in
+// otherwise unchanged programs:
 //
 //	for i in $(seq 6); do go test -run '^$' -bench Programs -benchtime 1x ./gonum; done > programs.txt
 //	benchstat -col /library programs.txt
@@ -71,7 +71,7 @@ func BenchmarkPrograms(b *testing.B) {
 	}
 }
 
-// TestPrograms: the programs find the same with both.
+// TestPrograms: the programs have the same results with both libraries.
 func TestPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
@@ -92,7 +92,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// table is n rows of d features with a few strong directions, and targets.
+// table returns n rows of d features with a small number of dominant directions, and
+// targets.
 func table(n, d int) (x *mat.Dense, y *mat.VecDense) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	x, y = mat.NewDense(n, d, nil), mat.NewVecDense(n, nil)
@@ -176,7 +177,7 @@ func minimize(t testing.TB, p optimize.Problem, start []float64) []float64 {
 	return []float64{result.F}
 }
 
-// logistic is the mean logistic loss with a penalty, in matrices times vectors.
+// logistic minimizes the mean logistic loss with a penalty, by matrix-vector products.
 func logistic(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	sign := make([]float64, n)
@@ -210,7 +211,8 @@ func logistic(n, d int) func(testing.TB) []float64 {
 	}
 }
 
-// process is the likelihood of a Gaussian process, by its length and its noise.
+// process maximizes the likelihood of a Gaussian process over its length scale and its
+// noise.
 func process(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	square := mat.NewSymDense(n, nil)

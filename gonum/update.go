@@ -2,9 +2,9 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// What changes the factor is gonum's own, O(n²), with a Cholesky of this package
-// where mat.Cholesky's methods take one of theirs. The device of the receiver
-// stays what it is.
+// Changes of the factor are gonum's own, of O(n²), with a Cholesky of this package where
+// mat.Cholesky's methods take a mat.Cholesky. They do not change the device of the
+// receiver.
 
 // Reset empties c.
 func (c *Cholesky) Reset() {
@@ -12,7 +12,7 @@ func (c *Cholesky) Reset() {
 	c.Cholesky.Reset()
 }
 
-// SetFromU is as mat.Cholesky has it.
+// SetFromU is like mat.Cholesky.SetFromU.
 func (c *Cholesky) SetFromU(t mat.Triangular) {
 	c.changed()
 	c.Cholesky.SetFromU(t)
@@ -28,25 +28,25 @@ func (c *Cholesky) Clone(chol *Cholesky) {
 	c.cond = cond
 }
 
-// Scale is as mat.Cholesky has it: c becomes the factor of f·A, f > 0.
+// Scale is like mat.Cholesky.Scale: c becomes the factor of f·A, f > 0.
 func (c *Cholesky) Scale(f float64, orig *Cholesky) {
 	cond := orig.cond
 	c.changed()
 	c.Cholesky.Scale(f, &orig.Cholesky)
-	c.cond = cond // A and f·A have the same
+	c.cond = cond // A and f·A have the same condition number
 }
 
-// ExtendVecSym is as mat.Cholesky has it: A grows by the row and column v.
+// ExtendVecSym is like mat.Cholesky.ExtendVecSym: it appends the row and column v to A.
 func (c *Cholesky) ExtendVecSym(a *Cholesky, v mat.Vector) (ok bool) {
 	return c.update(a, c.Cholesky.ExtendVecSym(&a.Cholesky, v))
 }
 
-// SymRankOne is as mat.Cholesky has it: c becomes the factor of A + α x xᵀ.
+// SymRankOne is like mat.Cholesky.SymRankOne: c becomes the factor of A + α x xᵀ.
 func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok bool) {
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update is called after an update. One of c itself that failed has changed nothing.
+// update is called after an update. A failed update of c itself has not changed c.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.changed()

@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA: the default build, and the build of what tests it, never load
-// gorgonia.org/cu, and no package of it uses cgo.
+// TestNoCUDA: the default build and its tests never load gorgonia.org/cu, and no package in
+// them uses cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr
@@ -30,13 +30,13 @@ func TestNoCUDA(t *testing.T) {
 	}
 	found := 0
 	for line := range strings.Lines(string(out)) {
-		// Those of a test are listed as "path [path.test]".
+		// Packages of a test are listed as "path [path.test]".
 		fields := strings.Fields(line)
 		path, cgo, standard := fields[0], fields[len(fields)-2], fields[len(fields)-1]
 		if path == "gorgonia.org/cu" || strings.HasPrefix(path, "gorgonia.org/cu/") {
 			t.Errorf("the default build loads %s", path)
 		}
-		// purego is of the tests' simulated driver, and uses cgo's runtime alone.
+		// purego belongs to the tests' simulated driver, and uses only cgo's runtime.
 		if cgo != "0" && standard == "false" && !strings.HasPrefix(path, "github.com/ebitengine/purego/") {
 			t.Errorf("%s uses cgo", path)
 		}
@@ -70,7 +70,7 @@ func TestHostOf(t *testing.T) {
 		name               string
 		t                  *tensor.Dense
 		rows, cols, stride int
-		first              int // element of data that is at (0, 0)
+		first              int // index in data of element (0, 0)
 		fails              string
 	}{
 		{name: "whole", t: whole, rows: 3, cols: 4, stride: 4},
@@ -83,11 +83,11 @@ func TestHostOf(t *testing.T) {
 		{name: "column", t: tensor.New(tensor.WithShape(12, 1), tensor.WithBacking(data)), rows: 12, cols: 1, stride: 1},
 		{name: "row", t: tensor.New(tensor.WithShape(1, 12), tensor.WithBacking(data)), rows: 1, cols: 12, stride: 12},
 		{name: "nil", fails: "it is nil"},
-		{name: "transposed", t: turned, fails: "is no row-major matrix: take its Materialize or Clone"},
+		{name: "transposed", t: turned, fails: "is not a row-major matrix: use its Materialize or Clone"},
 		{name: "integers", t: tensor.New(tensor.WithBacking([]int{1, 2})), fails: "its elements are int, not float64"},
 		{name: "float32", t: tensor.New(tensor.WithBacking([]float32{1, 2})), fails: "its elements are float32, not float64"},
 		{name: "scalar", t: tensor.New(tensor.FromScalar(1.0)), fails: "it is a scalar"},
-		{name: "three dimensions", t: tensor.New(tensor.WithShape(2, 2, 3), tensor.WithBacking(data)), fails: "is no row-major matrix"},
+		{name: "three dimensions", t: tensor.New(tensor.WithShape(2, 2, 3), tensor.WithBacking(data)), fails: "is not a row-major matrix"},
 	} {
 		h, err := gorgonia.HostOf[float64](c.t)
 		if c.fails != "" {
@@ -150,7 +150,7 @@ func TestTensorOf(t *testing.T) {
 	}
 }
 
-// What cannot be done is told when the graph is made.
+// TestBuildErrors: invalid inputs are errors when the graph is built.
 func TestBuildErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	g := G.NewGraph()
@@ -182,8 +182,8 @@ func TestBuildErrors(t *testing.T) {
 	}{
 		{gram(gorgonia.Params{}, x, nil), "gorgonia: gram: no device was given"},
 		{gram(gorgonia.Params{Device: dev}, x, nil), "gorgonia: gram: the kernel is nil"},
-		{gram(p, nil, nil), "gorgonia: gram: x must be a matrix, a point in each row"},
-		{gram(p, y, nil), "gorgonia: gram: x must be a matrix, a point in each row"},
+		{gram(p, nil, nil), "gorgonia: gram: x must be a matrix with one point per row"},
+		{gram(p, y, nil), "gorgonia: gram: x must be a matrix with one point per row"},
 		{gram(p, x, matrix("narrow", 4, 3)), "gorgonia: gram: z has shape (4, 3): it must be a matrix with the 2 features of x"},
 		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Gaussian{} }), x, nil), "gorgonia: gram: kernels: gaussian: sigma must be a finite number > 0, got 0"},
 		{gram(with(func(p *gorgonia.Params) { p.Theta = vector("three", 3) }), x, nil), "gorgonia: gram: theta has shape (3), and gaussian(sigma=1) has 1 parameters"},
@@ -203,7 +203,7 @@ func TestBuildErrors(t *testing.T) {
 	}
 }
 
-// What goes wrong in a run is an error of the run.
+// TestRunErrors: a failure in a run is returned as an error of the run.
 func TestRunErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	stopped, stop := context.WithCancelCause(context.Background())
@@ -263,7 +263,7 @@ func TestTheta(t *testing.T) {
 			t.Errorf("parameter %d is %v, want %v", i, theta[i], v)
 		}
 	}
-	theta[5] = 7 // what is 0 stays 0
+	theta[5] = 7 // a parameter of 0 remains 0
 	theta[3] = -2
 	changed, err := gorgonia.KernelAt(k, theta)
 	if err != nil || changed.String() != "0.5*gaussian(sigma=[1,2]) + sigmoid(a=-2,c=3) + polynomial(degree=2,c=0)" {

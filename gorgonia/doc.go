@@ -7,21 +7,21 @@
 //	Solve        α = (K + λI)⁻¹y for a symmetric K of any origin
 //	KernelRidge  f = k(Z, X)(k(X, X) + λI)⁻¹y
 //
-// All have gradients by all that goes in: points, targets, λ, and the kernel's
-// parameters. They run in a TapeMachine after Grad, and in a LispMachine. Second
-// derivatives are not there. Nodes are of Float64 or Float32; the arithmetic is
-// float64, and results are rounded once.
+// All nodes have gradients by all inputs: points, targets, λ, and the kernel's parameters.
+// They run in a TapeMachine after Grad, and in a LispMachine. Second derivatives are not
+// supported. Nodes are of Float64 or Float32; the arithmetic is float64, and results are
+// rounded once.
 //
-// Gram and Solve pass whole matrices from node to node, in the memory of the
-// processor. KernelRidge keeps K and its factor on its device, and what crosses is
-// as large as X: on a GPU it is the one to take.
+// Gram and Solve pass whole matrices from node to node, in the memory of the processor.
+// KernelRidge keeps K and its factor on its device, and transfers only data of the size of
+// X: prefer it on a GPU.
 //
-// A row-major tensor in the processor's memory is worked on where it is: HostOf
-// and TensorOf turn tensors into Mercer's matrices and back without a copy.
+// A row-major tensor in the processor's memory is not copied: HostOf and TensorOf turn
+// tensors into Mercer's matrices and back without a copy.
 //
-// Give every input a name of its own: Gorgonia takes two inputs of one name and
-// shape for the same node.
+// Give every input a unique name: Gorgonia treats two inputs of the same name and shape as
+// one node.
 //
-// The package is a Go module of its own, because of what Gorgonia depends on.
-// Folder cuctx, with the build tag cuda, works in a CUDA context of gorgonia.org/cu.
+// The package is a separate Go module, because of Gorgonia's dependencies. Folder cuctx,
+// with the build tag cuda, works in a CUDA context of gorgonia.org/cu.
 package gorgonia

@@ -15,10 +15,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A metric is learned by gradient through the solve: y depends on three of eight
-// features. A matrix A of the features, and λ, are trained so that kernel ridge,
-// fitted to some rows of XA, predicts others; rows that neither has seen say what
-// it is worth.
+// A metric is learned by gradient through the solve: y depends on three of eight features.
+// A matrix A of the features, and λ, are trained so that kernel ridge regression, fitted to
+// some rows of XA, predicts other rows; unseen rows measure the accuracy.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

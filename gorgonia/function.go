@@ -11,25 +11,25 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A function is a node's operation: what it computes, and its gradients. It is
-// the one type of this package that implements Gorgonia's interfaces.
+// A function is a node's operation: its value and its gradients. It is the only type of
+// this package that implements Gorgonia's interfaces.
 type function struct {
-	// name tells functions apart: nodes of the same name with the same children
-	// are one node of a graph.
+	// name identifies a function: nodes of the same name with the same children become one
+	// node of a graph.
 	name string
-	// in and out are numbers of dimensions; shape is the result's.
+	// in and out are numbers of dimensions; shape is the shape of the result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
 	// forward computes the result, which is new memory without gaps.
 	forward func(in []value) (value, error)
-	// wrt says for which inputs backward has gradients; nil is for none.
+	// wrt tells for which inputs backward has gradients; nil means none.
 	wrt []bool
-	// backward returns the gradients by the inputs, given the result and the
-	// gradient by it. With only ≥ 0 that input's alone is asked for.
+	// backward returns the gradients by the inputs, given the result and the gradient by
+	// it. If only ≥ 0, it returns only the gradient by that input.
 	backward func(in []value, out, grad value, only int) ([]value, error)
-	// apart says that gradients are computed one by one, in nodes of their own:
-	// they share little, or are large.
+	// apart tells that each gradient is computed in its own node, because the gradients
+	// share little work or are large.
 	apart bool
 	// release frees the state kept between runs, if there is any.
 	release func()
@@ -110,8 +110,8 @@ func (f *function) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// DiffWRT implements G.SDOp. It is never empty: Gorgonia takes an operation
-// without it for the end of the graph.
+// DiffWRT implements G.SDOp. It is never empty: Gorgonia treats an operation with an empty
+// result as the end of the graph.
 func (f *function) DiffWRT(inputs int) []bool {
 	if f.wrt == nil {
 		return make([]bool, inputs)
@@ -119,11 +119,11 @@ func (f *function) DiffWRT(inputs int) []bool {
 	return f.wrt
 }
 
-// SymDiff implements G.SDOp: a node for each gradient, or one that holds all of
-// them, in a row, and a node for each part.
+// SymDiff implements G.SDOp: it makes a node for each gradient, or one node with all
+// gradients concatenated and a node for each part.
 func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error) {
 	if f.backward == nil {
-		return nil, fmt.Errorf("gorgonia: %s: it has no derivatives: second derivatives are not supported", f.name)
+		return nil, fmt.Errorf("gorgonia: %s: second derivatives are not supported", f.name)
 	}
 	all := append(append(G.Nodes{}, inputs...), output, grad)
 	gradients := make(G.Nodes, len(inputs))
@@ -160,8 +160,8 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 	return gradients, nil
 }
 
-// gradient is the function of (inputs, output, gradient by it) that returns the
-// gradient by input i, or those by all inputs in a row.
+// gradient returns the function of (inputs, output, gradient by the output) that computes
+// the gradient by input i, or the gradients by all inputs, concatenated.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -201,8 +201,8 @@ func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	}
 }
 
-// part is the function that copies elements of a vector into a shape. They are
-// copied, because Gorgonia may reuse the vector's memory before the part's.
+// part returns the function that copies elements of a vector to a new shape. It copies
+// because Gorgonia may reuse the vector's memory before the part's.
 func part(first int, shape tensor.Shape) *function {
 	shape = shape.Clone()
 	return &function{
@@ -263,7 +263,7 @@ func (f *function) DoDiff(_ G.ExecutionContext, inputs G.Nodes, output *G.Node) 
 		}
 		d, err := n.Grad()
 		if err != nil {
-			continue // a constant has none
+			continue // a constant has no gradient
 		}
 		if err := gradients[i].addTo(d); err != nil {
 			return fmt.Errorf("gorgonia: %s: input %d: %w", f.name, i+1, err)

@@ -42,19 +42,19 @@ func random(r *rand.Rand, shape ...int) *tensor.Dense {
 	return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data))
 }
 
-// A model makes a node of its inputs, which are values by their names.
+// A model makes a node from its inputs, which are values by name.
 type model struct {
 	name   string
 	inputs map[string]*tensor.Dense // of shape () for scalars
 	build  func(in map[string]*G.Node) (*G.Node, error)
-	// symmetric names an input that is changed symmetrically.
+	// symmetric names an input that must remain symmetric when it is changed.
 	symmetric string
-	// condition bounds that of the systems.
+	// condition bounds the condition number of the systems.
 	condition float64
 }
 
-// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient by f is
-// no constant, and its gradients in a tape machine or a lisp machine.
+// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient by f is not
+// constant, and its gradients in a tape machine or a lisp machine.
 func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()
@@ -142,7 +142,7 @@ func numbers(t *testing.T, data any) []float64 {
 	return nil
 }
 
-// graph builds the model in a graph of its own.
+// graph builds the model in a new graph.
 func (m model) graph(t *testing.T) (*G.ExprGraph, *G.Node) {
 	t.Helper()
 	g := G.NewGraph()
@@ -157,7 +157,7 @@ func (m model) graph(t *testing.T) (*G.ExprGraph, *G.Node) {
 	return g, f
 }
 
-// value is the loss alone.
+// value returns only the loss.
 func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	t.Helper()
 	g, f := m.graph(t)
@@ -173,7 +173,7 @@ func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	return loss
 }
 
-// moved is the model with one input moved along a direction.
+// moved returns the model with one input moved along a direction.
 func (m model) moved(name string, direction []float64, s float64) model {
 	inputs := map[string]*tensor.Dense{}
 	for other, v := range m.inputs {
@@ -193,7 +193,7 @@ func (m model) moved(name string, direction []float64, s float64) model {
 	return m
 }
 
-// models are those of the tests, on one device.
+// models returns the models of the tests, on one device.
 func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	number := func(v float64) *tensor.Dense { return tensor.New(tensor.FromScalar(v)) }
 	theta := func(k kernels.Kernel) *tensor.Dense {
@@ -202,7 +202,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	}
 	rational := parse(t, "rationalquadratic(a=1.5,sigma=1.2) + 0.5*linear()")
 	ard := parse(t, "gaussian(sigma=[1,2,0.7])")
-	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters that are no logarithms
+	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters that are not logarithms
 	gaussian := kernels.Gaussian{Sigma: 1.3}
 	x, z, y, ys := random(r, 9, 3), random(r, 5, 3), random(r, 9), random(r, 9, 2)
 	symmetric := random(r, 9, 9)
@@ -239,7 +239,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 		{name: "ridge", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, build: ridge(ard), condition: 40},
 		{name: "ridge of itself", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "theta": number(0.1)}, build: ridge(gaussian), condition: 40},
 		{name: "ridge of constants", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "z": z}, build: ridge(rational), condition: 200},
-		// Gram and Solve put together are KernelRidge.
+		// Gram and Solve combined equal KernelRidge.
 		{name: "gram and solve", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				p := gorgonia.Params{Device: dev, Kernel: ard, Theta: in["theta"]}
@@ -257,7 +257,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 				}
 				return G.Mul(kz, alpha)
 			}},
-		// What comes before is trained: a linear metric, a layer of features.
+		// Nodes before the kernel are trained: a linear metric, a layer of features.
 		{name: "features", inputs: inputs{"x": x, "y": y, "loglambda": number(-1), "z": z, "layer": random(r, 3, 2)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				feature := func(n *G.Node) *G.Node { return G.Must(G.Tanh(G.Must(G.Mul(n, in["layer"])))) }
@@ -266,15 +266,15 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	}
 }
 
-// weights are those of a loss of a model's node.
+// weights returns random weights for the loss of a model's node.
 func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	t.Helper()
 	_, f := m.graph(t)
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil where cuda/0 is a device of the simulated driver, or of a real
-// one, or why it is not. The first libraries that are looked for stay.
+// simulated is nil if cuda/0 is a simulated or a real device, and otherwise the reason why
+// it is not. The first libraries that are opened remain loaded.
 var simulated error
 
 func TestMain(m *testing.M) {
@@ -287,7 +287,7 @@ func TestMain(m *testing.M) {
 			defer os.RemoveAll(folder)
 			if simulated = cudatest.Build(folder, cudatest.WithSolver); simulated == nil {
 				os.Setenv("MERCER_CUDA_LIBDIR", folder)
-				// The simulation is slow, and would be taken for the best device.
+				// The simulation is slow, but would be chosen as the best device.
 				os.Setenv(backend.EnvDevice, "cpu")
 			}
 		}
@@ -295,8 +295,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestGradients compares all gradients with differences of losses, in both
-// machines and on three devices: the last one's memory is not Go's.
+// TestGradients compares all gradients with differences of losses, in both machines and on
+// three devices, the last of which does not use Go memory.
 func TestGradients(t *testing.T) {
 	for _, name := range []string{"ref", "cpu", "cuda/0"} {
 		if name == "cuda/0" {
@@ -345,8 +345,9 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 		m4, m2, m1, p1, p2, p4 := at(-4), at(-2), at(-1), at(1), at(2), at(4)
 		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
 		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
-		// What doubling the step changes is above the error of the differences;
-		// the losses are rounded, with the condition of the system.
+		// The change when the step is doubled bounds the truncation error of the
+		// differences; the rounding error of the losses is proportional to the condition
+		// number of the system.
 		tol := math.Abs(fine-coarse) + 64*(1+m.condition)*0x1p-53*(1+math.Abs(loss))/h
 		if !(math.Abs(got-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, got, fine, tol)
@@ -360,7 +361,7 @@ func TestFloat32(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, m := range models(t, dev, r) {
 		t.Run(m.name, func(t *testing.T) {
-			// Both begin with the same numbers.
+			// Both start from the same numbers.
 			for _, v := range m.inputs {
 				if data, ok := v.Data().([]float64); ok {
 					for i, f := range data {
@@ -374,7 +375,7 @@ func TestFloat32(t *testing.T) {
 			}
 			wide, wideGradients := m.run(t, w, G.Float64, false)
 			narrow, gradients := m.run(t, w, G.Float32, false)
-			// A few roundings to 24 bits on the way, carried through the system.
+			// A small number of roundings to 24 bits, amplified by the system.
 			size := 64 * (1 + m.condition) * 0x1p-24
 			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
 				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
@@ -390,8 +391,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining: a machine runs again and again while its inputs change in place,
-// and the gradients are those of a new graph.
+// TestTraining: a machine runs repeatedly while its inputs change in place, and the
+// gradients equal those of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -446,7 +447,7 @@ func TestTraining(t *testing.T) {
 	if err := gorgonia.Release(f); err != nil {
 		t.Error(err)
 	}
-	if err := gorgonia.Release(nx); err == nil || !strings.Contains(err.Error(), "is no node of KernelRidge") {
+	if err := gorgonia.Release(nx); err == nil || !strings.Contains(err.Error(), "is not a node of KernelRidge") {
 		t.Errorf("release of an input: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReadme holds the program in docs/gorgonia.md to being the example that runs here.
+// TestPage: the program in docs/gorgonia.md is the example that runs in this package.
 func TestPage(t *testing.T) {
 	readme, err := os.ReadFile("../docs/gorgonia.md")
 	if err != nil {

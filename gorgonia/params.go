@@ -12,21 +12,20 @@ import (
 	G "gorgonia.org/gorgonia"
 )
 
-// Params say what the nodes of this package compute with.
+// Params are the common parameters of the nodes of this package.
 type Params struct {
-	// Device does the work; backend.Open makes one. It must stay open as long as
-	// a machine may run the graph.
+	// Device does the work; backend.Open makes one. It must remain open as long as a
+	// machine may run the graph.
 	Device backend.Device
 	// Kernel is k.
 	Kernel kernels.Kernel
-	// Theta is a node with the kernel's parameters in the order of
-	// kernels.Params, a vector, or a scalar where there is one: ln θ where Log is
-	// set there, θ elsewhere, so that every number is allowed. Nil leaves them as
-	// Kernel has them. A parameter of Kernel that is set to 0 by its logarithm
-	// stays 0.
+	// Theta is a node with the kernel's parameters in the order of kernels.Params, a
+	// vector, or a scalar if there is only one parameter: ln θ for parameters with Log set
+	// and θ for the others, so that every number is allowed. Nil means the parameters of
+	// Kernel. A parameter with Log set that is 0 in Kernel remains 0.
 	Theta *G.Node
-	// Context ends the work of a run that is under way; nil is for no end.
-	// Gorgonia's machines have none.
+	// Context cancels a run; nil means no cancellation. Gorgonia's machines have no context
+	// of their own.
 	Context context.Context
 }
 
@@ -44,8 +43,8 @@ func ThetaOf(k kernels.Kernel) []float64 {
 	return theta
 }
 
-// KernelAt returns k with the parameters theta, in the form of Params.Theta:
-// what a training has ended with.
+// KernelAt returns k with the parameters theta, in the form of Params.Theta, for example
+// the result of training.
 func KernelAt(k kernels.Kernel, theta []float64) (kernels.Kernel, error) {
 	params := kernels.Params(k)
 	values := append([]float64(nil), theta...)
@@ -71,7 +70,7 @@ func (p Params) context() context.Context {
 	return p.Context
 }
 
-// check refuses what no run can work with; x is n×d.
+// check returns an error for parameters with which no run can succeed; x is n×d.
 func (p Params) check(x *G.Node) error {
 	if p.Device == nil {
 		return errors.New("no device was given")
@@ -80,7 +79,7 @@ func (p Params) check(x *G.Node) error {
 		return errors.New("the kernel is nil")
 	}
 	if x == nil || x.Dims() != 2 {
-		return errors.New("x must be a matrix, a point in each row")
+		return errors.New("x must be a matrix with one point per row")
 	}
 	if err := p.Kernel.Check(x.Shape()[1]); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// at is the kernel of a run; theta is the last of the inputs where there is one.
+// at returns the kernel of a run; theta is the last input if there is a Theta.
 func (p Params) at(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil
@@ -125,7 +124,7 @@ func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 	return f.apply(inputs...)
 }
 
-// thetaValue is the gradient by theta in its shape.
+// thetaValue returns the gradient by theta in the shape of theta.
 func thetaValue(g []float64, like value) value {
 	v := vector(g)
 	v.dims = like.dims

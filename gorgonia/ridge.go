@@ -12,16 +12,15 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, with
-// (k(X, X) + λI)α = y fitted to the n×d node x, y, a vector of n or an n×t matrix,
-// and the scalar node lambda. It is a vector of m, or m×t. A z that is nil or x
-// predicts at the points of the fit.
+// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, with (k(X, X)
+// + λI)α = y fitted to the n×d node x, y, a vector of n or an n×t matrix, and the scalar
+// node lambda. The result is a vector of m, or m×t. If z is nil or x, it predicts at the
+// points of the fit.
 //
-// There are gradients by x, y, lambda, z and Params.Theta, so that whatever
-// precedes x and z, such as a network of features or a metric, is trained through
-// the solve. A run costs n³/3 operations and its gradients O(n²(d + t)): the
-// factor of the way there, 8n² bytes on the device, is kept until the next run,
-// or until Release.
+// There are gradients by x, y, lambda, z and Params.Theta, so that whatever precedes x and
+// z, such as a network of features or a metric, is trained through the solve. A run costs
+// n³/3 operations and its gradients O(n²(d + t)): the factor of the forward pass, 8n² bytes
+// on the device, is kept until the next run or until Release.
 func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	if err := p.check(x); err != nil {
 		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
@@ -56,18 +55,18 @@ func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	return p.withTheta(f, inputs...)
 }
 
-// Release gives back the device's memory that a node of KernelRidge keeps from
-// its last run. It may run again.
+// Release frees the device memory that a node of KernelRidge keeps from its last run. The
+// node may run again.
 func Release(n *G.Node) error {
 	if f, ok := n.Op().(*function); ok && f.release != nil {
 		f.release()
 		return nil
 	}
-	return fmt.Errorf("gorgonia: release: %v is no node of KernelRidge", n)
+	return fmt.Errorf("gorgonia: release: %v is not a node of KernelRidge", n)
 }
 
-// ridge is the operation of one node. What it keeps is found again by the values
-// that it was made of, so that a gradient never uses the factor of another run.
+// ridge is the operation of one node. The stored fit is identified by the values of its
+// inputs, so that a gradient never uses the factor of another run.
 type ridge struct {
 	params Params
 	own    bool
@@ -91,7 +90,7 @@ func (r *ridge) drop() {
 	}
 }
 
-// fitted returns the fit of the inputs, the one that is kept if it is theirs.
+// fitted returns the fit of the inputs: the stored fit if it has the same inputs.
 func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 	k, err := r.params.at(in)
 	if err != nil {
@@ -101,7 +100,7 @@ func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 		return r.fit, nil
 	}
 	r.drop()
-	// A machine may write over its inputs before the gradient is asked for.
+	// A machine may overwrite its inputs before the gradient is computed.
 	for i := range r.of {
 		r.of[i] = in[i].clone()
 	}

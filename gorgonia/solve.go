@@ -8,13 +8,13 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Solve is the node α = (K + λI)⁻¹y of the symmetric n×n node k, whose lower
-// triangle is read, y, a vector of n or an n×t matrix, and the scalar node lambda.
-// K + λI must be positive definite. Of the Params the kernel is not used.
+// Solve is the node α = (K + λI)⁻¹y of the symmetric n×n node k, of which the lower
+// triangle is read, the node y, a vector of n or an n×t matrix, and the scalar node lambda.
+// K + λI must be positive definite. The kernel of p is not used.
 //
-// There are gradients by k, y and lambda. That by k is symmetric, the right one as
-// long as k stays so. The Cholesky factor is a node of its own, so that
-// backwards costs two triangular solves.
+// There are gradients by k, y and lambda. The gradient by k is symmetric, which is correct
+// as long as k remains symmetric. The Cholesky factor is a separate node, so that the
+// backward pass costs two triangular solves.
 func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 	if err := checkSolve(p, k, y, lambda); err != nil {
 		return nil, fmt.Errorf("gorgonia: solve: %w", err)

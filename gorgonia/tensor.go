@@ -8,11 +8,10 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// HostOf returns a tensor of one or two dimensions as a matrix that shares its
-// memory; a vector of n elements is n×1. It fails for what has no such form:
-// elements of another type than T, memory of a device, columns that are not
-// next to each other, as after a transposition. Slices of rows and of columns
-// have it.
+// HostOf returns a tensor of one or two dimensions as a matrix that shares its memory; a
+// vector of n elements is n×1. It fails if the elements are not of type T, if the memory is
+// that of a device, or if neighboring columns are not adjacent, as after a transposition.
+// Slices of rows and of columns are accepted.
 func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	var h backend.Host[T]
 	if t == nil {
@@ -34,16 +33,16 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 		h = backend.Host[T]{Rows: shape[0], Cols: 1, Stride: strides[0], Data: data}
 	case len(shape) == 2 && len(strides) == 2 && strides[1] == 1 && strides[0] >= shape[1]:
 		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
-	case len(shape) == 2 && len(strides) == 1: // one row or one column of a larger one
+	case len(shape) == 2 && len(strides) == 1: // one row or one column of a larger tensor
 		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
 		if shape[0] == 1 && strides[0] == 1 {
 			h.Stride = shape[1]
 		}
 		if shape[0] != 1 && shape[1] != 1 || h.Stride < h.Cols {
-			return backend.Host[T]{}, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v has no rows in one piece: take its Materialize or Clone", shape, strides)
+			return backend.Host[T]{}, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v does not have contiguous rows: use its Materialize or Clone", shape, strides)
 		}
 	default:
-		return h, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v is no row-major matrix: take its Materialize or Clone", shape, strides)
+		return h, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v is not a row-major matrix: use its Materialize or Clone", shape, strides)
 	}
 	if len(data) < (h.Rows-1)*h.Stride+h.Cols {
 		return backend.Host[T]{}, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v does not fit in %d elements", shape, strides, len(data))
@@ -51,10 +50,10 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	return h, nil
 }
 
-// TensorOf returns a matrix as a tensor of two dimensions that shares its memory;
-// one column of a wider matrix is a vector. It fails when the matrix is empty, or
-// when there is a gap between its rows and none behind the last one: a tensor's
-// slices end with a row of the whole.
+// TensorOf returns a matrix as a tensor of two dimensions that shares its memory; one
+// column of a wider matrix is a vector. It fails if the matrix is empty, or if there is a
+// gap between its rows but not after the last one, because slices of a tensor consist of
+// whole rows of memory.
 func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gorgonia: tensor of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)

@@ -25,12 +25,12 @@ func scalar(v float64) value {
 	return s
 }
 
-// vector is a list as a value.
+// vector returns a list as a value.
 func vector(v []float64) value {
 	return value{backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}, 1}
 }
 
-// float is a scalar value's number.
+// float returns the number of a scalar value.
 func (v value) float() float64 { return v.Data[0] }
 
 // column returns the elements of a vector, or a scalar, as a list.
@@ -42,7 +42,7 @@ func (v value) column() []float64 {
 	return list
 }
 
-// clone is a copy without gaps.
+// clone returns a copy without gaps.
 func (v value) clone() value {
 	c := newValue(v.dims, v.Rows, v.Cols)
 	for i := range v.Rows {
@@ -51,8 +51,7 @@ func (v value) clone() value {
 	return c
 }
 
-// equal reports whether two values have the same shape and the same bits. Values
-// that differ in them, such as 0 and −0, count as different or not as == has it.
+// equal reports whether two values have the same shape and equal elements, compared by ==.
 func (v value) equal(o value) bool {
 	if v.dims != o.dims || v.Rows != o.Rows || v.Cols != o.Cols {
 		return false
@@ -68,8 +67,8 @@ func (v value) equal(o value) bool {
 	return true
 }
 
-// valueOf takes what a node holds: row-major float64 as it stands, a copy of
-// anything else.
+// valueOf converts the value of a node: row-major float64 is not copied, and anything else
+// is.
 func valueOf(v G.Value) (value, error) {
 	switch v := v.(type) {
 	case *G.F64:
@@ -110,7 +109,7 @@ func denseValue(t *tensor.Dense) (value, error) {
 		return w, nil
 	}
 	if dims < 1 || dims > 2 {
-		return value{}, fmt.Errorf("a tensor of %d dimensions is no matrix", dims)
+		return value{}, fmt.Errorf("a tensor of %d dimensions is not a matrix", dims)
 	}
 	shape := t.Shape()
 	cols := 1
@@ -138,7 +137,7 @@ func denseValue(t *tensor.Dense) (value, error) {
 	return w, nil
 }
 
-// gorgonia returns v, which has no gaps, as what a node of the type holds.
+// gorgonia returns v, which must have no gaps, as the value of a node of the type.
 func (v value) gorgonia(of tensor.Dtype) (G.Value, error) {
 	shape := v.shape()
 	switch {
@@ -157,14 +156,14 @@ func (v value) gorgonia(of tensor.Dtype) (G.Value, error) {
 		}
 		return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data)), nil
 	}
-	return nil, fmt.Errorf("nodes of type %v are not supported: take Float64 or Float32", of)
+	return nil, fmt.Errorf("nodes of type %v are not supported: use Float64 or Float32", of)
 }
 
 func (v value) shape() tensor.Shape {
 	return tensor.Shape{v.Rows, v.Cols}[:v.dims]
 }
 
-// addTo adds v to what a node holds, in place.
+// addTo adds v in place to the value of a node.
 func (v value) addTo(dst G.Value) error {
 	switch d := dst.(type) {
 	case *G.F64:

@@ -13,12 +13,12 @@ import (
 	"github.com/mercer-go/mercer/cuda"
 )
 
-// Open returns a Mercer device that works in ctx, a context that something else
-// has made and goes on using, with a stream of its own. ctx is kept from the
-// garbage collector, which would destroy it, as long as the device or anything
-// made by it is reachable, and must not be closed before the device is.
+// Open returns a Mercer device that works in ctx, a context that other code has created and
+// continues to use. The device has its own stream. ctx is protected from the garbage
+// collector, which would destroy it, as long as the device or an object made by it is
+// reachable. ctx must not be closed before the device.
 //
-// ctx must be running its work: NewContext sees to that, others need Run.
+// ctx must be running: NewContext starts it, and other contexts need Run.
 func Open(ctx *cu.Ctx, c backend.Config) (backend.Device, error) {
 	if ctx == nil {
 		return nil, errors.New("cuctx: open: the context is nil")
@@ -36,11 +36,10 @@ func Open(ctx *cu.Ctx, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// Matrix returns the row-major matrix at ptr, rows stride elements apart, in the
-// memory of the context that Open was given; nothing is copied, and Free does
-// nothing. It waits until all that was queued in the context so far is done. The
-// caller calls dev.Sync before something else reads what Mercer has written, and
-// keeps the memory until then.
+// Matrix returns the row-major matrix at ptr, with rows stride elements apart, in the
+// memory of the context passed to Open. Nothing is copied, and Free does nothing. Matrix
+// waits for all work queued in the context so far. The caller must call dev.Sync before
+// other code reads results of Mercer, and must not free the memory before.
 func Matrix[T backend.Float](dev backend.Device, ptr cu.DevicePtr, rows, cols, stride int) (backend.Matrix[T], error) {
 	return cuda.Wrap[T](dev, uintptr(ptr), rows, cols, stride)
 }

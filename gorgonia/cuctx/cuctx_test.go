@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// context is what a program of gorgonia.org/cu has: here on the primary context of
-// device 0, with its thread.
+// context returns a context as a program with gorgonia.org/cu has it: here the primary
+// context of device 0, with its thread.
 func context(t *testing.T) *cu.Ctx {
 	t.Helper()
 	n, err := cu.NumDevices()
@@ -40,8 +40,8 @@ func context(t *testing.T) *cu.Ctx {
 	return ctx
 }
 
-// TestSharedMemory: what the program has uploaded by cu, Mercer computes with, and
-// cu reads what Mercer has written.
+// TestSharedMemory: Mercer computes with data that the program has uploaded by cu, and cu
+// reads the results of Mercer.
 func TestSharedMemory(t *testing.T) {
 	ctx := context(t)
 	dev, err := cuctx.Open(ctx, backend.Config{})
@@ -88,8 +88,8 @@ func TestSharedMemory(t *testing.T) {
 	for i := range n {
 		for j := range i + 1 {
 			want := kernels.Eval(gaussian, x[i*d:(i+1)*d], x[j*d:(j+1)*d])
-			// The statistic has d terms, and cancels where it is small; exp is right
-			// to a few units.
+			// The statistic has d terms, and has cancellation if it is small; exp is
+			// correct to some units in the last place.
 			if diff := k[i*n+j] - want; diff > 256*0x1p-53 || diff < -256*0x1p-53 {
 				t.Fatalf("seed 5, 6: element %d, %d is %v, want %v", i, j, k[i*n+j], want)
 			}

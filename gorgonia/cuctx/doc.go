@@ -1,4 +1,4 @@
-// Package cuctx lets Mercer work in a CUDA context that a program already has by
+// Package cuctx lets Mercer work in a CUDA context that a program has created with
 // gorgonia.org/cu, and on the memory in it:
 //
 //	dev, err := cuctx.Open(ctx, backend.Config{})        // ctx is a *cu.Ctx
@@ -7,12 +7,12 @@
 //	dev.F64().Gram(k, kernels.Gaussian{Sigma: 2}, x, x)  // nothing is copied
 //	err = dev.Sync()
 //
-// It is empty without the build tag cuda, for gorgonia.org/cu needs cgo, and the
-// headers and the libcuda of CUDA to be built: cuda.h of 11.8 or newer, and
-// libcuda.so or its stub. cuDNN is not needed, by this package nor by gorgonia.org/cu
-// itself; but gorgonia.org/gorgonia built with the same tag imports gorgonia.org/cu/dnn,
-// and with it cudnn.h and libcudnn, so that a program which has its graphs and this
-// package in it needs them too. A program that has no such context
-// needs neither: backend.Open("cuda/0", …) of the default build finds a GPU when
-// the program runs, and is a device for package gorgonia's nodes.
+// It is empty without the build tag cuda, because gorgonia.org/cu needs cgo, and the
+// headers and the libcuda of CUDA at build time: cuda.h of 11.8 or newer, and libcuda.so or
+// its stub. cuDNN is not needed, by this package nor by gorgonia.org/cu itself; but
+// gorgonia.org/gorgonia built with the same tag imports gorgonia.org/cu/dnn, and with it
+// cudnn.h and libcudnn, so a program with Gorgonia's graphs and this package needs them
+// too. A program without such a context needs neither: in the default build,
+// backend.Open("cuda/0", …) finds a GPU at run time, and the device works for the nodes of
+// package gorgonia.
 package cuctx
