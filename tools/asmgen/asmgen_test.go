@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestDrift regenerates every file in memory and compares it with what is
-// checked in.
+// TestDrift regenerates every file in memory and compares it with the checked-in file.
 func TestDrift(t *testing.T) {
 	files, err := generate()
 	if err != nil {
@@ -25,10 +24,10 @@ func TestDrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs from what asmgen writes: run 'make generate'\n%s", name, firstDifference(got, want))
+			t.Errorf("%s differs from asmgen's output: run 'make generate'\n%s", name, firstDifference(got, want))
 		}
 	}
-	// No generated file that the generator does not know is left behind.
+	// Every checked-in assembly file is made by the generator.
 	checkedIn, err := filepath.Glob(filepath.Join(folder, "*.s"))
 	if err != nil {
 		t.Fatal(err)

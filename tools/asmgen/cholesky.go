@@ -7,14 +7,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// potrfDirect emits A = UᵀU on the upper triangle, four rows at a time: the
-// rows lose what the rows above give them, then the square on the diagonal is
-// factored and the rest of the rows solved with it.
+// potrfDirect emits A = UᵀU on the upper triangle, four rows at a time: it subtracts the
+// contribution of the rows above, factors the square on the diagonal, and solves with it
+// for the remaining columns.
 func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
 	e.scale(ld)
-	// The rows above are read as columns of Uᵀ.
+	// Read the rows above as columns of Uᵀ.
 	s := strides{e.GP64(), e.GP64(), ld}
 	e.MOVQ(operand.U32(e.size()), s.rs)
 	e.MOVQ(operand.U32(3*e.size()), s.rs3)
@@ -28,7 +28,7 @@ func (e *emitter) potrfDirect() {
 		e.MOVQ(m, n)
 		e.MOVQ(d, c)
 		e.MOVQ(top, b)
-		// The panel on the diagonal; with fewer than four rows it is the last.
+		// The panel on the diagonal; if it has fewer than four rows it is the last panel.
 		if rows < directRows {
 			e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
 			return
@@ -82,7 +82,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return least
 }
 
-// reduced is rows of A, from c on, less what the rows above b give them.
+// reduced emits the rows of A from c on, minus the contribution of the rows above, which
+// end at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
@@ -103,12 +104,12 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 	return acc
 }
 
-// factorPanel emits the panel that the diagonal crosses. At d lies its first
-// element, which is c's. It jumps to fail with the pivot stored and m reduced to
-// the rows from there on.
+// factorPanel emits the panel that the diagonal crosses. Its first element is at d, which
+// equals c. If a pivot is invalid, it stores the pivot, sets m to the number of rows from
+// there on, and jumps to fail.
 //
-// The rows below lose a row times its elements over the pivot: no square root
-// stands between one pivot and the next.
+// From the rows below it subtracts multiples of a row, its elements divided by the pivot,
+// so that no square root is on the path from one pivot to the next.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row := e.GP64()
@@ -175,8 +176,7 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 	}
 }
 
-// jumpUnlessWithin jumps unless the first element of x is, as an integer, from
-// one number to less than another.
+// jumpUnlessWithin jumps unless the first element of x, as an integer, is in [from, to).
 func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label string) {
 	bits := e.GP64()
 	name := fmt.Sprintf("%x", from)
@@ -192,8 +192,8 @@ func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label stri
 	e.JCC(operand.LabelRef(label))
 }
 
-// normal and finite are the positive numbers, as integers, whose inverse is
-// normal too, and all that are finite.
+// normal returns the range, as integers, of the positive numbers whose inverse is normal
+// too; finite returns the range of all finite positive numbers.
 func (e *emitter) normal() (from, to uint64) {
 	if e.double() {
 		return 1 << 52, 2045 << 52
@@ -208,7 +208,7 @@ func (e *emitter) finite() (from, to uint64) {
 	return 1, 0xff << 23
 }
 
-// The scalar operations are on the first element of a register.
+// Scalar operations use the first element of a register.
 
 func (e *emitter) scalar() reg.VecVirtual { return e.XMM() }
 
@@ -216,7 +216,7 @@ func (e *emitter) scalarSqrt(x, root reg.VecVirtual) {
 	pick(e, e.VSQRTSS, e.VSQRTSD)(x.AsX(), x.AsX(), root)
 }
 
-// scalarInverse is 1/x; x may be in memory.
+// scalarInverse emits inverse ← 1/x; x may be in memory.
 func (e *emitter) scalarInverse(x operand.Op, inverse reg.VecVirtual) {
 	if v, ok := x.(reg.VecVirtual); ok {
 		x = v.AsX()
@@ -255,7 +255,7 @@ func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b,
 	}
 }
 
-// rightOf is the mask without its first r < 4 columns.
+// rightOf returns the mask without its first r < 4 columns.
 func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 	if r == 0 {
 		return mask
@@ -287,7 +287,7 @@ func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 	return m
 }
 
-// lane is a vector full of lane i < 4 of x.
+// lane returns a vector with lane i < 4 of x in all lanes.
 func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
 	to := e.vec()
 	if e.double() && !e.masks {
@@ -304,5 +304,5 @@ func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
 	return to
 }
 
-// lanes are names for the numbers of lanes.
+// lanes has the names of constants with lane numbers.
 var lanes = [directRows]string{"lane0", "lane1", "lane2", "lane3"}

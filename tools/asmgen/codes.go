@@ -24,16 +24,17 @@ const (
 	codeChunk = codeRows * codeSpan * 2 // bytes
 )
 
-// narrowCodes is an opcode that only the emitter for NEON uses: the lower halves of the
-// integers of two vectors go to memory.
+// narrowCodes is an opcode used only for NEON: it stores the lower halves of the integers
+// of two vectors.
 const narrowCodes = "VNARROWCODES"
 
-// codeAhead is how many bytes before their use codes are fetched: the processor
-// does not look ahead beyond a page of 4 KiB.
+// codeAhead is the distance in bytes at which codes are prefetched: the hardware prefetcher
+// does not cross a page of 4 KiB.
 const codeAhead = 4 << 10
 
 // codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the sums of the lanes of b_rc ← b_rc + Σ_i
-// z_ri y_ic, for so many columns c, with as many rows at a time as registers have sums.
+// z_ri y_ic, for cols columns c, with as many rows at a time as there are registers for
+// their sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {
@@ -81,7 +82,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	for v := 0; v < codeSpan; v += e.lanes() {
 		codes := make([]reg.VecVirtual, rows)
 		for c := range cols {
-			// Two chains of additions for one column: one would wait for itself.
+			// One column uses two chains of additions, because a single chain would be
+			// bound by latency.
 			to, odd, other := e.vec(), e.vec(), e.vec()
 			e.load(e.at(x[c], v), to)
 			e.load(e.at(y[c], v), other)
@@ -135,8 +137,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	}
 }
 
-// encode emits z ← A·x + B rounded to 16 bits, chunk by chunk; Flag is set where that
-// is not a number from −1/2 to 65535 + 1/2.
+// encode emits z ← A·x + B rounded to 16 bits, chunk by chunk; it sets Flag if a value is
+// not a number from −1/2 to 65535 + 1/2.
 func (e *emitter) encode() {
 	const notLessEqualUnordered = 0x16
 	args := e.args()

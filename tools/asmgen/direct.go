@@ -5,10 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The direct micro-kernels work on matrices as they lie, in tiles of four rows
-// and one or two vectors: four rows by two vectors hide the latency of the
-// multiply-adds, and with so few rows an edge needs no code but a tile of
-// three, two or one. Masks take care of the columns.
+// The direct micro-kernels work on unpacked matrices, in tiles of four rows and one or two
+// vectors: four rows by two vectors hide the latency of the multiply-adds, and the edge
+// needs only code for tiles of three, two and one rows. Masks handle the columns.
 
 // Offsets of the fields of ukr.Direct.
 const (
@@ -27,11 +26,10 @@ const (
 	offDirectAlpha = 96 // T, and beta follows
 )
 
-// directRows is the rows of a tile.
+// directRows is the number of rows of a tile.
 const directRows = 4
 
-// strides are the distances in bytes of the rows and columns of the operand
-// that is broadcast.
+// strides are the strides in bytes of the rows and columns of the broadcast operand.
 type strides struct{ rs, rs3, cs reg.GPVirtual }
 
 func (e *emitter) strides(args reg.Register) strides {
@@ -42,7 +40,7 @@ func (e *emitter) strides(args reg.Register) strides {
 	return s
 }
 
-// row is the element at p of the row r below, r < 4.
+// row returns the element r rows below p, r < 4.
 func (s strides) row(p reg.Register, r int) operand.Mem {
 	m := operand.Mem{Base: p}
 	switch r {
@@ -54,7 +52,7 @@ func (s strides) row(p reg.Register, r int) operand.Mem {
 	return m
 }
 
-// tileOf is rows × nv registers.
+// tileOf returns rows × nv registers.
 func (e *emitter) tileOf(rows, nv int) [][]reg.VecVirtual {
 	acc := make([][]reg.VecVirtual, rows)
 	for i := range acc {
@@ -98,9 +96,9 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// forColumns emits body for panels of NR columns and for the rest, which may be
-// one vector. n holds the columns that are left; body gets the mask of the
-// panel's, and advance is emitted between panels.
+// forColumns emits body for panels of NR columns and for the remaining columns, which may
+// be one vector. n holds the number of remaining columns; body gets the mask of the panel's
+// columns, and advance is emitted between panels.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
@@ -135,8 +133,8 @@ func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), a
 	e.RET()
 }
 
-// forRows emits body for four rows at a time and for the rest; m holds the rows
-// that are left, and body advances what it needs.
+// forRows emits body for four rows at a time and for the remaining rows; m holds the number
+// of remaining rows, and body advances its pointers.
 func (e *emitter) forRows(m reg.GPVirtual, body func(rows int)) {
 	loop, done := e.label("rows"), e.label("rowsDone")
 	tails := make([]string, directRows)
@@ -179,7 +177,7 @@ func (e *emitter) direct(part bool) {
 	e.forColumns(n, func(mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
 		e.MOVQ(panelC, c)
-		var t reg.GPVirtual // the row's number less the panel's first column
+		var t reg.GPVirtual // the row index minus the panel's first column
 		if part {
 			t = e.GP64()
 			e.triangleRows(args, s, ldc, n, a, c, m, t)
@@ -277,7 +275,7 @@ func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc,
 	}
 }
 
-// jumpIfZero jumps when a number of memory is 0, of either sign.
+// jumpIfZero jumps if a number in memory is 0, of either sign.
 func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 	bits := e.GP64()
 	if e.double() {
@@ -290,8 +288,8 @@ func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 	e.JZ(operand.LabelRef(to))
 }
 
-// rowMask is the part of a panel's mask that lies in the triangle, in the row
-// number t+r counted from the panel's first column.
+// rowMask returns the part of a panel's mask that is in the triangle, for row t+r, counted
+// from the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
 	count := e.GP64()
@@ -303,7 +301,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
-		// NR zeros, NR times −1, NR zeros: entered where the row begins.
+		// NR zeros, NR times −1, NR zeros: the mask is read at the offset of the row.
 		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
 			if i >= e.nr() && i < 2*e.nr() {
 				return 1<<64 - 1
@@ -329,7 +327,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.JMP(operand.LabelRef(done))
 	e.Label(isUpper)
-	// Upper: all but the first t+r, which are fewer than NR.
+	// Upper: all columns except the first t+r, t+r < NR.
 	e.XORQ(limit, limit)
 	e.CMPQ(count, limit)
 	e.CMOVQLT(limit, count)

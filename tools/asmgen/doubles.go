@@ -8,21 +8,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// doubles writes expressions on vectors of float64: each method returns its
-// result in a new register. The elementary functions are written with it in
-// both precisions, since a float32 that is computed in float64 needs no care
-// for digits and costs no more than care would.
+// doubles writes expressions on vectors of float64: each method returns its result in a new
+// register. The elementary functions use it in both precisions, because computing float32
+// in float64 needs no compensation for rounding and is no slower.
 //
 // An operand is a register or a constant made by num or word.
 type doubles struct{ *emitter }
 
-// doubles is for float64 what e is for its own precision.
+// doubles returns an emitter like e for float64.
 func (e *emitter) doubles() doubles {
 	return doubles{&emitter{Context: e.Context, tier: e.tier, precision: precisions[0], constants: e.constants}}
 }
 
-// forDoubles emits a loop that replaces every element of X by what body
-// returns for it, in float64 whatever the precision.
+// forDoubles emits a loop that replaces every element of X by the result of body, in
+// float64 for both precisions.
 func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVirtual) reg.VecVirtual) {
 	d := e.doubles()
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
@@ -30,7 +29,7 @@ func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVi
 	})
 }
 
-// eachDoubles calls f with the address of each part of vector v at x that is a
+// eachDoubles calls f with the addresses of the parts of vector v at x that each become a
 // vector of float64.
 func (e *emitter) eachDoubles(d doubles, x reg.Register, v int, f func(from operand.Mem)) {
 	for i := 0; i < e.lanes(); i += d.lanes() {
@@ -64,7 +63,7 @@ func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
 	d.VMOVUPS(half, to)
 }
 
-// field is the number of e's precision at offset of the argument, in all lanes.
+// field returns the number of e's precision at an offset of the argument, in all lanes.
 func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual {
 	from, to := operand.Mem{Base: args, Disp: offset}, d.vec()
 	if e.double() {
@@ -77,11 +76,11 @@ func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual
 	return to
 }
 
-// num is a constant.
+// num returns a constant.
 func (d doubles) num(v float64) operand.Mem { return d.word(math.Float64bits(v)) }
 
-// word is a constant given by its bits: one element where an instruction can
-// broadcast its operand, and a whole vector where it cannot.
+// word returns a constant given by its bits: one element if instructions can broadcast
+// their operand, otherwise a whole vector.
 func (d doubles) word(bits uint64) operand.Mem {
 	n := 1
 	if !d.masks {
@@ -90,10 +89,10 @@ func (d doubles) word(bits uint64) operand.Mem {
 	return d.constant(fmt.Sprintf("w%016x", bits), n, func(int) uint64 { return bits })
 }
 
-// value is a constant in a register.
+// value returns a register with a constant.
 func (d doubles) value(v float64) reg.VecVirtual { return d.register(d.num(v)) }
 
-// register is a copy of a.
+// register returns a register with a copy of a.
 func (d doubles) register(a operand.Op) reg.VecVirtual {
 	r := d.vec()
 	if d.broadcasts(a) {
@@ -110,8 +109,7 @@ func (d doubles) broadcasts(b operand.Op) bool {
 	return memory && d.masks
 }
 
-// An instruction is a method of the builder, and its form with an operand
-// that is broadcast.
+// An instruction is a method of the builder, in its plain form or with a broadcast operand.
 type instruction func(ops ...operand.Op)
 
 func (d doubles) choose(b operand.Op, plain, broadcast instruction) instruction {
@@ -143,7 +141,7 @@ func (d doubles) div(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VDIVPD, d.VDIVPD_BCST, a, b)
 }
 
-// min and max are b when one of the two is NaN.
+// min and max return b if one operand is NaN.
 func (d doubles) min(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VMINPD, d.VMINPD_BCST, a, b)
 }
@@ -152,7 +150,7 @@ func (d doubles) max(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VMAXPD, d.VMAXPD_BCST, a, b)
 }
 
-// clamp is x within low and high, NaN when x is.
+// clamp returns x limited to the range from low to high, and NaN if x is NaN.
 func (d doubles) clamp(x reg.VecVirtual, low, high float64) reg.VecVirtual {
 	return d.max(d.value(low), d.min(d.value(high), x))
 }
@@ -196,7 +194,7 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise is an operation on bits, which without masks has one form.
+// bitwise emits a bitwise operation, which has only one form without mask registers.
 func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)
@@ -230,21 +228,21 @@ func (d doubles) shiftRight(a reg.VecVirtual, n int) reg.VecVirtual {
 	return r
 }
 
-// sign is the sign bit of a, and abs the others.
+// sign returns the sign bit of a, and abs the other bits.
 func (d doubles) sign(a reg.VecVirtual) reg.VecVirtual { return d.and(a, d.word(1<<63)) }
 func (d doubles) abs(a reg.VecVirtual) reg.VecVirtual  { return d.and(a, d.word(1<<63-1)) }
 
-// rounded is a rounded to the nearest whole number.
+// rounded returns a, rounded to the nearest whole number.
 func (d doubles) rounded(a reg.VecVirtual) reg.VecVirtual {
 	r := d.vec()
 	d.round(a, r)
 	return r
 }
 
-// A condition is true in some lanes.
+// A condition is a truth value per lane.
 type condition struct {
 	k reg.OpmaskVirtual // with mask registers
-	v reg.VecVirtual    // without: by the sign bits
+	v reg.VecVirtual    // without mask registers: in the sign bits
 }
 
 // Predicates of comparisons; with a NaN they are false, notAtLeast is true.
@@ -255,7 +253,7 @@ const (
 	greater    = 0x1e
 )
 
-// compare is a predicate b.
+// compare returns the condition a predicate b.
 func (d doubles) compare(a reg.VecVirtual, predicate uint8, b operand.Op) condition {
 	if d.masks {
 		c := condition{k: d.K()}
@@ -267,7 +265,7 @@ func (d doubles) compare(a reg.VecVirtual, predicate uint8, b operand.Op) condit
 	return c
 }
 
-// odd is true where the lowest bit of a is set.
+// odd returns the condition that the lowest bit of a is set.
 func (d doubles) odd(a reg.VecVirtual) condition {
 	if d.masks {
 		c := condition{k: d.K()}
@@ -277,7 +275,7 @@ func (d doubles) odd(a reg.VecVirtual) condition {
 	return condition{v: d.shiftLeft(a, 63)}
 }
 
-// choice is yes where c is true and no where it is not.
+// choice returns yes where c is true and no elsewhere.
 func (d doubles) choice(c condition, yes operand.Op, no reg.VecVirtual) reg.VecVirtual {
 	r := d.register(no)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An emitter writes one function for a tier and a precision. Its methods are
-// vector operations without the letters for either.
+// An emitter writes one function for a tier and a precision. Its methods are vector
+// operations, named without the letters of the tier and the precision.
 type emitter struct {
 	*build.Context
 	tier
@@ -22,7 +22,7 @@ type emitter struct {
 
 func (e *emitter) double() bool { return e.precision.bytes == 8 }
 
-// pick is the instruction of e's precision.
+// pick returns the instruction of e's precision.
 func pick[F any](e *emitter, single, double F) F {
 	if e.double() {
 		return double
@@ -57,7 +57,7 @@ func (e *emitter) vecs(n int) []reg.VecVirtual {
 	return v
 }
 
-// at is the element i of the array at base.
+// at returns element i of the array at base.
 func (e *emitter) at(base reg.Register, i int) operand.Mem {
 	return operand.Mem{Base: base, Disp: i * e.size()}
 }
@@ -76,7 +76,7 @@ func (e *emitter) load(m operand.Op, v reg.VecVirtual) {
 
 func (e *emitter) store(v reg.VecVirtual, m operand.Op) { e.move(v, m) }
 
-// streamStore stores past the caches; the address is a multiple of the vector.
+// streamStore is a non-temporal store; the address must be aligned to the vector.
 func (e *emitter) streamStore(v reg.VecVirtual, m operand.Mem) {
 	pick(e, e.VMOVNTPS, e.VMOVNTPD)(v, m)
 }
@@ -130,7 +130,7 @@ func (e *emitter) abs(v reg.VecVirtual) {
 	}
 }
 
-// absMask is a constant with n elements whose sign bit alone is clear.
+// absMask returns a constant of n elements in which all bits except the sign bit are set.
 func (e *emitter) absMask(n int) operand.Mem {
 	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
 }
@@ -156,24 +156,23 @@ func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.
 	return m
 }
 
-// A columnMask lets the first n columns of a row of the tile be loaded and
-// stored.
+// A columnMask selects the first n columns of a row of the tile for loads and stores.
 type columnMask struct {
 	k []reg.OpmaskVirtual // with mask registers
-	v []reg.VecVirtual    // without
-	b *columnBits         // where there are no loads and stores under masks: NEON
+	v []reg.VecVirtual    // without mask registers
+	b *columnBits         // for NEON, which has no masked loads and stores
 }
 
-// columnBits has a bit for each column. All columns are the zero value.
+// columnBits has a bit for each column. The zero value selects all columns.
 type columnBits struct {
 	bits  operand.Op // a register or a constant
 	later bool       // the range may begin after the first column
 }
 
-// allColumns is the mask that lets everything through, for NEON.
+// allColumns returns the mask of all columns, for NEON.
 func allColumns() columnMask { return columnMask{b: &columnBits{}} }
 
-// moveColumns loads or stores the columns of vector i that m lets through.
+// moveColumns loads or stores the columns of vector i that m selects.
 func (e *emitter) moveColumns(m columnMask, i int, opcode string, from, to operand.Op) {
 	if m.b.bits == nil {
 		e.move(from, to)
@@ -216,8 +215,7 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// A row of NR times −1 and NR times 0, entered so that n of the former
-	// are left.
+	// A row of NR times −1 and NR times 0, read at the offset at which n of the −1 remain.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1
@@ -239,8 +237,7 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 	return m
 }
 
-// loadMasked loads the columns of vector i that m lets through; the others
-// become zero.
+// loadMasked loads the columns of vector i that m selects; the other lanes become zero.
 func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVirtual) {
 	switch {
 	case m.b != nil:
@@ -252,7 +249,7 @@ func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVi
 	}
 }
 
-// fmaMasked is acc ← acc + a·b for the columns a of vector i that m lets through.
+// fmaMasked is acc ← acc + a·b for the columns a of vector i that m selects.
 func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch {
 	case e.masks:
@@ -264,7 +261,7 @@ func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVi
 	}
 }
 
-// storeMasked stores the columns of vector i that m lets through.
+// storeMasked stores the columns of vector i that m selects.
 func (e *emitter) storeMasked(m columnMask, i int, from reg.VecVirtual, to operand.Mem) {
 	switch {
 	case m.b != nil:

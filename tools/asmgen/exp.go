@@ -8,10 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// expCoefficients are those of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2,
-// by the Remez exchange, lowest first. Relative error of the whole: 2^−61.9 in
-// float64, 2^−32.0 in float32. expTableCoefficients are those for |r| ≤ ln 2/32:
-// 2^−56.2, float64.
+// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, by
+// the Remez exchange, lowest first. The relative error of the result is 2^−61.9 in float64,
+// 2^−32.0 in float32. expTableCoefficients are those for |r| ≤ ln 2/32: 2^−56.2, float64.
 var expCoefficients = map[int][]float64{
 	8: {
 		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
@@ -28,7 +27,7 @@ var expTableCoefficients = []float64{
 	0x1.0000000000004p-1, 0x1.555555548fa8ap-3, 0x1.5555555475133p-5, 0x1.11123ac821b11p-7, 0x1.6c184e6ff1a05p-10,
 }
 
-// expTable is 2^(j/16) for j < 16, and what rounding took from it.
+// expTable returns 2^(j/16) for j < 16, rounded, and the rounding errors.
 func expTable() (high, low [16]float64) {
 	const bits = 200
 	root := big.NewFloat(2).SetPrec(bits)
@@ -50,14 +49,14 @@ type exponential struct {
 	top, bottom        operand.Op // beyond these the result is Inf or 0
 	log2e, hi, lo, one operand.Op
 	coefficients       []operand.Op
-	biased, half       operand.Op // without mask registers
+	biased, half       operand.Op // used without mask registers
 	shift              int
-	// With a table, 2^(j/16) and its rest, each in two registers.
+	// With a table: 2^(j/16) and its rounding error, each in two registers.
 	high, low [2]reg.VecVirtual
 	magic     operand.Op
 }
 
-// table reports whether exp goes by 16 powers of two in registers.
+// table reports whether exp uses a table of 16 powers of two in registers.
 func (e *emitter) table() bool { return e.masks && e.double() }
 
 // exponential loads the constants.
@@ -82,7 +81,7 @@ func (e *emitter) exponential() *exponential {
 		high, low := expTable()
 		x.high = e.pair("expHighs", high)
 		x.low = e.pair("expLows", low)
-		// Adding it rounds to sixteenths, and leaves their number in the last bits.
+		// Adding this number rounds to sixteenths and leaves their count in the last bits.
 		x.magic = e.number("expMagic", 0x1.8p48)
 		return x
 	}
@@ -105,11 +104,10 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of is exp(r), and destroys r; anything says that r may be above the range.
+// of returns exp(r) and overwrites r; anything tells that r may exceed the range.
 func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	e := x.e
-	// min and max return their first operand's rival when it is NaN: the order
-	// of the operands keeps a NaN of r.
+	// The order of the operands of min and max preserves a NaN in r.
 	if anything {
 		e.minmax(true, r, x.top, r)
 	}
@@ -140,7 +138,7 @@ func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	e.fma213(r, sq, q)
 	e.fma(m, q, low)
 	e.add(m, low, m)
-	e.scalef(n, m) // by the power of ⌊n/16⌋
+	e.scalef(n, m) // times 2^⌊n/16⌋
 	return m
 }
 
@@ -164,7 +162,7 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e.move(r, tail)
 	e.fnma231(n, x.lo, r)
 	e.sub(tail, r, tail)
-	e.fnma231(n, x.lo, tail) // what r lost in the last step
+	e.fnma231(n, x.lo, tail) // the rounding error of the last step
 	e.mul(r, r, sq)
 	x.horner(r, q)
 	e.fma213(tail, sq, q)
@@ -174,8 +172,8 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 		e.scalef(n, q)
 		return q
 	}
-	// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the result
-	// is not.
+	// 2ⁿ is applied in two factors, because 2ⁿ may be out of range although the result is
+	// not.
 	n1, n2 := e.vec(), e.vec()
 	e.mul(n, x.half, n1)
 	e.round(n1, n1)
@@ -197,7 +195,7 @@ func (e *emitter) maternExp() {
 	f := e.exponential()
 	zero := e.vec()
 	e.zero(zero)
-	// Beyond it the exponential is 0, and with it the product, though t is Inf.
+	// From here on the exponential, and so the product, is 0, even if t is Inf.
 	most := 800.0
 	if !e.double() {
 		most = 150

@@ -22,12 +22,12 @@ func (e *emitter) gemv() {
 	e.RET()
 }
 
-// rowStrides is the strides of a matrix whose rows lie in one piece.
+// rowStrides returns the strides of a matrix with contiguous rows.
 func (e *emitter) rowStrides(name string) strides {
 	return e.stridesOf(e.stride(name))
 }
 
-// stridesOf is the strides of rows that are rs bytes apart.
+// stridesOf returns the strides for rows that are rs bytes apart.
 func (e *emitter) stridesOf(rs reg.GPVirtual) strides {
 	s := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
@@ -40,8 +40,7 @@ type rowOperand struct {
 	p, x reg.GPVirtual
 }
 
-// products is the sums of the products of rows of n elements and vectors, side by
-// side.
+// products returns the dot products of rows of n elements with vectors, in adjacent lanes.
 func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
 	acc := e.vecs(count)
 	vector, end := e.label("vector"), e.label("rest")
@@ -66,11 +65,11 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds to sums, vectors of which each belongs to a row, the products of
-// as many elements as the lower bits of n count, fewer than a vector: of vectors of
-// half the length, a quarter and so on, while the sums are folded. Where the
-// parameter n is less than a vector, several sums need not be there before. It loads
-// nothing beside the rows: what is stored there would hold it up.
+// addProducts adds the products of the tail of the rows, fewer elements than a vector as
+// counted by the lower bits of n, to sums, which has one vector per row. It uses vectors of
+// half the length, a quarter, and so on, and folds the sums accordingly. If the parameter n
+// is less than a vector, the sums need not be initialized. It loads no memory beyond the
+// rows, because a recent store there would stall the load.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -99,8 +98,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew is the sums of the halves, or zeros where there were fewer than
-// least elements in all and so nothing has been added yet.
+// foldedUnlessFew returns the sums of the halves, or zeros if there are fewer than least
+// elements in total, so that no sum exists yet.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(least))
@@ -118,7 +117,7 @@ func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtua
 	return folded
 }
 
-// folded is the sum of the halves of a vector.
+// folded returns the sum of the halves of a vector.
 func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 	if x.Size() == 64 {
 		upper := e.YMM()
@@ -132,10 +131,11 @@ func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 	return upper
 }
 
-// sideBySide is the sums of the lanes of up to four vectors of 16 bytes.
+// sideBySide returns, in adjacent lanes, the sums over the lanes of up to four vectors of
+// 16 bytes.
 func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	if len(v) == 1 {
-		// Shuffles and additions take less than sums of neighbors do.
+		// Shuffles and additions are faster than horizontal additions.
 		sum, other := v[0], e.XMM()
 		e.VUNPCKHPD(sum, sum, other)
 		e.add(other, sum, sum)
@@ -182,7 +182,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
 	default:
-		// Four times −1 and four times 0, entered so that count of the former are left.
+		// Four times −1 and four times 0, read at the offset at which count of the −1
+		// remain.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1
@@ -195,8 +196,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	}
 	e.fma(old, beta, s)
 	e.Label(overwrite)
-	// Stores of single elements: masked ones take longer, and what is stored in parts
-	// is loaded late.
+	// Store single elements: masked stores take longer, and loads that span several stores
+	// stall.
 	e.storeFirst(s, to, count)
 }
 
@@ -232,8 +233,8 @@ func (e *emitter) storeFirst(s reg.VecVirtual, to operand.Mem, count int) {
 	}
 }
 
-// gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have sums of their
-// own, so that none waits for the one before.
+// gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have separate sums, so that
+// the additions are independent.
 func (e *emitter) gemvT() {
 	y, n, rows := e.param("y"), e.param("n"), e.rowStrides("lda")
 	panel := e.param("a")
@@ -300,9 +301,9 @@ func (e *emitter) gemvT() {
 	})
 }
 
-// ger emits A ← A + α x yᵀ, four rows at a time. The ends of rows are stored as
-// vectors of half the length, a quarter and so on: what lies behind a store under a
-// mask could not be loaded before the store is done, and there the next row lies.
+// ger emits A ← A + α x yᵀ, four rows at a time. The tails of rows are stored as vectors of
+// half the length, a quarter and so on: memory after a masked store cannot be loaded before
+// the store completes, and the next row may begin there.
 func (e *emitter) ger() {
 	m, a, x, rows := e.param("m"), e.param("a"), e.param("x"), e.rowStrides("lda")
 	alpha := e.vec()

@@ -16,9 +16,9 @@ const (
 	offPanelL   = 48 // int: elements from one row of Z to the next
 )
 
-// gemvPanelRows is R, how many rows of the tile a strip has: as many accumulators,
-// and as many vectors of X, find room in the registers. For NEON there is room for the
-// accumulators alone, and with fewer of them each would wait for its last sum.
+// gemvPanelRows returns R, the number of rows of the tile that are processed together: the
+// registers hold R accumulators and R vectors of X. For NEON they hold only the
+// accumulators; fewer accumulators would be bound by latency.
 func (t tier) gemvPanelRows() int {
 	if t.masks || t.neon {
 		return 8
@@ -41,7 +41,7 @@ func (e *emitter) gemvPanel(both bool) {
 	e.RET()
 }
 
-// gemvPanelOf is gemvPanel for some rows, of which the first is 0 or 4.
+// gemvPanelOf is gemvPanel for some rows, the first of which is 0 or 4.
 func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 	width := e.tier.bytes
 	n, ld := e.field(args, offPanelN), e.field(args, offPanelL)

@@ -21,7 +21,7 @@ var (
 )
 
 const (
-	// ln 2 in two parts, the first so short that k times it is exact.
+	// ln 2 in two parts, the first so short that its product with k is exact.
 	ln2High = 0x1.62e42feep-1
 	ln2Low  = 0x1.a39ef35793c76p-33
 	// ⅔ in two parts.
@@ -31,26 +31,25 @@ const (
 	rootHalf = 0x3fe6a09e00000000
 )
 
-// significand takes x > 0, a normal number, apart: x = 2ᵏm, √½ ≤ m < √2.
+// significand splits a normal number x > 0: x = 2ᵏm, √½ ≤ m < √2.
 func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	const one = 1023 << 52
 	t := d.addInt(x, d.word(one-rootHalf))
-	// The exponent becomes a number below 2⁵² by the exponent of that.
+	// Combining the exponent bits with 2⁵² converts the exponent to a number.
 	k = d.sub(d.or(d.shiftRight(t, 52), d.num(0x1p52)), d.num(0x1p52+1023))
 	m = d.addInt(d.and(t, d.word(1<<52-1)), d.word(rootHalf))
 	return k, m
 }
 
-// logarithm is ln(x + rest) as the sum of two numbers, with a relative error
-// of some 2^−65. In float64 rest, if not nil, is at most an ulp of x. Of 0, Inf,
-// NaN and x < 0 it makes finite nonsense.
+// logarithm is ln(x + rest) as the sum of two numbers, with a relative error of some 2^−65.
+// In float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result
+// is finite but meaningless.
 //
-// With f = m − 1 and s = f/(2+f) the logarithm of m is
-// 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as in Ng's log of fdlibm. The first two terms
-// and k ln 2 are summed in pairs of float64, whose low parts fused
-// multiplications give (Dekker 1971; Muller et al., Handbook of Floating-Point
-// Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The quotient's low part
-// is (f − s(2+f))/(2+f), and artanh's slope 1/(1−s²) times that counts.
+// With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as
+// in Ng's log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64,
+// whose low parts are computed by fused multiply-adds (Dekker 1971; Muller et al., Handbook
+// of Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The quotient's
+// low part is (f − s(2+f))/(2+f), and it is multiplied by the slope of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))
@@ -71,11 +70,11 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tail = d.fma(uLow, d.num(twoThirdsHigh), tail)
 	tail = d.fma(u, d.num(twoThirdsLow), tail)
 	tail = d.fma(d.mul(d.polynomial(t, logCoefficients), t), u, tail)
-	sLow = d.fma(sLow, d.fma(t, t, t), sLow) // sLow/(1−t), nearly
+	sLow = d.fma(sLow, d.fma(t, t, t), sLow) // sLow/(1−t), approximately
 	tail = d.fma(sLow, d.num(2), tail)
 	tail = d.fma(k, d.num(ln2Low), tail)
 	if rest != nil {
-		// Where x is Inf or 0 this is NaN, which min and max do away with.
+		// If x is Inf or 0 this is NaN, which min and max replace.
 		tail = d.add(tail, d.max(d.min(d.div(rest, x), d.num(0x1p-50)), d.num(-0x1p-50)))
 	}
 
@@ -88,8 +87,8 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	return high, d.sub(low, d.sub(high, all))
 }
 
-// logarithmShort is ln(x + rest) for float32, x a normal number of float64, with
-// a relative error of some 2^−42. Rest, if not nil, counts near 1 only.
+// logarithmShort is ln(x + rest) for float32, x a normal number of float64, with a relative
+// error of some 2^−42. rest, if not nil, matters only near 1.
 func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
@@ -103,8 +102,8 @@ func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	return d.fma(k, d.num(math.Ln2), p)
 }
 
-// ends puts the logarithms of 0 and Inf, −end and end, and of numbers that have
-// none in their places.
+// ends inserts the logarithms of 0 and Inf, −end and end, and NaN for numbers without a
+// logarithm.
 func (d doubles) ends(x, log reg.VecVirtual, end float64) reg.VecVirtual {
 	log = d.choice(d.compare(x, equal, d.num(0)), d.num(-end), log)
 	log = d.choice(d.compare(x, equal, d.num(math.Inf(1))), d.num(end), log)
@@ -127,21 +126,21 @@ func (e *emitter) log() {
 	e.RET()
 }
 
-// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its
-// logarithm, and A times that are pairs of numbers, so that neither the "1 +"
-// of a base near 1 nor a large A costs digits.
+// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm,
+// and A times the logarithm are pairs of numbers, so that neither the "1 +" of a base near
+// 1 nor a large A loses digits.
 //
-// A is brought between 2^−1000 and 2⁷⁰ first, unless it is 0: beyond, every
-// power but that of 1, 0 and Inf is 1, or is 0 or Inf. With ±2¹⁰²³ for the
-// logarithms of Inf and 0 these are right too: A times them is 0, or leaves the
-// range of exp.
+// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰: outside, every
+// power of a base other than 1, 0 and Inf is 1, 0 or Inf. With ±2¹⁰²³ as the logarithms of
+// Inf and 0, their powers are right too: A times the logarithm is 0 or outside the range of
+// exp.
 func (e *emitter) power() {
 	const end = 0x1p1023
 	args := e.args()
 	d := e.doubles()
 	a := d.field(e, args, offSA)
 	factor, shift := d.field(e, args, offSA+e.size()), d.field(e, args, offSA+2*e.size())
-	// Of NaN no max is taken: NaN times any logarithm is NaN again.
+	// clamp preserves NaN, and NaN times any logarithm is NaN.
 	size := d.clamp(d.abs(a), 0x1p-1000, 0x1p70)
 	a = d.choice(d.compare(a, equal, d.num(0)), d.num(0), d.or(size, d.sign(a)))
 	e.forDoubles(args, func(d doubles, x reg.VecVirtual) reg.VecVirtual {
@@ -169,9 +168,9 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
 	return sum, d.add(rest, pLow)
 }
 
-// exponential is exp(y + low), |low| ≤ 2^−40 where the result is neither 0 nor
-// Inf: exponential.of, which see, with one step more, so that beside the last
-// rounding little is lost.
+// exponential is exp(y + low), |low| ≤ 2^−40 if the result is neither 0 nor Inf: the
+// algorithm of exponential.of with one more step, so that the error is little more than
+// that of the last rounding.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)
@@ -221,10 +220,9 @@ func (d doubles) expm1Short(y, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	return r, d.mul(d.mul(r, r), d.polynomial(r, expCoefficients[4]))
 }
 
-// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of
-// y = A·x + B, where exp(2|y|) = 2ⁿ(1 + p). In float64 numerator and denominator
-// are pairs of numbers. For small y, where n is 0, the numerator is p, exact to
-// the last digits.
+// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of y = A·x + B,
+// where exp(2|y|) = 2ⁿ(1 + p). In float64 numerator and denominator are pairs of numbers.
+// For small y, where n is 0, the numerator is p, accurate to the last digits.
 func (e *emitter) tanh() {
 	args := e.args()
 	d := e.doubles()
@@ -257,8 +255,8 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 is a + b + c as the sum of two numbers, |a| ≥ |b|, and c small beside
-// a + b or a + b = 0.
+// sum3 is a + b + c as the sum of two numbers, for |a| ≥ |b|, and c small compared with a +
+// b unless a + b = 0.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)

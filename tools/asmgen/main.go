@@ -2,10 +2,10 @@
 //
 //	go run ./asmgen            (in folder tools)
 //
-// For each instruction set it makes ../cpu/internal/ukr/<tier>_amd64.s and the
-// Go declarations <tier>_amd64.go, or for NEON <tier>_arm64. The files are checked in, so that nobody
-// needs this program to build Mercer; asmgen_test.go fails when they differ
-// from what it would write.
+// For each instruction set it makes ../cpu/internal/ukr/<tier>_amd64.s and the Go
+// declarations <tier>_amd64.go, or for NEON <tier>_arm64. The files are checked in, so that
+// building Mercer does not need this program; asmgen_test.go fails if they differ from the
+// program's output.
 //
 // One function of this program emits a micro-kernel for both precisions and
 // all instruction sets; see emitter.
@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 )
 
-// target is where the generated files belong.
+// target is the folder of the generated files.
 const target = "../cpu/internal/ukr"
 
 func main() {

@@ -10,32 +10,30 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The tier for arm64. The routines are written once, in the vocabulary of AVX2 and
-// with virtual registers. For arm64 those instructions are an intermediate language,
-// which this file turns into instructions of NEON one by one: a vector of 32 bytes
-// is a pair of registers of 16, of which there are 32 in all, so that what fits into
-// the 16 registers of AVX2 fits here. neon_registers.go assigns the registers and
-// neon_print.go writes the text.
+// The tier for arm64. The routines are written once, in the vocabulary of AVX2 and with
+// virtual registers. For arm64 those instructions are an intermediate language, which this
+// file turns into instructions of NEON one by one: a vector of 32 bytes is a pair of
+// registers of 16, of which there are 32 in all, so that code for the 16 registers of AVX2
+// fits. neon_registers.go assigns the registers and neon_print.go writes the text.
 //
-// What is not one by one:
+// Exceptions to the one-by-one translation:
 //
-//   - A factor that is one element of memory for all lanes is not spread over a
-//     register: the multiply-adds take it by element. Elements beside each other in
-//     memory are loaded as one vector.
+//   - A factor that is broadcast from memory is not spread over a register: the
+//     multiply-adds take it by element. Adjacent elements in memory are loaded as one
+//     vector.
 //   - A vector whose halves are equal has one register.
-//   - A sum that the instruction leaves in place of a factor (213) goes to a new
+//   - If an instruction stores the sum in place of a factor (213), the sum goes to a new
 //     register.
-//   - There are no loads and stores under a mask. Masks are bits in a general register
-//     here, as they are made for AVX-512, and columnsLoad and columnsStore, which AVX2
-//     does not have, branch by them.
+//   - There are no masked loads and stores. Masks are bits in a general register, made as
+//     for AVX-512, and the additional opcodes columnsLoad and columnsStore branch on these
+//     bits.
 
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"
 
-// Opcodes that only emitters for NEON use; see columnMask. Operands: the bits of the
-// columns, the column of the vector's first element, the size of an element, 1 if the
-// range of columns may begin after the first one, and the vector and the memory in the
-// order from, to.
+// Opcodes used only for NEON; see columnMask. Operands: the bits of the columns, the column
+// of the vector's first element, the size of an element, 1 if the range of columns may
+// begin after the first one, and the vector and the memory in the order from, to.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"
@@ -48,51 +46,51 @@ const none vreg = -1
 
 // A neonInst is an instruction, or a label.
 type neonInst struct {
-	text    string // Go syntax; {0}, {1} … are the registers, {local+8} a place in the frame
+	text    string // Go syntax; {0}, {1} … are the registers, {local+8} a slot in the frame
 	word    *neonOp
-	imm     int // of word: a lane or a shift
+	imm     int // operand of word: a lane or a shift
 	regs    []vreg
-	defs    int    // the first of regs are written
+	defs    int    // number of leading regs that are written
 	inout   bool   // regs[0] is read too
 	label   string // the instruction is a label
 	to      string // it is a branch
 	cond    bool
 	ret     bool
 	move    bool // from regs[1] to regs[0]
-	effects bool // more than the registers it writes
+	effects bool // has effects beyond the registers it writes
 }
 
-// A vector is the registers of a virtual register of AVX2.
+// A vector holds the registers for a virtual register of AVX2.
 type vector struct {
 	half [2]vreg
 	same bool // both halves are half[0]
-	lane int  // of half[0] that stands for all lanes, or −1
+	lane int  // lane of half[0] that represents all lanes, or −1
 }
 
 // A lowering is the translation of one function.
 type lowering struct {
 	fn     *ir.Function
 	pool   *pool
-	double bool // of the instruction at hand
+	double bool // precision of the current instruction
 	insts  []neonInst
-	vector []bool // of virtual registers: they are vectors
+	vector []bool // whether each virtual register is a vector
 	labels int
 
 	gp      map[reg.ID]vreg
 	home    map[reg.ID]vector
-	now     map[reg.ID]vector // what differs from home in this block
+	now     map[reg.ID]vector // vectors that differ from home in this block
 	same    map[reg.ID]bool
-	element map[*ir.Instruction]elementAt // of broadcasts that are not made
+	element map[*ir.Instruction]elementAt // broadcasts that are omitted
 	byLane  map[reg.ID]bool
 	fixed   map[reg.ID]operand.Mem // registers that are a constant
 	flags   map[*ir.Instruction]bool
-	compare map[reg.ID]bool // results of comparisons: all ones or zeros
+	compare map[reg.ID]bool // results of comparisons: lanes of all ones or all zeros
 	loaded  map[elementGroup]vreg
 	frame   int
 }
 
-// An elementGroup is 16 bytes of memory between two writes of the registers that they
-// are addressed by, or to memory.
+// An elementGroup is 16 bytes of memory, valid until memory or the registers of its address
+// are written.
 type elementGroup struct {
 	block, stores int
 	base, index   registerVersion
@@ -100,17 +98,17 @@ type elementGroup struct {
 	at            int
 }
 
-// A registerVersion is a register from one write to the next.
+// A registerVersion identifies a register between two writes.
 type registerVersion struct {
 	id     reg.ID
 	writes int
 }
 
-// An elementAt is where a broadcast element is.
+// An elementAt is the location of a broadcast element.
 type elementAt struct {
 	group elementGroup
 	lane  int
-	bytes int // loaded: 16 or 8, or only the element
+	bytes int // number of loaded bytes: 16, 8, or the size of the element
 }
 
 // lower returns the function's instructions for arm64.
@@ -154,8 +152,8 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 	return l, nil
 }
 
-// endBlock moves what has other registers in the block than elsewhere to where the
-// other blocks look for it, if they do.
+// endBlock moves vectors that were assigned other registers within the block back to their
+// assigned registers, if other blocks use them.
 func (l *lowering) endBlock(last *ir.Instruction) {
 	ids := make([]reg.ID, 0, len(l.now))
 	for id := range l.now {
@@ -176,7 +174,7 @@ func (l *lowering) endBlock(last *ir.Instruction) {
 	clear(l.loaded)
 }
 
-// halves is how many registers the first n halves are.
+// halves returns the number of registers of the first n halves.
 func (v vector) halves(n int) int {
 	if v.same {
 		return 1
@@ -184,7 +182,7 @@ func (v vector) halves(n int) int {
 	return n
 }
 
-// of is the register of half h.
+// of returns the register of half h.
 func (v vector) of(h int) vreg {
 	if v.same {
 		return v.half[0]
@@ -212,7 +210,7 @@ func (l *lowering) homeOf(id reg.ID) vector {
 	return v
 }
 
-// current is the registers that hold a vector now.
+// current returns the registers that now hold a vector.
 func (l *lowering) current(r reg.Register) vector {
 	if v, ok := l.now[r.ID()]; ok {
 		home := l.homeOf(r.ID())
@@ -226,7 +224,7 @@ func (l *lowering) current(r reg.Register) vector {
 	return l.homeOf(r.ID())
 }
 
-// reg is the register of a general register, whatever its width.
+// reg returns the virtual register for a general register of any width.
 func (l *lowering) reg(op operand.Op) vreg {
 	r, ok := op.(reg.Register)
 	if !ok {
@@ -246,7 +244,7 @@ func (l *lowering) op(text string, defs []vreg, uses ...vreg) *neonInst {
 	return &l.insts[len(l.insts)-1]
 }
 
-// effect adds one with more effects than the registers it writes, such as flags.
+// effect adds an instruction with effects beyond the registers it writes, such as flags.
 func (l *lowering) effect(text string, defs []vreg, uses ...vreg) {
 	l.op(text, defs, uses...).effects = true
 }
@@ -287,7 +285,7 @@ func (l *lowering) place(label string) {
 type address struct {
 	base vreg
 	disp int
-	text string // of a base that is no register of the allocation: %d for the displacement
+	text string // for a base that is not allocated: the text, with %d for the displacement
 }
 
 func (a address) offset(n int) address {
@@ -295,7 +293,7 @@ func (a address) offset(n int) address {
 	return a
 }
 
-// write is the address with base as register number n of the instruction.
+// write returns the text of the address, with base as register number n of the instruction.
 func (a address) write(n int) string {
 	if a.text != "" {
 		return fmt.Sprintf(a.text, a.disp)
@@ -306,7 +304,7 @@ func (a address) write(n int) string {
 	return fmt.Sprintf("%d({%d})", a.disp, n)
 }
 
-// registers is the base as a list, which is empty for text.
+// registers returns the base as a list, which is empty for text.
 func (a address) registers() []vreg {
 	if a.text != "" {
 		return nil
@@ -350,8 +348,8 @@ func shiftOf(scale uint8) int {
 	return n
 }
 
-// load and store move bytes between memory and a register: 16, 8 or 4 of a vector, 8
-// or 4 of a general one. What a vector has more becomes zero.
+// load and store move bytes between memory and a register: 16, 8 or 4 bytes of a vector, 8
+// or 4 of a general register. The remaining bytes of a vector become zero.
 func (l *lowering) load(a address, bytes int, to vreg) {
 	l.op(l.mover(to, bytes)+" "+a.write(1)+", {0}", []vreg{to}, a.registers()...)
 }
@@ -384,8 +382,8 @@ func immediate(op operand.Op) (int64, bool) {
 	return 0, false
 }
 
-// value is an operand of an integer instruction: its text as register number n, and
-// the register, if it is one. Memory is loaded.
+// value returns an operand of an integer instruction: its text as register number n, and
+// the register, if any. Memory is loaded.
 func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	if v, ok := immediate(op); ok {
 		return fmt.Sprintf("$%d", v), nil
@@ -400,7 +398,7 @@ func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	return fmt.Sprintf("{%d}", n), []vreg{r}
 }
 
-// integer is to ← to op from, where to may be memory; s is the form that sets flags.
+// integer is to ← to op from, where to may be memory.
 func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to operand.Op) {
 	setsFlags := l.flags[i]
 	if setsFlags {
@@ -424,7 +422,8 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	}
 }
 
-// tested sets the flags by a register that an instruction without flags has written.
+// tested sets the flags from a register that an instruction that does not set flags has
+// written.
 func (l *lowering) tested(i *ir.Instruction, op operand.Op, bytes int) {
 	if l.flags[i] {
 		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" $0, {0}", nil, l.reg(op))
@@ -520,7 +519,8 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 	return nil
 }
 
-// noFlags is an error if the flags of an instruction are used that sets none here.
+// noFlags returns an error if the flags of an instruction are used that does not set flags
+// on arm64.
 func (l *lowering) noFlags(i *ir.Instruction) error {
 	if l.flags[i] {
 		return fmt.Errorf("flags")

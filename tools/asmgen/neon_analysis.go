@@ -9,7 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// analyze finds out what the translation of an instruction depends on beside it.
+// analyze collects the facts about other instructions that the translation of an
+// instruction depends on.
 func (l *lowering) analyze() {
 	l.findFlags()
 	l.findConstants()
@@ -65,8 +66,8 @@ func (l *lowering) definitions(f func(i *ir.Instruction, to reg.Register)) {
 	}
 }
 
-// findConstants finds registers that are written once, with a constant, and those
-// written by comparisons alone.
+// findConstants finds registers that are written once, with a constant, and registers
+// written only by comparisons.
 func (l *lowering) findConstants() {
 	l.fixed, l.compare = map[reg.ID]operand.Mem{}, map[reg.ID]bool{}
 	count := map[reg.ID]int{}
@@ -95,8 +96,8 @@ func isZero(i *ir.Instruction) bool {
 	return strings.HasPrefix(i.Opcode, "VXORP") && i.Operands[0] == i.Operands[1]
 }
 
-// findEqualHalves finds the vectors of 32 bytes whose halves are equal: those that
-// only broadcasts, constants and operations on such vectors write.
+// findEqualHalves finds the vectors of 32 bytes whose halves are equal: vectors that are
+// written only by broadcasts, constants and operations on such vectors.
 func (l *lowering) findEqualHalves() {
 	l.same = map[reg.ID]bool{}
 	for _, i := range l.fn.Instructions() {
@@ -150,8 +151,8 @@ func byElement(i *ir.Instruction, op int) bool {
 	return false
 }
 
-// findElements finds the broadcasts of memory that are not made, because all that
-// read them take them by element.
+// findElements finds the broadcasts from memory that can be omitted, because every
+// instruction that reads them takes an operand by element.
 func (l *lowering) findElements() {
 	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
 	count := map[reg.ID]int{}
@@ -178,7 +179,7 @@ func (l *lowering) findElements() {
 			}
 			elements = append(elements, r.ID())
 		}
-		if len(elements) > 1 { // one factor at most
+		if len(elements) > 1 { // at most one factor
 			delete(l.byLane, elements[0])
 		}
 	}

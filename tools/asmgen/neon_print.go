@@ -10,13 +10,13 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// A neonOp is an instruction of NEON, of which Go's assembler knows few: its encoding
-// with all registers 0, and how ARM writes it. Reference: Arm Architecture Reference
-// Manual for A-profile, chapter C7.2.
+// A neonOp is an instruction of NEON, given by its encoding with all registers 0 and its
+// text in ARM's syntax, because Go's assembler supports only a small part of NEON.
+// Reference: Arm Architecture Reference Manual for A-profile, chapter C7.2.
 type neonOp struct {
 	code  uint32
 	write string // {d}, {n}, {m} are registers, {i} the lane or shift
-	inout bool   // the register that is written is read too
+	inout bool   // the destination register is read too
 	place func(imm int) uint32
 }
 
@@ -35,8 +35,8 @@ func (f *neonForms) in(double bool) *neonOp {
 	return &op
 }
 
-// three is an instruction on vectors of which the encodings differ by the bit of the
-// size, and two the same with one source.
+// three returns an instruction on vectors whose encodings differ by the size bit; two is
+// the same with one source.
 func three(name string, single uint32) *neonForms {
 	return &neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},
@@ -51,13 +51,13 @@ func two(name string, single uint32) *neonForms {
 	return f
 }
 
-// bitwise is for instructions without a size.
+// bitwise returns an instruction without a size.
 func bitwise(name string, code uint32) *neonForms {
 	op := neonOp{code: code, write: name + " v{d}.16b, v{n}.16b, v{m}.16b"}
 	return &neonForms{single: op, double: op}
 }
 
-// only is an instruction with one form.
+// only returns an instruction with one form.
 func only(code uint32, write string) *neonForms {
 	op := neonOp{code: code, write: write}
 	return &neonForms{single: op, double: op}
@@ -70,7 +70,7 @@ func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
 	return f
 }
 
-// element is three with one lane of the last vector.
+// element is three with one lane of the last vector as operand.
 func element(name string, single uint32) *neonForms {
 	return (&neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.s[{i}]"},
@@ -80,7 +80,7 @@ func element(name string, single uint32) *neonForms {
 		func(lane int) uint32 { return uint32(lane << 11) })
 }
 
-// Where instructions on one lane, and shifts, keep their number.
+// The position of the lane or shift in the encoding.
 func laneSingle(lane int) uint32 { return uint32(lane<<3|4) << 16 }
 func laneDouble(lane int) uint32 { return uint32(lane<<4|8) << 16 }
 
@@ -99,7 +99,7 @@ func shifted(name string, code uint32, left bool) *neonForms {
 	}).placed(number(32), number(64))
 }
 
-// neonOps are the instructions by the names that this program has for them.
+// neonOps are the instructions by their names in this program.
 var neonOps = map[string]*neonForms{
 	"fadd": three("fadd", 0x4e20d400), "fsub": three("fsub", 0x4ea0d400),
 	"fmul": three("fmul", 0x6e20dc00), "fdiv": three("fdiv", 0x6e20fc00),
@@ -136,13 +136,13 @@ var neonOps = map[string]*neonForms{
 		single: neonOp{code: 0x4e000400, write: "dup v{d}.4s, v{n}.s[{i}]"},
 		double: neonOp{code: 0x4e000400, write: "dup v{d}.2d, v{n}.d[{i}]"},
 	}).placed(laneSingle, laneDouble),
-	"ins": (&neonForms{ // from lane 0
+	"ins": (&neonForms{ // inserts lane 0
 		single: neonOp{code: 0x6e000400, write: "mov v{d}.s[{i}], v{n}.s[0]"},
 		double: neonOp{code: 0x6e000400, write: "mov v{d}.d[{i}], v{n}.d[0]"},
 	}).placed(laneSingle, laneDouble).accumulates(),
 }
 
-// text is the instruction as a word, with what ARM writes beside it.
+// text returns the instruction as a word, with ARM's syntax in a comment.
 func (op *neonOp) text(registers []string, imm int) string {
 	code, write := op.code, op.write
 	for n, letter := range []string{"{d}", "{n}", "{m}"} {
@@ -155,7 +155,7 @@ func (op *neonOp) text(registers []string, imm int) string {
 		write = strings.ReplaceAll(write, letter, fmt.Sprint(number))
 	}
 	if strings.HasPrefix(write, "mov v") && strings.HasSuffix(write, ".16b") {
-		code |= code >> 5 & 31 << 16 // orr of a register with itself
+		code |= code >> 5 & 31 << 16 // orr of a register with itself is a move
 	}
 	if op.place != nil {
 		code |= op.place(imm)
@@ -164,14 +164,14 @@ func (op *neonOp) text(registers []string, imm int) string {
 	return fmt.Sprintf("WORD $0x%08x // %s", code, write)
 }
 
-// A pool is the constants of a file in one place, so that a function finds them all by
+// A pool holds all constants of a file in one block, so that a function addresses them by
 // one register.
 type pool struct {
 	name    string
 	globals map[string]*ir.Global
 	at      map[string]int
 	data    []byte
-	used    bool // by the function at hand
+	used    bool // whether the current function uses it
 }
 
 func newPool(name string, file *ir.File) *pool {
@@ -184,7 +184,7 @@ func newPool(name string, file *ir.File) *pool {
 	return p
 }
 
-// bytes is the constant.
+// bytes returns the bytes of a constant.
 func (p *pool) bytes(m operand.Mem) []byte {
 	g := p.globals[m.Symbol.Name]
 	data := make([]byte, g.Size)
@@ -201,10 +201,10 @@ func (p *pool) bytes(m operand.Mem) []byte {
 	return data
 }
 
-// first is the first element of a constant of 4 bytes.
+// first returns the first element of a constant of 4 bytes.
 func (p *pool) first(m operand.Mem) uint32 { return binary.LittleEndian.Uint32(p.bytes(m)) }
 
-// repeats reports whether a constant of 32 bytes is twice the same.
+// repeats reports whether the two halves of a constant of 32 bytes are equal.
 func (p *pool) repeats(m operand.Mem) bool {
 	if p.globals[m.Symbol.Name] == nil {
 		return false
@@ -213,7 +213,7 @@ func (p *pool) repeats(m operand.Mem) bool {
 	return len(data) >= 32 && bytes.Equal(data[:16], data[16:32])
 }
 
-// place is where the constant lies in the pool.
+// place returns the offset of a constant in the pool.
 func (p *pool) place(m operand.Mem) int {
 	p.used = true
 	at, ok := p.at[m.Symbol.Name]
@@ -232,7 +232,7 @@ func (p *pool) place(m operand.Mem) int {
 	return at + m.Disp
 }
 
-// section is the data in Go's assembler.
+// section returns the data in the syntax of Go's assembler.
 func (p *pool) section() string {
 	var b strings.Builder
 	for at := 0; at < len(p.data); at += 8 {
@@ -242,7 +242,7 @@ func (p *pool) section() string {
 	return b.String()
 }
 
-// printNEON is the file in Go's assembler.
+// printNEON returns the file in the syntax of Go's assembler.
 func printNEON(file *ir.File) ([]byte, error) {
 	var text strings.Builder
 	text.WriteString("// Code generated by command: tools/asmgen. DO NOT EDIT.\n\n//go:build !purego\n\n#include \"textflag.h\"\n")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The registers that functions may use: all vectors; and all general registers but
-// those with a meaning to Go, to the system (R18), to the assembler (R27) and
+// The registers that functions may use: all vector registers, and all general registers
+// except those reserved by Go, by the system (R18), by the assembler (R27), and
 // poolRegister.
 var (
 	vectorNames  = registerNames("F", 0, 31)
@@ -39,7 +39,7 @@ func (s set) each(f func(vreg)) {
 	}
 }
 
-// writes and reads are the registers of an instruction.
+// writes and reads return the registers that an instruction writes and reads.
 func (i *neonInst) writes() []vreg { return i.regs[:i.defs] }
 
 func (i *neonInst) reads() []vreg {
@@ -49,7 +49,7 @@ func (i *neonInst) reads() []vreg {
 	return i.regs[i.defs:]
 }
 
-// successors is where each instruction may continue.
+// successors returns the possible next instructions of each instruction.
 func (l *lowering) successors() [][]int {
 	labels := map[string]int{}
 	for n, i := range l.insts {
@@ -76,7 +76,7 @@ func (l *lowering) successors() [][]int {
 	return next
 }
 
-// live is the registers that are read after each instruction.
+// live returns, for each instruction, the registers that are read after it.
 func (l *lowering) live() []set {
 	next := l.successors()
 	in, out := make([]set, len(l.insts)), make([]set, len(l.insts))
@@ -107,8 +107,8 @@ func (l *lowering) live() []set {
 	return out
 }
 
-// removeUnreachable removes instructions that no path leads to, branches to what
-// follows, and labels that no branch names.
+// removeUnreachable removes instructions that no path leads to, branches to the next
+// instruction, and unused labels.
 func (l *lowering) removeUnreachable() {
 	for {
 		next := l.successors()
@@ -152,7 +152,7 @@ func (l *lowering) follows(label string, n int) bool {
 	return false
 }
 
-// removeDead removes instructions that only write registers that nobody reads.
+// removeDead removes instructions that only write registers that are never read.
 func (l *lowering) removeDead() {
 	for {
 		live := l.live()
@@ -173,10 +173,10 @@ func (l *lowering) removeDead() {
 	}
 }
 
-// allocate assigns registers by coloring the graph of those that are in use at the
-// same time (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register
-// Allocation, 1994), and puts what finds none into the frame. A move from a register
-// that ends there has both in one, if it can.
+// allocate assigns registers by coloring the graph of registers that are in use at the same
+// time (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register Allocation,
+// 1994), and spills registers without a color to the frame. It merges the two registers of
+// a move if the source is not used afterwards and merging does not make coloring harder.
 func (l *lowering) allocate() ([]string, error) {
 	l.removeUnreachable()
 	l.removeDead()
@@ -188,7 +188,7 @@ func (l *lowering) allocate() ([]string, error) {
 			return names, nil
 		}
 		if joined {
-			joined = false // moves may have kept too much together
+			joined = false // merging may have made the graph too hard to color
 			continue
 		}
 		if spilled[failed] {
@@ -199,7 +199,7 @@ func (l *lowering) allocate() ([]string, error) {
 	return nil, fmt.Errorf("%s: too many registers in the frame", l.fn.Name)
 }
 
-// A graph is the registers that exclude each other.
+// A graph has an edge for each pair of registers that are in use at the same time.
 type graph []set
 
 func (g graph) connect(a, b vreg) {
@@ -219,7 +219,7 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	used := newSet(n)
 	uses := make([]float64, n)
 	depth := l.depths()
-	// merged is the register that a register has become one with.
+	// merged maps a register to the register with which it was merged.
 	merged := make([]vreg, n)
 	for v := range merged {
 		merged[v] = vreg(v)
@@ -254,8 +254,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		g[v].each(func(vreg) { count++ })
 		return count
 	}
-	// Join the ends of moves where that cannot make the graph harder to color:
-	// fewer than all registers' worth of neighbors of high degree (Briggs).
+	// Merge the registers of moves if that cannot make the graph harder to color: fewer
+	// than all registers' worth of neighbors of high degree (Briggs).
 	for at := range l.insts {
 		i := &l.insts[at]
 		if !i.move || !join {
@@ -288,8 +288,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		clear(g[b])
 	}
 
-	// Take away what is sure to find a register, and where nothing is, what is used
-	// least for its neighbors.
+	// Remove a node that is certain to find a register or, if there is none, the node with
+	// the fewest uses per neighbor.
 	var nodes []vreg
 	degree := make([]int, n)
 	for v := range vreg(n) {
@@ -345,8 +345,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	return names, none
 }
 
-// victim is the register to put into the frame so that v finds one: that which is
-// used least for the number of registers that it keeps others from.
+// victim returns the register to spill so that v finds one: the register with the fewest
+// uses per neighbor.
 func (l *lowering) victim(v vreg, g graph, uses []float64, spilled map[vreg]bool) vreg {
 	cost := func(w vreg) float64 {
 		degree := 0
@@ -371,7 +371,8 @@ func (l *lowering) registersFor(v vreg) []string {
 
 func (l *lowering) available(v vreg) int { return len(l.registersFor(v)) }
 
-// depths is how often each instruction may run, ten times for each loop around it.
+// depths estimates how often each instruction runs, with a factor of ten for each enclosing
+// loop.
 func (l *lowering) depths() []float64 {
 	depth := make([]float64, len(l.insts))
 	for n := range depth {
@@ -428,7 +429,7 @@ func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	spilled[v] = true
 }
 
-// text is the instructions in Go's syntax.
+// text returns the instructions in Go's syntax.
 func (l *lowering) text(names []string) string {
 	var b strings.Builder
 	frame := (l.frame + 15) / 16 * 16
@@ -453,7 +454,7 @@ func (l *lowering) text(names []string) string {
 	return b.String()
 }
 
-// fill writes the registers' names and places in the frame into an instruction.
+// fill inserts the names of registers and the offsets in the frame into an instruction.
 func fill(text string, registers []string, frame int) string {
 	for n, name := range registers {
 		text = strings.ReplaceAll(text, fmt.Sprintf("{%d}", n), name)

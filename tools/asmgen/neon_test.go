@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestEncodings assembles what stands beside each encoded instruction of the tier for
-// arm64 with LLVM's assembler, and compares the words.
+// TestEncodings assembles the comment of each encoded instruction of the arm64 tier with
+// LLVM's assembler, and compares the result with the encoding.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestEncodings(t *testing.T) {
 	if len(words) == 0 {
 		t.Fatal("no encoded instructions")
 	}
-	encoded := map[string]string{} // by what ARM writes
+	encoded := map[string]string{} // by ARM's syntax
 	var source strings.Builder
 	var order []string
 	for _, w := range words {
@@ -61,10 +61,10 @@ func TestEncodings(t *testing.T) {
 	t.Logf("%d instructions", len(order))
 }
 
-// TestGemmInnerLoop counts the inner loop of the matrix product: for each of four steps
-// of k, 24 multiply-adds, 4 vectors of B, and 6 elements of A in vectors; and what four
-// steps need besides, a prefetch, three pointers, the count and the branch. A register
-// in the frame, an element spread over a vector or a move would add to it.
+// TestGemmInnerLoop counts the inner loop of the matrix product: for each of four steps of
+// k, 24 multiply-adds, 4 vectors of B, and 6 elements of A in vectors; plus, per four
+// steps, a prefetch, three pointer updates, the counter and the branch. A spilled register,
+// a broadcast element or a move would increase the count.
 func TestGemmInnerLoop(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", target, "neon_arm64.s"))
 	if err != nil {

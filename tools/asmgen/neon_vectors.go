@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// width is the registers of 16 bytes that an operand of AVX2 has.
+// width returns the number of registers of 16 bytes for an operand of AVX2.
 func width(op operand.Op) int {
 	if r, ok := op.(reg.Register); ok && r.Size() == 32 {
 		return 2
@@ -17,8 +17,8 @@ func width(op operand.Op) int {
 	return 1
 }
 
-// source is the registers of the first n halves of an operand; memory is loaded. Equal
-// halves are one register.
+// source returns the registers of the first n halves of an operand; operands in memory are
+// loaded. Equal halves share one register.
 func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	if r, ok := op.(reg.Register); ok {
 		v := l.current(r)
@@ -37,8 +37,8 @@ func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	return v
 }
 
-// halvesAt returns where the halves of a vector in memory are: in the same place for a
-// constant that is twice the same.
+// halvesAt returns where the halves of a vector in memory are: at the same address for a
+// constant with equal halves.
 func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	a, step := l.at(m), 16
 	if l.pool.repeats(m) {
@@ -47,8 +47,8 @@ func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	return func(h int) address { return a.offset(step * h) }
 }
 
-// lanewise calls f for each half of the vector to, with the registers of the sources.
-// The result is written in place.
+// lanewise calls f for each half of the vector to, with the registers of the sources. The
+// result is written to the registers of to.
 func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	n := width(to)
@@ -94,8 +94,8 @@ func (l *lowering) replace(to operand.Op, halves ...vreg) {
 	l.now[r.ID()] = v
 }
 
-// plain are the instructions whose result has one instruction here, with the order of
-// the operands.
+// plain lists the instructions that translate to one instruction, with the order of the
+// operands.
 var plain = map[string]string{
 	"VADDP": "fadd", "VSUBP": "fsub", "VMULP": "fmul", "VDIVP": "fdiv",
 	"VADDS": "fadd", "VMULS": "fmul", "VDIVS": "fdiv",
@@ -207,7 +207,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	case "VCMPPD", "VCMPPS":
 		return l.comparison(i)
 	case "VBLENDVPD", "VBLENDVPS":
-		// By the signs of the mask.
+		// Select by the signs of the mask.
 		l.lanewise(last, func(to vreg, from []vreg) {
 			mask := from[0]
 			if !l.compare[ops[0].(reg.Register).ID()] {
@@ -220,7 +220,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 			l.move(chosen, to)
 		}, ops[0], ops[1], ops[2])
 	case "VMOVMSKPD", "VMOVMSKPS":
-		// Whether there is any, not which.
+		// Only whether any lane is set matters.
 		v := l.current(ops[0].(reg.Register))
 		any, other, flag := l.temp(), l.newRegister(false), l.reg(last)
 		l.vop("orr", 0, any, v.of(0), v.of(1))
@@ -293,7 +293,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	return nil
 }
 
-// size is that of an element of the instruction at hand.
+// size returns the size of an element of the current instruction.
 func (l *lowering) size() int {
 	if l.double {
 		return 8
@@ -301,7 +301,7 @@ func (l *lowering) size() int {
 	return 4
 }
 
-// scalarMemory reports whether an instruction on scalars has one in memory.
+// scalarMemory reports whether a scalar instruction has an operand in memory.
 func (l *lowering) scalarMemory(i *ir.Instruction) bool {
 	_, memory := i.Operands[0].(operand.Mem)
 	return memory && strings.HasSuffix(i.Opcode[:len(i.Opcode)-1], "S") && strings.HasPrefix(i.Opcode, "V")
@@ -330,8 +330,7 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 	return nil
 }
 
-// broadcast lowers a broadcast: to nothing but a load where its users take it by
-// element.
+// broadcast lowers a broadcast: only to a load if its users take it by element.
 func (l *lowering) broadcast(i *ir.Instruction) error {
 	to := i.Operands[1].(reg.Register)
 	l.double = i.Opcode != "VBROADCASTSS"
@@ -372,7 +371,7 @@ func (l *lowering) broadcast(i *ir.Instruction) error {
 	return nil
 }
 
-// elementOf is the register and lane of an operand that is used by element.
+// elementOf returns the register and lane of an operand that is used by element.
 func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	r, ok := op.(reg.Register)
 	if !ok || !l.byLane[r.ID()] {
@@ -382,7 +381,7 @@ func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	return v.half[0], v.lane, true
 }
 
-// product is to ← a·b or to ← to ± a·b where a factor is an element.
+// product is to ← a·b or to ← to ± a·b if a factor is an element.
 func (l *lowering) product(name string, i *ir.Instruction) bool {
 	ops := i.Operands
 	x, lane, ok := l.elementOf(ops[0])
@@ -398,11 +397,12 @@ func (l *lowering) product(name string, i *ir.Instruction) bool {
 	return true
 }
 
-// accumulate is lanewise for a result that is read too, which has to be at home.
+// accumulate is lanewise for a result that is also read, which must be in its assigned
+// registers.
 func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	if _, ok := l.now[r.ID()]; ok && reads {
-		// In the block it has other registers: they are added to.
+		// Within the block the vector has other registers, to which the products are added.
 		n := l.homeOf(r.ID()).halves(width(to))
 		sources := make([][2]vreg, len(from))
 		for i, op := range from {
@@ -428,7 +428,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	}
 	ops := i.Operands
 	if m, ok := ops[0].(operand.Mem); ok && strings.Contains(i.Opcode, "231S") {
-		// The rest of the register becomes zero, and so do the products there.
+		// The remaining lanes of the register become zero, and so do their products.
 		x := l.temp()
 		l.load(l.at(m), l.size(), x)
 		l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], x) }, ops[1])
@@ -461,8 +461,8 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme is the smaller or larger of two, and ops[0] where one is NaN: a number that
-// is a constant, or else the one that may be NaN.
+// extreme returns the smaller or larger of two operands, and ops[0] if one is NaN: so
+// ops[0] is either a constant or the operand whose NaN must be preserved.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -474,7 +474,7 @@ func (l *lowering) extreme(i *ir.Instruction) error {
 		name += "nm"
 	case l.isConstant(ops[1]):
 	default:
-		// ops[1] where it is beyond ops[0], and ops[0] elsewhere.
+		// Select ops[1] where it is beyond ops[0], and ops[0] elsewhere.
 		l.lanewise(ops[2], func(to vreg, from []vreg) {
 			beyond := l.temp()
 			if name == "fmax" {
@@ -526,7 +526,7 @@ func (l *lowering) comparison(i *ir.Instruction) error {
 	return nil
 }
 
-// spreadLane is a vector full of one of the first four lanes of another.
+// spreadLane broadcasts one of the first four lanes of a vector.
 func (l *lowering) spreadLane(i *ir.Instruction) error {
 	ops := i.Operands
 	var lane int
@@ -534,7 +534,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	if n, ok := immediate(ops[0]); ok {
 		lane = int(n) & 3
 	} else {
-		// VPERMPS takes a register of numbers of lanes, which is a constant.
+		// VPERMPS takes a register of lane numbers, which must be a constant.
 		m, ok := l.fixed[ops[1].(reg.Register).ID()]
 		if !ok {
 			return fmt.Errorf("by a register that is no constant")
@@ -555,7 +555,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	return nil
 }
 
-// columns loads or stores those columns of a vector that have a bit.
+// columns loads or stores the columns of a vector whose bit is set.
 func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])
@@ -582,7 +582,7 @@ func (l *lowering) columns(i *ir.Instruction) error {
 	return nil
 }
 
-// columns is some of the columns of a register of 16 bytes: a range.
+// columns is a range of the columns of a register of 16 bytes.
 type columns struct {
 	l     *lowering
 	bits  operand.Op
@@ -592,7 +592,8 @@ type columns struct {
 	a     address
 }
 
-// unless jumps when a lane is not in the range, and returns that it always does.
+// unless emits a jump that is taken if a lane is not in the range. It returns true if the
+// jump is unconditional.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0
@@ -604,8 +605,8 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move loads or stores. The whole register comes first; what else there may be, as
-// long as lanes are in the range, behind a branch.
+// move loads or stores. The case of the whole register comes first. The other cases follow
+// after a branch and proceed as long as lanes are in the range.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()
@@ -635,7 +636,7 @@ func (c columns) move(loads bool) {
 			next = l.newLabel()
 		}
 		switch {
-		case !c.later && lane == lanes-1: // would have been all
+		case !c.later && lane == lanes-1: // this case is the whole register
 		case c.unless(lane, next):
 			if !c.later {
 				l.branch("B", done)

@@ -21,16 +21,16 @@ func (e *emitter) short(bytes int) reg.VecVirtual {
 	return e.ZMM()
 }
 
-// packCopy emits the packing of columns that lie in one piece: row p of the
-// source holds w elements of each of M panels, Ldc elements apart in C.
+// packCopy emits the packing of contiguous columns: row p of the source holds w elements of
+// each of M panels, Ldc elements apart in C.
 func (e *emitter) packCopy(w int) {
 	args := e.args()
 	src, dst := e.field(args, offA), e.field(args, offC)
 	k, lda, ldc := e.field(args, offK), e.field(args, offLda), e.field(args, offLdc)
 	e.scale(lda)
 	e.scale(ldc)
-	// The widest vectors that w holds, the last one overlapping the one before
-	// it where they do not fill w.
+	// The widest vectors that fit in w; the last one overlaps its predecessor if w is not a
+	// multiple.
 	lanes := min(e.lanes(), 1<<(bits.Len(uint(w))-1))
 	row, panel, end := e.label("row"), e.label("panel"), e.label("end")
 
@@ -59,9 +59,8 @@ func (e *emitter) packCopy(w int) {
 	e.RET()
 }
 
-// packTranspose emits the packing of one panel of w rows that lie in one piece
-// each: K columns, a multiple of 8, in blocks of 4 × 4, the last rows
-// overlapping those before them.
+// packTranspose emits the packing of one panel of w contiguous rows: K columns, with K a
+// multiple of 8, in blocks of 4 × 4; the last block of rows overlaps its predecessor.
 func (e *emitter) packTranspose(w int) {
 	args := e.args()
 	src, dst, k, lda := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLda)
@@ -140,7 +139,7 @@ func (e *emitter) eachEight(k reg.GPVirtual, body func()) {
 	e.RET()
 }
 
-// transposed is the columns of the 4 × 4 block with rows r.
+// transposed returns the columns of the 4 × 4 block with rows r.
 func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
 	t := make([]reg.VecVirtual, 4)
 	c := make([]reg.VecVirtual, 4)

@@ -15,11 +15,11 @@ const (
 	offRowsA = 40 // [mostRows]T, and B follows
 )
 
-// mostRows is ukr.MostRows.
+// mostRows is ukr.MaxRows.
 const mostRows = 12
 
-// rowsOf returns pointers, one for every four of count rows that begin at first and
-// are ld bytes apart, and where the rows begin by them.
+// rowsOf returns pointers, one for every four of count rows that begin at first and are ld
+// bytes apart, and a function that gives the address of each row.
 func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPVirtual, row func(r int) operand.Mem) {
 	ld3 := e.GP64()
 	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
@@ -39,13 +39,13 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 	}
 }
 
-// rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r
-// (axpy), or one of both, in one pass over the rows.
+// rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r (axpy),
+// or only one of the two, in one pass over the rows.
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)
-	// Factors that find no room in the registers beside the sums and three
-	// vectors more are kept in memory.
+	// Factors that do not fit in the registers, besides the sums and three more vectors,
+	// remain in memory.
 	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
 	var kept operand.Mem
 	if inMemory {

@@ -22,8 +22,8 @@ func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVi
 	})
 }
 
-// trsmDirect emits X ← α L⁻¹ X, from the first row on: four rows lose what the
-// rows above give them, then they are solved among themselves.
+// trsmDirect emits X ← α L⁻¹ X, from the first row on: for each four rows, it subtracts the
+// contribution of the rows above and then solves with the square on the diagonal.
 func (e *emitter) trsmDirect() {
 	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
@@ -66,8 +66,8 @@ func (e *emitter) trsmDirect() {
 	})
 }
 
-// divideRow divides by an element of the diagonal unless Flag says that those
-// are ones: by its inverse, or by itself where that may be out of range.
+// divideRow divides by an element of the diagonal unless Flag tells that the diagonal is
+// ones. It multiplies by the inverse, or divides if the inverse may be out of range.
 func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
@@ -128,7 +128,7 @@ func (e *emitter) trmmDirect() {
 			e.MOVQ(m, k)
 			e.SUBQ(operand.U32(rows), k) // the rows above
 			e.sumDirect(true, acc, s, pa, pb, k, ldc, mask)
-			for p := range rows { // pb has come to the tile's own rows
+			for p := range rows { // pb has reached the tile's own rows
 				b := e.vecs(nv)
 				for v := range b {
 					e.loadMasked(mask, v, e.at(pb, v*e.lanes()), b[v])
@@ -157,7 +157,7 @@ func (e *emitter) trmmDirect() {
 	})
 }
 
-// addDiagonal is acc ← acc + d·b, with d = 1 when Flag says so.
+// addDiagonal is acc ← acc + d·b, with d = 1 if Flag is set.
 func (e *emitter) addDiagonal(args reg.Register, d operand.Mem, b, acc []reg.VecVirtual) {
 	unit, done := e.label("unit"), e.label("added")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))

@@ -50,13 +50,13 @@ func (e *emitter) scalars(args reg.Register) (a, b reg.VecVirtual) {
 	return a, b
 }
 
-// number is a constant that arithmetic can use in place: a register where
-// there are 32 of them, and memory where there are 16.
+// number returns a constant operand: a register if the tier has 32 registers, and memory if
+// it has 16.
 func (e *emitter) number(name string, value float64) operand.Op {
 	return e.pattern(name, e.bits(value))
 }
 
-// bits is the bit pattern of a number, in the upper half for float32.
+// bits returns the bit pattern of a number, in the upper half for float32.
 func (e *emitter) bits(value float64) uint64 {
 	if e.double() {
 		return math.Float64bits(value)
@@ -132,7 +132,7 @@ func (e *emitter) sqrt() {
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
-		// The operand that is returned when one is NaN is r.
+		// If an operand is NaN, r is returned.
 		e.minmax(false, r, zero, r)
 		e.squareRoot(r, r)
 		e.store(r, e.at(x, v*e.lanes()))
@@ -141,15 +141,15 @@ func (e *emitter) sqrt() {
 	e.RET()
 }
 
-// A cancellation finds results of (A + y) − 2x that are not at least a part of
-// A + y.
+// A cancellation detects results of (A + y) − 2x that are less than a given fraction of A +
+// y.
 type cancellation struct {
 	e     *emitter
 	a     reg.VecVirtual
-	least operand.Op // the part
+	least operand.Op // the fraction
 	two   operand.Op
 	hit   reg.OpmaskVirtual // with mask registers
-	found reg.VecVirtual    // without
+	found reg.VecVirtual    // without mask registers
 }
 
 func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation {
@@ -164,7 +164,7 @@ func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation
 	return c
 }
 
-// distance is (A + y) − 2x; bad has ones in the lanes that have lost too much.
+// distance is (A + y) − 2x; bad has ones in the lanes with too much cancellation.
 func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e
@@ -184,7 +184,7 @@ func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMas
 	return r, limit, nil
 }
 
-// flag stores whether any lane was bad.
+// flag stores whether any lane has too much cancellation.
 func (c *cancellation) flag(args reg.Register) {
 	e := c.e
 	flag := e.GP32()
@@ -211,9 +211,8 @@ func (e *emitter) distance() {
 	e.RET()
 }
 
-// distanceExp emits x ← exp(C·((A + y) − 2x)), and −1 where the distance is
-// not at least B·(A + y); Flag is set then. With stream the results go to Z, past
-// the caches.
+// distanceExp emits x ← exp(C·((A + y) − 2x)), and x ← −1 and Flag if the distance is not
+// at least B·(A + y). With stream the results go to Z by non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -232,7 +231,7 @@ func (e *emitter) distanceExp(stream bool) {
 		at := e.at(x, v*e.lanes())
 		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		// C ≤ 0: only a distance below 0, which is bad, could be too large.
+		// C ≤ 0: only a negative distance, which is marked bad, could exceed the range.
 		k := f.of(r, false)
 		switch {
 		case e.masks:
@@ -287,7 +286,7 @@ func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFNMADD231PS, e.VFNMADD231PD)(b, a, x)
 }
 
-// minmax is dst ← the smaller or larger of x and limit, x when it is NaN.
+// minmax is dst ← the smaller or larger of x and limit, or x if x is NaN.
 func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst reg.VecVirtual) {
 	if _, ok := limit.(operand.Mem); ok {
 		v := e.vec()
@@ -318,10 +317,9 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
-// forElements is forVectors for any number of elements: whole steps of unroll
-// vectors, then single vectors, then one partial vector under a mask of lanes.
-// body is given what loads and stores vector v of those that begin somewhere by
-// the pointers.
+// forElements is forVectors for any number of elements: whole steps of unroll vectors, then
+// single vectors, then one partial vector under a mask of lanes. body gets functions that
+// load and store vector v relative to the pointers.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {
@@ -386,7 +384,7 @@ func (e *emitter) dotAxpy() {
 // offZ is the offset of the field Z, which follows C.
 func offZ(size int) int { return (offSA + 3*size + 7) / 8 * 8 }
 
-// reduce stores the sum of all lanes of four vectors, and destroys them.
+// reduce stores the sum of all lanes of four vectors, and overwrites them.
 func (e *emitter) reduce(sums []reg.VecVirtual, to operand.Mem) {
 	e.add(sums[0], sums[1], sums[0])
 	e.add(sums[2], sums[3], sums[2])
@@ -394,7 +392,7 @@ func (e *emitter) reduce(sums []reg.VecVirtual, to operand.Mem) {
 	e.reduceOne(sums[0], to)
 }
 
-// reduceOne stores the sum of all lanes of v, and destroys it.
+// reduceOne stores the sum of all lanes of v, and overwrites it.
 func (e *emitter) reduceOne(v reg.VecVirtual, to operand.Mem) {
 	half := e.YMM()
 	var low reg.Register = v.AsY()

@@ -14,8 +14,8 @@ const (
 // sparseRows is ukr.SparseRows.
 const sparseRows = 4
 
-// sparse emits C ← Σ_p A_p B[at_p], as many panels of B at a time as find room in the
-// registers beside the accumulators.
+// sparse emits C ← Σ_p A_p B[at_p], with as many panels of B at a time as fit in the
+// registers.
 func (e *emitter) sparse() {
 	args := e.args()
 	b, c, n := e.field(args, offB), e.field(args, offC), e.field(args, offN)

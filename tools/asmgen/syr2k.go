@@ -4,12 +4,12 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four dot products at a time,
-// each of them of two pairs of rows.
+// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four dot products at a time, each
+// over two pairs of rows.
 func (e *emitter) syr2k() {
 	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
 	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)
-	more := e.AllocLocal(8) // rows of A in the next row of C less those in this one
+	more := e.AllocLocal(8) // change in the number of rows of A from one row of C to the next
 	lower, begin, row := e.label("lower"), e.label("begin"), e.label("row")
 	e.MOVQ(e.param("c"), c)
 	ldc := e.stride("ldc")
@@ -47,7 +47,7 @@ func (e *emitter) syr2k() {
 		for i, o := range operands {
 			p, x := e.GP64(), e.GP64()
 			e.MOVQ(o.block, p)
-			e.MOVQ(operands[1-i].row, x) // of the other matrix
+			e.MOVQ(operands[1-i].row, x) // row of the other matrix
 			products[i] = rowOperand{o.rows, p, x}
 		}
 		e.storeSums(e.products(count, n, products), y, count)
@@ -76,10 +76,10 @@ func (e *emitter) syr2k() {
 // A rank2Operand is one of the matrices of syr2k.
 type rank2Operand struct {
 	rows  strides
-	row   operand.Mem // the row that C's is the products with
-	first operand.Mem // the first of those that it is multiplied by
-	block operand.Mem // the first of four of them
-	later operand.Mem // how much later first is for the next row
+	row   operand.Mem // the row whose products give the row of C
+	first operand.Mem // the first of the rows that it is multiplied with
+	block operand.Mem // the first row of a block of four
+	later operand.Mem // the offset of first for the next row
 }
 
 func (e *emitter) rank2Operand(name string) rank2Operand {

@@ -18,21 +18,22 @@ import (
 // A tier is an instruction set with the shapes of its register tiles.
 type tier struct {
 	name  string // part of file and function names
-	bytes int    // of a vector register
+	bytes int    // size of a vector register
 	mr    int    // rows of a tile; its columns are nv vectors
 	nv    int
 	masks bool // has mask registers
-	neon  bool // for arm64: the instructions are translated, see neon.go
+	neon  bool // for arm64; the instructions are translated, see neon.go
 }
 
 // The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 vectors
 // of B, 2 temporaries. AVX2 has 16: 6×2 accumulators, 2 vectors of B, 2
 // temporaries.
 //
-// NEON has 32 registers of 16 bytes, of which two are a vector: 24 accumulators, 4 of
-// B and 3 of A, whose elements multiply-adds take one by one. In float64 they are 24
-// for 7 loads, as many as of a tile of 8×6; in float32 24 for 5½, where 8×12 would
-// have 5. With as many columns as AVX2 has, packing and all else is shared.
+// NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B
+// and 3 for A, whose elements multiply-adds take one at a time. In float64 there are 24
+// multiply-adds for 7 loads, as for a tile of 8×6; in float32, 24 for 5½ loads, where a
+// tile of 8×12 would need 5. With the same number of columns as AVX2, packing and all other
+// code is shared.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
@@ -59,8 +60,8 @@ type routine struct {
 	emit func(e *emitter)
 }
 
-// has reports whether the tier has the routine in precision p. Where it has not, the
-// portable one serves, but for what is done only where it pays.
+// has reports whether the tier has the routine in precision p. If not, the portable routine
+// is used, except for routines that are optional.
 func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
@@ -139,8 +140,8 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table is the Go text of the tier's Kernels in precision p. Routines that are
-// fields by their own names come from routines; the rest has another form.
+// table is the Go text of the tier's Kernels in precision p. Routines whose names are
+// fields come from routines; the others are written individually.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes
@@ -174,7 +175,7 @@ func (t tier) table(p precision) string {
 			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
 		}
 	}
-	// A panel is one vector wide; narrower ones are those of the smaller tiers.
+	// A panel is one vector wide; narrower panels use the routines of the smaller tiers.
 	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
 		if s.bytes <= t.bytes && s.neon == t.neon {
@@ -229,7 +230,7 @@ func generate() (map[string][]byte, error) {
 	return files, nil
 }
 
-// arch is the tier's GOARCH.
+// arch returns the tier's GOARCH.
 func (t tier) arch() string {
 	if t.neon {
 		return "arm64"
@@ -237,7 +238,7 @@ func (t tier) arch() string {
 	return "amd64"
 }
 
-// print is the file in Go's assembler.
+// print returns the file in the syntax of Go's assembler.
 func (t tier) print(file *ir.File) ([]byte, error) {
 	if t.neon {
 		return printNEON(file)

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Tile, whose pointer every routine is given.
+// Offsets of the fields of ukr.Tile, to which every routine gets a pointer.
 const (
 	offA     = 0  // *T: packed panels of A
 	offB     = 8  // *T: one packed panel of B
@@ -77,8 +77,8 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 	return r
 }
 
-// chi2Step is (a−b)²/(a+b), 0 for 0/0. The sum is at least the smallest normal
-// number; a NaN is one in the difference too.
+// chi2Step adds (a−b)²/(a+b), or 0 for 0/0: the denominator is replaced by the smallest
+// normal number if it is less. NaN is preserved by the difference.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
@@ -98,7 +98,7 @@ func (e *emitter) scale(r reg.Register) {
 	e.SHLQ(operand.U8(pick(e, 2, 3)), r)
 }
 
-// accumulators is MR rows of NV registers.
+// accumulators returns MR rows of NV registers.
 func (e *emitter) accumulators() [][]reg.VecVirtual {
 	acc := make([][]reg.VecVirtual, e.mr)
 	for i := range acc {
@@ -107,10 +107,9 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 	return acc
 }
 
-// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances
-// pa and pb past the k columns and rows, and destroys k. If ahead is not nil, a
-// cache line there is fetched in each round of the unrolled loop, and ahead
-// moves on.
+// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa and pb
+// past the k columns and rows, and overwrites k. If ahead is not nil, each round of the
+// unrolled loop prefetches a cache line at ahead and advances ahead.
 func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, ahead reg.Register) {
 	const unroll = 4
 	for i := range acc {
@@ -154,9 +153,9 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, a
 	e.Label(done)
 }
 
-// tile emits the loop over the panels of A: for each, the sum over k and then
-// C ← α·sum + β·C on the rows and columns that exist. Scaled sums are of integers, and
-// α is times a factor for the row and one for the column.
+// tile emits the loop over the panels of A: for each, the sum over k and then C ← α·sum +
+// β·C on the existing rows and columns. Scaled sums are sums of integers; α is then
+// multiplied by a factor for the row and one for the column.
 func (e *emitter) tile(s step, scaled bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
@@ -170,9 +169,9 @@ func (e *emitter) tile(s step, scaled bool) {
 	}
 	integers.scale(lda)
 
-	// The panel of B after this one comes from the third-level cache: it is
-	// fetched a little with each panel of A, so that the first panel of A next
-	// time does not wait for all of it.
+	// The panel of B after this one comes from the third-level cache: a part of it is
+	// prefetched with each panel of A, so that the next pass does not wait for the whole
+	// panel.
 	ahead := e.field(args, offK)
 	integers.scale(ahead)
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
@@ -223,7 +222,8 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.RET()
 }
 
-// integers is e for the sums of ukr.Scaled, and its pairs: 32 bits each, in as many columns.
+// integers returns an emitter like e for the sums and pairs of ukr.Scaled, of 32 bits each,
+// with the same number of columns.
 func (e *emitter) integers() *emitter {
 	i := *e
 	i.precision = precision{name: e.precision.name, bytes: 4}
@@ -252,8 +252,8 @@ func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.
 	return scaled
 }
 
-// fromIntegers is a row of sums in floating point, in which float64 takes two vectors for
-// each.
+// fromIntegers returns a row of sums converted to floating point, in which float64 takes
+// two vectors for each vector of integers.
 func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	for _, x := range sums {
 		if !e.double() {
@@ -276,8 +276,7 @@ func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	return row
 }
 
-// prefetchC fetches the rows of C that the panel will update while the sum is
-// under way.
+// prefetchC prefetches the rows of C that the panel will update, while the sum is computed.
 func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	done := e.label("fetched")
 	row := e.GP64()

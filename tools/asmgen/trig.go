@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The polynomials of sine and cosine, in z = r², by interpolation in Chebyshev's
-// nodes of [0, 0.786²] with 80 decimal digits, lowest first: a little more than
-// ¼π, since the multiple of ½π is chosen by rounded arithmetic.
+// The polynomials of sine and cosine, in z = r², by interpolation in Chebyshev's nodes of
+// [0, 0.786²] with 80 decimal digits, lowest first: the interval is slightly larger than
+// ¼π, because the multiple of ½π is chosen by rounded arithmetic.
 var (
 	// (sin r − r)/r³. Error relative to the sine 2^−57.1.
 	sinCoefficients = []float64{
@@ -33,20 +33,19 @@ const (
 	halfPi3 = -0x1.f1976b7ed8fbcp-110
 )
 
-// reduceLimit is the largest |y| whose multiple of ½π is taken away here.
+// reduceLimit is the largest |y| that is reduced here.
 const reduceLimit = 0x1p30
 
-// reduced is y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n,
-// the nearest whole number or one just as near, in the low bits of a word.
+// reduced is y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
+// whole number (or one of two almost equally near), in the low bits of a word.
 //
-// Cody and Waite's reduction in three parts of ½π. With fused multiplications
-// these may have all their bits: y − n·halfPi1 is exact, because both are
-// multiples of 2^−53 or of y's last bit if that is less, and the result is
-// below 1. The product with the second part is taken in two numbers, and the
-// difference too, since near a multiple of ½π the product is the larger one.
-// What is missing, n times 2^−163, is at most 2^−132, and no float64 below 2³¹
-// is nearer than some 2^−62 to a multiple of ½π (Muller et al. 2018, section
-// 10.2).
+// Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may
+// have full precision: y − n·halfPi1 is exact, because both are multiples of 2^−53 or of
+// y's last bit if that is less, and the result is below 1. The product with the second part
+// is computed as two numbers, and so is the difference, because near a multiple of ½π the
+// product is the larger one. The truncation error, n times 2^−163, is at most 2^−132, and
+// no float64 below 2³¹ is nearer than some 2^−62 to a multiple of ½π (Muller et al. 2018,
+// section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
@@ -63,8 +62,8 @@ func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.Ve
 	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
 }
 
-// sine and cosine of r + low, |r| ≤ 0.786: Ng's k_sin and k_cos of fdlibm, with
-// the rounding of r² made good in the cosine.
+// sine and cosine of r + low, |r| ≤ 0.786: Ng's k_sin and k_cos of fdlibm, with the
+// rounding of r² compensated in the cosine.
 func (d doubles) sine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	half := d.mul(z, d.num(0.5))
 	tail := d.fnma(half, low, low)
@@ -80,9 +79,9 @@ func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
 }
 
-// trigonometric emits x ← sin(A·x), or cos for a turn of 1, until it meets a
-// step of NR elements with an |A·x| beyond reduceLimit: Flag is set then and N
-// is what is left, that step included.
+// trigonometric emits x ← sin(A·x), or cos for a turn of 1, until it meets a step of NR
+// elements with an |A·x| beyond reduceLimit: then it sets Flag, and N to the number of
+// remaining elements, including that step.
 func (e *emitter) trigonometric(turn uint64) {
 	args := e.args()
 	d := e.doubles()
@@ -98,7 +97,7 @@ func (e *emitter) trigonometric(turn uint64) {
 	d.zero(largest)
 	for v := range e.nv {
 		e.eachDoubles(d, x, v, func(from operand.Mem) {
-			// A NaN is not the largest.
+			// A NaN does not become the largest.
 			d.VMAXPD(largest, d.abs(d.mul(d.fetch(e, from), a)), largest)
 		})
 	}
@@ -122,9 +121,9 @@ func (e *emitter) trigonometric(turn uint64) {
 	e.RET()
 }
 
-// turned is sin(y + turn·½π), turn 0 or 1.
+// turned returns sin(y + turn·½π), for turn 0 or 1.
 func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtual {
-	// −0 would not keep its sign through the sums.
+	// The sums would lose the sign of −0.
 	var sign reg.VecVirtual
 	if turn == 0 {
 		sign = d.sign(y)

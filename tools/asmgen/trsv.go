@@ -7,16 +7,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: what
-// one unknown costs is the latency of a multiplication and an addition, and vectors
-// would not shorten that. The inverses of the diagonal are there before they are
-// needed.
+// trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: the cost
+// of an unknown is the latency of a multiplication and an addition, which vectors would not
+// reduce. The inverses of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")
 	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
 	rows := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: rs, Index: rs, Scale: 2}, rows.rs3)
-	done, top := e.GP64(), e.GP64() // the unknowns that are known, and the first of them
+	done, top := e.GP64(), e.GP64() // number of solved unknowns, and the address of the first
 	e.XORQ(done, done)
 	e.MOVQ(x, top)
 	e.forRows(n, func(count int) {
@@ -51,9 +50,9 @@ func (e *emitter) scalars4(count int) []reg.VecVirtual {
 	return v
 }
 
-// subtractKnown takes the products of rows from p on with the known unknowns, a
-// multiple of four of them, from the sums, by turns in two sums for each row. It
-// leaves p at the column after them.
+// subtractKnown subtracts the products of the rows from p on with the solved unknowns,
+// whose number is a multiple of four, from the sums, alternating between two sums per row.
+// It advances p to the column after the solved unknowns.
 func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
 	others := e.scalars4(len(sums))
 	for _, s := range others {
@@ -123,7 +122,7 @@ func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc 
 		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
 	}
 	e.JMP(operand.LabelRef(end))
-	e.Label(slow) // an inverse may be out of range
+	e.Label(slow) // for inverses that may be out of range
 	e.MOVQ(p, at)
 	e.MOVQ(x, to)
 	for r := range sums {

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transposeDirect emits C ← Aᵀ for an M × N matrix A in rows Ars apart, in
-// blocks of 4 × 4. With Part, only that triangle of C is written.
+// transposeDirect emits C ← Aᵀ for an M × N matrix A with row stride Ars, in blocks of 4 ×
+// 4. With Part, only that triangle of C is written.
 func (e *emitter) transposeDirect() {
 	args := e.args()
 	lda, ldc := e.field(args, offDirectArs), e.field(args, offDirectLdc)
@@ -16,7 +16,7 @@ func (e *emitter) transposeDirect() {
 	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
 	rows, end := e.label("rows"), e.label("end")
 	e.Label(rows)
-	// The rows of the block; the last stands for those that are missing.
+	// The rows of the block; the last existing row replaces missing rows.
 	one, two, three := e.GP64(), e.GP64(), e.GP64()
 	e.XORQ(one, one)
 	e.CMPQ(m, operand.U32(1))
@@ -35,7 +35,7 @@ func (e *emitter) transposeDirect() {
 	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
-	// Lower: C's rows from this block's own on, which are A's columns.
+	// Lower: the rows of C from this block on, which are columns of A.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	before := e.field(args, offDirectM)
@@ -58,7 +58,7 @@ func (e *emitter) transposeDirect() {
 	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
 	e.SUBQ(operand.U32(4), n)
 	e.JMP(operand.LabelRef(begin))
-	e.Label(upper) // C's rows up to the end of this block
+	e.Label(upper) // the rows of C up to the end of this block
 	e.ADDQ(operand.U32(4), before)
 	e.CMPQ(before, n)
 	e.CMOVQLT(before, n)
@@ -106,7 +106,7 @@ func (e *emitter) transposeDirect() {
 	e.RET()
 }
 
-// offset is the element at base + by; nil is no offset.
+// offset returns the element at base + by; nil means no offset.
 func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
 	m := operand.Mem{Base: base}
 	if by != nil {
@@ -115,8 +115,8 @@ func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
 	return m
 }
 
-// transposeEdge emits a block with m ≤ 4 rows or n ≤ 4 columns, or more; with
-// lower, only the lower triangle of the result.
+// transposeEdge emits a block at the edge; m and n are the remaining rows and columns, of
+// which at most 4 are used. With lower, it stores only the lower triangle of the result.
 func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, from, to, ldc reg.GPVirtual, lower bool) {
 	width := e.firstOf4(e.atMost(n, 4))
 	r := make([]reg.VecVirtual, 4)
@@ -148,7 +148,7 @@ func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, fro
 	e.Label(end)
 }
 
-// firstOf4 is the mask of the first n ≤ 4 elements of a block's row.
+// firstOf4 returns the mask of the first n ≤ 4 elements of a block's row.
 func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	if e.masks || e.neon {
 		return e.columnMaskOf(n, 1)
@@ -170,7 +170,7 @@ func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	return columnMask{v: []reg.VecVirtual{x}}
 }
 
-// wide is x as the register that masks of the tier go with.
+// wide returns x as the register whose width fits the tier's masks.
 func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
 	if e.masks {
 		return x.AsZ().(reg.VecVirtual)

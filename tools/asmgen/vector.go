@@ -5,9 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The micro-kernels of levels 1 and 2 take their arguments one by one: a product of a
-// matrix of order four and a vector takes no longer than an argument in memory
-// would take to prepare.
+// The micro-kernels of levels 1 and 2 take separate arguments: preparing an argument struct
+// in memory would take as long as a product of a matrix of order four with a vector.
 
 // Go types of the functions; T is the element type.
 const (
@@ -24,14 +23,14 @@ func (e *emitter) param(name string) reg.GPVirtual {
 	return e.Load(e.Param(name), e.GP64()).(reg.GPVirtual)
 }
 
-// stride loads a parameter that counts elements, in bytes.
+// stride loads a parameter that counts elements and converts it to bytes.
 func (e *emitter) stride(name string) reg.GPVirtual {
 	r := e.param(name)
 	e.scale(r)
 	return r
 }
 
-// paramAt is where a parameter lies.
+// paramAt returns the address of a parameter.
 func (e *emitter) paramAt(name string) operand.Mem {
 	p, err := e.Param(name).Resolve()
 	if err != nil {
@@ -40,9 +39,9 @@ func (e *emitter) paramAt(name string) operand.Mem {
 	return p.Addr
 }
 
-// dot emits Σ x_i y_i. What does not fill a vector is added up first, from the end and
-// from single elements to half a vector, in the lower lanes of the sum of the vectors:
-// so the lanes are added to each other once.
+// dot emits Σ x_i y_i. The tail, which does not fill a vector, is summed first, backwards
+// from single elements to half a vector, in the lower lanes of the vector sum, so that the
+// lanes are reduced only once.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	before := func(p reg.Register, count int) operand.Mem {
@@ -85,7 +84,7 @@ func (e *emitter) dot() {
 	e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
 	e.RET()
 
-	e.Label(many) // behind the end, so that short vectors pass no jumps
+	e.Label(many) // after the return, so that short vectors take no jumps
 	for _, s := range sums[1:] {
 		e.zero(s)
 	}
@@ -108,7 +107,7 @@ func (e *emitter) dot() {
 	e.JMP(operand.LabelRef(single))
 }
 
-// ofSize is the lower bytes of a vector.
+// ofSize returns the register for the lower bytes of a vector.
 func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	switch bytes {
 	case 16:
@@ -119,9 +118,9 @@ func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	return v
 }
 
-// axpy emits y ← y + a x, the end in halves as in ger, but of 16 bytes at most: memory
-// of the heap is aligned to as much, and what lies across lines of the cache is late
-// for the next that adds to it.
+// axpy emits y ← y + a x, with the tail in halves as in ger, but of at most 16 bytes: heap
+// memory is aligned to 16 bytes, and a store that crosses cache lines delays the next load
+// of the same elements.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
@@ -147,7 +146,7 @@ func (e *emitter) axpy() {
 	e.SUBQ(operand.I32(e.lanes()), n)
 	e.JL(operand.LabelRef(tail))
 	loop(1)
-	e.Label(tail) // the lower bits of n count what does not fill a vector
+	e.Label(tail) // the lower bits of n count the tail
 	e.TESTQ(operand.U32(e.lanes()-1), n)
 	e.JNZ(operand.LabelRef(rest))
 	e.VZEROUPPER()
@@ -157,15 +156,15 @@ func (e *emitter) axpy() {
 	e.VZEROUPPER()
 	e.RET()
 
-	e.Label(many) // behind the end, so that short vectors pass no jumps
+	e.Label(many) // after the return, so that short vectors take no jumps
 	e.SUBQ(operand.I32(4*e.lanes()), n)
 	loop(4)
 	e.ADDQ(operand.I32(4*e.lanes()), n)
 	e.JMP(operand.LabelRef(single))
 }
 
-// addRest is p_r ← p_r + a_r y for as many elements as the lower bits of n count, fewer
-// than a vector, in pieces of at most so many bytes. It advances y and p.
+// addRest is p_r ← p_r + a_r y for the tail of fewer elements than a vector, as counted by
+// the lower bits of n, in pieces of at most the given bytes. It advances y and p.
 func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")
@@ -183,7 +182,7 @@ func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows
 	}
 }
 
-// addParts is p_r ← p_r + a_r y for count elements from one on, at most a vector.
+// addParts emits p_r ← p_r + a_r y for count elements from index from on, at most a vector.
 func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
 	other := e.short(max(bytes, 16))
@@ -198,7 +197,7 @@ func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, 
 	}
 }
 
-// movePart loads or stores count elements; those beside them are zero when loaded.
+// movePart loads or stores count elements; the other lanes of a load become zero.
 func (e *emitter) movePart(count int, from, to operand.Op) {
 	switch count * e.size() {
 	case 4:
@@ -210,8 +209,8 @@ func (e *emitter) movePart(count int, from, to operand.Op) {
 	}
 }
 
-// fmaPart is acc ← acc + a·b for count elements of memory; those of b beside them
-// are zero.
+// fmaPart is acc ← acc + a·b for count elements of memory; the other lanes of b must be
+// zero.
 func (e *emitter) fmaPart(count int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch bytes := count * e.size(); {
 	case bytes >= 16:

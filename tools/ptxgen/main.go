@@ -1,13 +1,12 @@
-// Command ptxgen compiles the device functions of package cuda to PTX, and for the
-// GPUs that are to start at once to their own code:
+// Command ptxgen compiles the device functions of package cuda to PTX, and, for GPUs that
+// should start without compilation, to GPU code:
 //
 //	go run ./ptxgen FOLDER     (in folder tools)
 //
-// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC
-// needs no GPU and no driver. The files are checked in, so that nobody needs this
-// program to build Mercer; ptxgen_test.go fails when they differ from what it
-// would write, or, where there is no NVRTC, when the sources are not those that
-// were compiled.
+// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC needs no
+// GPU and no driver. The files are checked in, so that building Mercer does not need this
+// program. ptxgen_test.go fails if they differ from the program's output or, without NVRTC,
+// if the hash of the sources has changed.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 )
 
 const (
-	// folder is where the sources are and the PTX belongs.
+	// folder is the folder of the sources and of the PTX.
 	folder = "../cuda/ptx"
 	// mainFile includes the others.
 	mainFile = "mercer.cu"
@@ -30,7 +29,7 @@ const (
 	hashFile = "sources.sha256"
 )
 
-// targets and compiled are those of package ptx.
+// targets and compiled equal the lists of package ptx.
 var (
 	targets  = []int{70, 80, 90}
 	compiled = []int{90, 80}
@@ -122,7 +121,7 @@ func read(folder string) (map[string]string, error) {
 	return sources, nil
 }
 
-// names are those of the sources, in order.
+// names returns the names of the sources in alphabetical order.
 func names(sources map[string]string) []string {
 	var list []string
 	for name := range sources {
@@ -132,7 +131,7 @@ func names(sources map[string]string) []string {
 	return list
 }
 
-// hash is that of all sources and their names.
+// hash returns the hash of all sources and their names.
 func hash(sources map[string]string) string {
 	h := sha256.New()
 	for _, name := range names(sources) {

@@ -23,7 +23,7 @@ type compiler struct {
 	destroy   func(program *uintptr) int32
 }
 
-// open opens NVRTC 11.8, its builtins first: it looks them up by name.
+// open opens NVRTC 11.8, after its builtins library, which NVRTC looks up by name.
 func open(folder string) (*compiler, error) {
 	if _, err := purego.Dlopen(filepath.Join(folder, "libnvrtc-builtins.so.11.8"), purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, err
@@ -43,15 +43,15 @@ func open(folder string) (*compiler, error) {
 	var major, minor int32
 	c.version(&major, &minor)
 	if major != 11 || minor != 8 {
-		return nil, fmt.Errorf("NVRTC is %d.%d, 11.8 is wanted", major, minor)
+		return nil, fmt.Errorf("NVRTC has version %d.%d, but 11.8 is needed", major, minor)
 	}
 	return c, nil
 }
 
-// text is a C string; it stays where it is as long as it is reachable.
+// text returns a C string; it does not move as long as it is reachable.
 func text(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 
-// compile returns the PTX of mainFile, or the code of a GPU that it is compiled to.
+// compile returns the PTX of mainFile, or the GPU code if code is set.
 func (c *compiler) compile(sources map[string]string, code bool, options ...string) ([]byte, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDrift: the PTX is that of the sources.
+// TestDrift: the PTX was compiled from the current sources.
 func TestDrift(t *testing.T) {
 	inTree := filepath.Join("..", folder)
 	sources, err := read(inTree)
@@ -32,7 +32,7 @@ func TestDrift(t *testing.T) {
 	}
 	for name, want := range files {
 		if got, err := os.ReadFile(filepath.Join(inTree, name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s differs from what ptxgen makes (%v): run go run ./ptxgen", name, err)
+			t.Errorf("%s differs from ptxgen's output (%v): run go run ./ptxgen", name, err)
 		}
 	}
 }

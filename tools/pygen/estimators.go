@@ -1,20 +1,20 @@
 package main
 
-// An estimator has arguments, in the order of its signature, after * by name alone. An
-// argument is a parameter of the catalogue by its name in Python, or one of scikit-learn's
-// conventions; = gives it a default other than the catalogue's.
+// An estimator lists its arguments in the order of its signature; arguments after * are
+// keyword-only. An argument is a parameter of the catalogue, by its name in Python, or a
+// convention of scikit-learn; = sets a default that differs from the catalogue's.
 type estimator struct {
-	name      string // without Mercer
-	learner   string // "": the argument method names it
+	name      string // without the prefix Mercer
+	learner   string // "" means that the argument method names it
 	task      string
 	arguments string
-	texts     map[string]argument // what differs from the catalogue
+	texts     map[string]argument // texts that differ from the catalogue
 }
 
-// everywhere are the last arguments of each estimator.
+// everywhere lists the last arguments of every estimator.
 const everywhere = "device threads verbose"
 
-// shared are arguments that the catalogue lacks, or describes for the command.
+// shared lists arguments that the catalogue lacks, or describes only for the command.
 var shared = map[string]argument{
 	"method": {`"kernel-ridge"`, "str", ""},
 	"kernel": {"None", "str, callable or None", `"linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in scikit-learn; ` +
@@ -31,10 +31,10 @@ var shared = map[string]argument{
 	"verbose":      {"0", "int", "1 prints progress to stderr."},
 }
 
-// perTarget is the text of an alpha that may be an array.
+// perTarget is the description of an alpha that may be an array.
 var perTarget = argument{text: "The penalty λ, not scaled by the number of samples; an array has one for each target."}
 
-// supportVectors are the texts of support vector machines.
+// supportVectors has the texts for support vector machines.
 var supportVectors = map[string]argument{
 	"cache_size": {value: "200"},
 	"max_iter":   {"-1", "int", "The maximum of steps; -1 is the library's own."},
