@@ -14,15 +14,15 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// poll is the time between two looks at mercer_watch.cancel.
+// poll is the interval at which mercer_watch.cancel is read.
 const poll = 10 * time.Millisecond
 
-// callState is a mercer_watch during one call: the context that ends when cancel is
-// set, and the progress that is written.
+// callState is a mercer_watch during one call: a context that is canceled when cancel is
+// set, and a function that writes the progress.
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil without a watch
-	close  func()                 // after it the watch is not looked at any more
+	close  func()                 // ends all access to the watch
 }
 
 func newCallState(w *C.mercer_watch) callState {
@@ -66,7 +66,7 @@ func newCallState(w *C.mercer_watch) callState {
 	}}
 }
 
-// stageText returns a stage as a C text that is never freed; there are few.
+// stageText returns a stage as a C text that is never freed; the number of stages is small.
 func stageText(stage string) unsafe.Pointer {
 	stages.Lock()
 	defer stages.Unlock()

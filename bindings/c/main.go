@@ -1,7 +1,7 @@
-// Command libmercer is the C shared library libmercer.so: `make libmercer`.
-// mercer.h describes it. This package only translates between C and package
-// handles: every exported function turns its arguments into Go values that share
-// their memory, and an error or a panic into a status with a text.
+// Command libmercer is the C shared library libmercer.so: `make libmercer`. mercer.h
+// describes it. This package only translates between C and package handles: every exported
+// function converts its arguments to Go values that share the caller's memory, and an error
+// or a panic to a status with a text.
 package main
 
 /*
@@ -9,8 +9,8 @@ package main
 #include "mercer.h"
 #include "last_error.h"
 
-// The types of the header with const, for which cgo has no word: with them the
-// compiler holds the exported functions to the header's declarations.
+// The types of the header with const, which cgo cannot express: with them the compiler
+// checks the exported functions against the declarations of the header.
 typedef const char text;
 typedef const void bytes;
 typedef const mercer_matrix matrix;
@@ -33,10 +33,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-func main() {} // a shared library needs one, and never calls it
+func main() {} // a shared library needs main, but never calls it
 
-// guard runs f and returns its status, keeping its text for mercer_last_error.
-// No panic passes it.
+// guard runs f and returns its status, and stores its text for mercer_last_error. It
+// recovers from panics.
 func guard(f func() error) (status C.int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -67,17 +67,17 @@ func fail(status handles.Status, text string) C.int {
 	return C.int(status)
 }
 
-// object returns what a handle stands for.
+// object returns the object of a handle.
 func object(h C.mercer_handle) (v any, err error) {
 	defer func() {
-		if recover() != nil { // cgo.Handle panics for a number that it does not know
+		if recover() != nil { // cgo.Handle panics for an unknown number
 			err = fmt.Errorf("libmercer: %d is not a handle, or has been freed", uint64(h))
 		}
 	}()
 	return cgo.Handle(h).Value(), nil
 }
 
-// describer is everything that a handle may stand for.
+// describer is implemented by all objects of handles.
 type describer interface {
 	Describe(handles.Names) (string, error)
 	Free() error

@@ -19,13 +19,15 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// What stands here makes Go values of the caller's memory. Matrices share it: Go's
-// collector knows nothing of it, and nothing may keep one after the call.
+// The functions of this file make Go values from the caller's memory. Matrices share that
+// memory, which Go's garbage collector does not manage, so they must not be used after the
+// call.
 
 // textOf returns a copy of a text; "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }
 
-// textsOf returns copies of texts up to NULL; nil for NULL.
+// textsOf returns copies of the texts of a list that ends with NULL, or nil for a NULL
+// list.
 func textsOf(list **C.char) []string {
 	if list == nil {
 		return nil
@@ -37,11 +39,11 @@ func textsOf(list **C.char) []string {
 	return texts
 }
 
-// arguments makes Go values of what a call was given. The first error stays, and what
-// is asked for after it is the zero value.
+// arguments makes Go values from the arguments of a call. It records the first error; after
+// an error, its methods return zero values.
 type arguments struct{ err error }
 
-// use keeps the error of a value, where it is the first.
+// use returns the value of get and records its error if it is the first.
 func use[T any](a *arguments, get func() (T, error)) (t T) {
 	if a.err == nil {
 		t, a.err = get()
@@ -49,10 +51,10 @@ func use[T any](a *arguments, get func() (T, error)) (t T) {
 	return t
 }
 
-// place is an error where a result has no place.
+// place records an error if there is no memory for a result.
 func (a *arguments) place(what string, there bool) {
 	if a.err == nil && !there {
-		a.err = fmt.Errorf("libmercer: %s is NULL: there must be a place for the result", what)
+		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", what)
 	}
 }
 
@@ -71,7 +73,7 @@ func (a *arguments) factor(h C.mercer_handle) *handles.Factor {
 	return handleOf[*handles.Factor](a, h, "factor")
 }
 
-// handleOf returns what a handle stands for where that is a T.
+// handleOf returns the object of a handle if it is a T.
 func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
 	return use(a, func() (t T, err error) {
 		v, err := object(h)
@@ -91,7 +93,7 @@ func (a *arguments) numbers(name string, p *C.numbers, n int64) []float64 {
 	return use(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
 }
 
-// optional is numbers, and nil for NULL.
+// optional is numbers, but returns nil for NULL.
 func (a *arguments) optional(name string, p *C.numbers, n int64) []float64 {
 	if p == nil {
 		return nil
@@ -107,7 +109,7 @@ func (a *arguments) matrix(name string, m *C.matrix) handles.Matrix {
 	return a.optionalMatrix(name, m)
 }
 
-// optionalMatrix is matrix, and an empty one for NULL.
+// optionalMatrix is matrix, but returns an empty matrix for NULL.
 func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 	return use(a, func() (h handles.Matrix, err error) {
 		if m == nil {
@@ -119,13 +121,13 @@ func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 		case C.MERCER_FLOAT32:
 			h.F32, err = handles.SharedMatrix[float32](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
 		default:
-			err = fmt.Errorf("libmercer: %s: there is no type %d of elements", name, int(m._type))
+			err = fmt.Errorf("libmercer: %s: %d is not an element type", name, int(m._type))
 		}
 		return h, err
 	})
 }
 
-// work runs f under a watch, unless an argument is wrong.
+// work runs f under a watch, unless an argument is invalid.
 func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report func(solvers.Progress)) error) error {
 	if a.err != nil {
 		return a.err
@@ -135,7 +137,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return f(callState.ctx, callState.report)
 }
 
-// create is work that returns something new: its handle goes to the caller's place.
+// create is work for calls that create an object: it writes the handle to the caller's
+// memory.
 func (a *arguments) create(w *C.mercer_watch, what string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
 	a.place(what, to != nil)
 	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {

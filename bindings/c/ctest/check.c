@@ -359,7 +359,7 @@ static void misuse(void)
 	bad = x, bad.rows = -3;
 	FAILS(MERCER_INVALID, "empty", mercer_fit(0, &learner, &bad, &y, NULL, &model));
 	bad = x, bad.rows = INT64_MAX, bad.stride = INT64_MAX;
-	FAILS(MERCER_INVALID, "cannot be", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "possible", mercer_fit(0, &learner, &bad, &y, NULL, &model));
 	bad = x, bad.data = NULL;
 	FAILS(MERCER_INVALID, "x is NULL", mercer_fit(0, &learner, &bad, &y, NULL, &model));
 	bad = x, bad.data = (char *)v + 1, bad.rows = 1;
@@ -418,7 +418,7 @@ static void too_large(void)
 			FAILS(MERCER_INVALID, part, mercer_factor(0, NULL, 1, &bad, NULL, &other));
 		}
 	FAILS(MERCER_INVALID, "out: ", mercer_predict(0, model, MERCER_VALUES, &x, out, (size_t)1 << 45, NULL));
-	FAILS(MERCER_INVALID, "cannot be", mercer_predict(0, model, MERCER_VALUES, &x, out, SIZE_MAX, NULL));
+	FAILS(MERCER_INVALID, "possible", mercer_predict(0, model, MERCER_VALUES, &x, out, SIZE_MAX, NULL));
 	FAILS(MERCER_INVALID, "bytes: ", mercer_parse(v, (size_t)1 << 50, &other));
 
 	/* 4 TiB of addresses, which are mapped and take no memory until they are read. */

@@ -57,7 +57,8 @@ func run() error {
 			return err
 		}
 		for _, advice := range in.Advice {
-			// The cause of a context comes out of a fit as an error of the solver does.
+			// A fit returns the cause of its context in the same way as an error of the
+			// solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + advice))
 			_, err := fit(ctx, dev, x, y, learners.Options{})

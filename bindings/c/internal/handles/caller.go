@@ -9,15 +9,15 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Shared returns the n elements at p in the caller's memory, which the slice
-// shares. Nothing is read: a number of elements that no memory has, or that
-// reaches beyond the memory of the process, is an error.
+// Shared returns the n elements at p in the caller's memory, which the slice shares. It
+// reads nothing. A number of elements that is impossible, or that reaches beyond the memory
+// of the process, is an error.
 func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
 	switch {
 	case n < 0 || n > math.MaxInt64/size:
-		return nil, fmt.Errorf("libmercer: %s: %d elements cannot be", name, n)
+		return nil, fmt.Errorf("libmercer: %s: %d is not a possible number of elements", name, n)
 	case n == 0:
 		return nil, nil
 	case p == nil:
@@ -30,9 +30,9 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j, as Shared
-// does. One that is larger than the memory of the machine, a file that is mapped,
-// is an error that is backend.ErrMemory: it would be read from there many times.
+// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j, like Shared. A
+// matrix larger than the memory of the machine, such as a mapped file, is an error that
+// matches backend.ErrMemory, because the file would be read many times.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:
@@ -40,7 +40,7 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	case stride < cols:
 		return backend.Host[T]{}, fmt.Errorf("libmercer: %s: stride %d is less than %d columns", name, stride, cols)
 	case rows-1 > (math.MaxInt64/8-cols)/stride:
-		return backend.Host[T]{}, fmt.Errorf("libmercer: %s: %d rows with stride %d cannot be", name, rows, stride)
+		return backend.Host[T]{}, fmt.Errorf("libmercer: %s: %d rows with stride %d are not possible", name, rows, stride)
 	}
 	data, err := Shared[T](name, p, (rows-1)*stride+cols)
 	var zero T
@@ -53,8 +53,8 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	return backend.Host[T]{Rows: int(rows), Cols: int(cols), Stride: int(stride), Data: data}, nil
 }
 
-// room returns an error that is backend.ErrMemory where copies of a rows × cols
-// matrix in float64 have no room. What has room anywhere is not asked about.
+// room returns an error that matches backend.ErrMemory if copies of a rows × cols matrix in
+// float64 do not fit in memory. It does not check small matrices.
 func room(name string, rows, cols, copies int) error {
 	const anywhere = 1 << 26
 	need := 8 * float64(rows) * float64(cols) * float64(copies)

@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// encoderOf returns the encoder of a model that was fitted to plain numbers, so
-// that the command can apply it to tables: features x1, x2, … and the target y
-// (targets y1, y2, …) as the command calls the columns of NPY files, unless l
-// names them. It is nil where the names are such as no table can have.
+// encoderOf returns the encoder of a model that was fitted to plain numbers, so that the
+// command can apply it to tables: features x1, x2, … and the target y (targets y1, y2, …)
+// the command's names for the columns of NPY files, unless l names them. It returns nil if
+// the names are not valid for a table.
 func encoderOf(l Learner, m learners.Model) *dataset.Encoder {
 	d, t := m.Dims()
 	e := &dataset.Encoder{RefuseMissing: true}
@@ -40,7 +40,7 @@ func encoderOf(l Learner, m learners.Model) *dataset.Encoder {
 	}
 	if k, ok := m.(learners.Classifier); ok {
 		e.Labels = k.Classes().Names
-		if l.Classes != nil { // the numbers of classes are places in this list
+		if l.Classes != nil { // the numbers of classes are indices into this list
 			e.Labels = l.Classes
 		}
 	}
@@ -55,8 +55,8 @@ func novelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// plain reports whether an encoder leaves numbers as they are, so that a matrix
-// need not go through it.
+// plain reports whether an encoder does not change numbers, so that a matrix need not be
+// encoded.
 func plain(e *dataset.Encoder) bool {
 	if !e.RefuseMissing {
 		return false
@@ -81,7 +81,7 @@ func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	columns := make([]dataset.Column, x.Cols)
 	for j, in := range e.Inputs {
 		if in.Number == nil {
-			return nil, fmt.Errorf("libmercer: predict: the model takes texts in column %q, which a matrix of numbers does not have: use mercer predict", in.Name)
+			return nil, fmt.Errorf("libmercer: predict: column %q of the model has texts, which a matrix of numbers cannot contain: use mercer predict", in.Name)
 		}
 		values := make([]float64, x.Rows)
 		for i := range values {

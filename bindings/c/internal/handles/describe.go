@@ -10,18 +10,18 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// About returns, in JSON, what the library has: version, devices, learners and kernels.
+// About returns, in JSON, the version, devices, learners and kernels of the library.
 func About(Names) (string, error) {
 	type device struct {
 		Device    string `json:"device"`
 		Processor string `json:"processor"`
 		Chosen    bool   `json:"chosen"`
-		Reason    string `json:"reason,omitempty"` // why it cannot be used
+		Reason    string `json:"reason,omitempty"` // the reason why it cannot be used
 	}
 	about := struct {
 		Version  string                 `json:"version"`
 		Go       string                 `json:"go"`
-		Memory   int64                  `json:"memory_bytes,omitempty"` // that the process may still take, where it is known
+		Memory   int64                  `json:"memory_bytes,omitempty"` // memory that the process may still take, if known
 		Devices  []device               `json:"devices"`
 		Learners []learners.Description `json:"learners"`
 		Kernels  []kernels.Description  `json:"kernels"`
@@ -42,7 +42,7 @@ func About(Names) (string, error) {
 	return text(about)
 }
 
-// Describe returns, in JSON, what the device is.
+// Describe returns, in JSON, a description of the device.
 func (d *Device) Describe(Names) (string, error) {
 	if err := d.acquire(); err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (d *Device) Describe(Names) (string, error) {
 	})
 }
 
-// Describe returns, in JSON, what the factor is of.
+// Describe returns, in JSON, a description of the factored system.
 func (f *Factor) Describe(Names) (string, error) {
 	if err := f.acquire(); err != nil {
 		return "", err
@@ -69,27 +69,27 @@ func (f *Factor) Describe(Names) (string, error) {
 	})
 }
 
-// description is what Model.Describe returns. Of the Report the fallback is the first of the
-// notes.
+// description is the result of Model.Describe. The fallback of the Report is the first
+// note.
 type description struct {
 	learners.Report
 	Task         learners.Task     `json:"task"`
 	Features     int               `json:"features"`          // columns of x in Predict
-	Names        []string          `json:"names,omitempty"`   // of the columns of x
+	Names        []string          `json:"names,omitempty"`   // names of the columns of x
 	Targets      []string          `json:"targets,omitempty"` // names of the outputs
 	Raw          bool              `json:"raw"`               // Predict encodes x by the rules of a table
-	Missing      bool              `json:"missing"`           // Predict takes NaN for a missing value
-	Labels       []float64         `json:"labels,omitempty"`  // what Predict returns for each class
+	Missing      bool              `json:"missing"`           // Predict treats NaN as a missing value
+	Labels       []float64         `json:"labels,omitempty"`  // the value that Predict returns for each class
 	Capabilities []string          `json:"capabilities"`      // "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
-	// Of a model that was fitted in this process.
+	// For a model fitted in this process only.
 	Device  string  `json:"device,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"` // of the whole fit
+	Seconds float64 `json:"seconds,omitempty"` // time of the whole fit
 }
 
-// Describe returns, in JSON, what the model is and how it was fitted.
+// Describe returns, in JSON, a description of the model and of its fit.
 func (m *Model) Describe(names Names) (string, error) {
 	if err := m.acquire(); err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func (f *description) columns(m *Model) {
 	}
 }
 
-// abilities fills in what else than Predict the model can do.
+// abilities fills in the capabilities of the model besides Predict.
 func (f *description) abilities(model learners.Model) {
 	if k, ok := model.(learners.Classifier); ok {
 		c := k.Classes()

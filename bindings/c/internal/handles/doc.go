@@ -1,8 +1,8 @@
-// Package handles is what the handles of libmercer hold: devices, fitted models
-// and factors of K + λI, with what the C interface does to them, in Go. The
-// border itself, package libmercer, only translates; so all that can be tested
-// without a C compiler is tested here.
+// Package handles implements the objects behind the handles of libmercer in Go: devices,
+// fitted models and factors of K + λI, with the operations of the C interface. Package
+// libmercer only translates between C and Go, so everything that does not need a C compiler
+// is tested here.
 //
-// What is held may be used by several threads at once, and freed by one of them
-// while others use it: it goes when the last use is over.
+// Several threads may use an object at once, and one of them may free it while others use
+// it: its memory is released after the last use.
 package handles

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Factor is the Cholesky factor of K + λI in float64, kept on the device for many
-// right-hand sides: n²/2 elements where the device has packed storage, n² elsewhere,
-// and a copy of the points or of the given K. Samples can be added and taken out.
+// Factor is the Cholesky factor of K + λI in float64, stored on the device for many
+// right-hand sides. It takes n²/2 elements if the device has packed storage and n²
+// otherwise, plus a copy of the points or of the given K. Samples can be added and removed.
 type Factor struct {
 	*refCount
 	device *Device
@@ -62,12 +62,12 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	return f, nil
 }
 
-// Free gives the memory back when the last Solve is over.
+// Free releases the memory when the last Solve is done.
 func (f *Factor) Free() error { return f.free() }
 
-// Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. Where residual is
-// asked for, it also returns ‖(K + λI)α − y‖/‖y‖, the largest over the columns,
-// for which a kernel is evaluated again.
+// Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. If residual is set, it also
+// returns the largest ‖(K + λI)α − y‖/‖y‖ over the columns, for which it evaluates the
+// kernel again.
 func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bool) (float64, error) {
 	if err := f.acquire(); err != nil {
 		return 0, err
@@ -92,8 +92,9 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	return f.residual(f.device.dev.F64().With(ctx, nil), alpha, h)
 }
 
-// Append adds a sample: a point of d numbers where there is a kernel, else the
-// n+1 elements of its row of K, the last with itself. O(nd + n²).
+// Append adds a sample: a point of d numbers if there is a kernel, otherwise the n+1
+// elements of its row of K, the last of which is its value with itself. The cost is O(nd +
+// n²).
 func (f *Factor) Append(ctx context.Context, values []float64) error {
 	if err := f.acquire(); err != nil {
 		return err
@@ -111,7 +112,8 @@ func (f *Factor) Append(ctx context.Context, values []float64) error {
 	return err
 }
 
-// Remove takes sample i, from 0, out; those behind it move up. O(n²).
+// Remove removes sample i, counted from 0; the indices of later samples decrease by one.
+// The cost is O(n²).
 func (f *Factor) Remove(ctx context.Context, i int) error {
 	if err := f.acquire(); err != nil {
 		return err

@@ -19,8 +19,8 @@ func pointsFor(k kernels.Kernel, x backend.Host[float64]) (points backend.Host[f
 	return x, precomputed, err
 }
 
-// trainingPoints returns the points of the kernel precomputed() for a Gram
-// matrix: a copy of it, with two columns before.
+// trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy
+// of it, preceded by two columns.
 func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error) {
 	if values.Rows != values.Cols {
 		return backend.Host[float64]{}, notSquare(values)
@@ -48,14 +48,13 @@ func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
 	return denseOf(points), nil
 }
 
-// given is a symmetric n×n matrix K that a Factor keeps, row after row.
+// given is a symmetric n×n matrix K stored in a Factor, in row-major order.
 type given struct {
 	n    int
 	data []float64
 }
 
-// newGiven copies a symmetric matrix; the values of the lower triangle stand for
-// both.
+// newGiven copies a symmetric matrix; both triangles get the values of the lower one.
 func newGiven(values backend.Host[float64]) (given, error) {
 	if values.Rows != values.Cols {
 		return given{}, notSquare(values)
@@ -79,7 +78,7 @@ func (g *given) host() backend.Host[float64] {
 	return backend.Host[float64]{Rows: g.n, Cols: g.n, Stride: g.n, Data: g.data}
 }
 
-// copyRow is what solvers.NewCholesky asks for.
+// copyRow copies row i up to the diagonal, for solvers.NewCholesky.
 func (g *given) copyRow(i int, dst []float64) { copy(dst, g.data[i*g.n:]) }
 
 // append adds the row and column of another sample.
@@ -93,7 +92,7 @@ func (g *given) append(row []float64) {
 	*g = larger
 }
 
-// remove takes row and column k out.
+// remove removes row and column k.
 func (g *given) remove(k int) {
 	smaller := given{n: g.n - 1, data: make([]float64, 0, (g.n-1)*(g.n-1))}
 	for i := range g.n {

@@ -64,8 +64,8 @@ func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] 
 
 func wide(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
 
-// TestFactor: a factor solves with every device and both ways to give K, and what
-// it says of the residual is so.
+// TestFactor: a factor solves on every device, for a kernel and for a given K, and reports
+// the right residual.
 func TestFactor(t *testing.T) {
 	const n, outputs, lambda = 70, 3, 0.5
 	ctx := context.Background()
@@ -81,10 +81,9 @@ func TestFactor(t *testing.T) {
 	for i := range n {
 		shifted.Set(i, i, shifted.At(i, i)+lambda)
 	}
-	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem
-	// 10.4), ‖A‖ ≤ n + λ; another n·2⁻⁴⁰ is for exponentials and distances that
-	// two ways of computing them round differently (kerneltest holds each value
-	// to less).
+	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), ‖A‖
+	// ≤ n + λ; another n·2⁻⁴⁰ allows for exponentials and distances that two computations
+	// round differently (kerneltest requires a smaller error of each value).
 	bound := func(alpha, y *mat.Dense) float64 {
 		u := 0x1p-53
 		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)
@@ -116,7 +115,7 @@ func TestFactor(t *testing.T) {
 				r.Mul(shifted, column)
 				r.Sub(&r, want)
 				if got := mat.Norm(&r, 2) / mat.Norm(want, 2); got > bound(column, want) || said > bound(column, want) {
-					t.Errorf("%s, given %t: column %d: residual %g, said to be %g, bound %g", device, given, j, got, said, bound(column, want))
+					t.Errorf("%s, given %t: column %d: residual %g, reported as %g, bound %g", device, given, j, got, said, bound(column, want))
 				}
 			}
 			changed(t, f, text == "", g, x, y, alpha, bound)
@@ -133,8 +132,8 @@ func TestFactor(t *testing.T) {
 	}
 }
 
-// changed takes samples out of a factor and puts them back behind the others, and
-// requires the same solution in the new order, to the rounding of three factors.
+// changed removes samples from a factor and appends them again, and requires the same
+// solution in the new order, up to the rounding of three factors.
 func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
 	t.Helper()
 	ctx := context.Background()
@@ -182,7 +181,7 @@ func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64],
 	}
 }
 
-// TestDeviceStaysOpen: a device that was freed serves the factors made on it.
+// TestDeviceStaysOpen: a freed device remains usable for the factors made on it.
 func TestDeviceStaysOpen(t *testing.T) {
 	d, err := Open("ref", 0, 0)
 	if err != nil {
@@ -210,8 +209,8 @@ func TestDeviceStaysOpen(t *testing.T) {
 	}
 }
 
-// TestFewRows: predictions for few rows, for which the model is made ready on the
-// device, are those for many to rounding; the memory goes with the model.
+// TestFewRows: predictions for a small number of rows, for which the model is stored on the
+// device, equal those for many rows up to rounding; the memory is released with the model.
 func TestFewRows(t *testing.T) {
 	ctx := context.Background()
 	x, y := samples(t, 60, 3)
@@ -235,9 +234,9 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Both sum 60 products of α with values in [0, 1], whose own rounding
-			// is below 2⁻⁴⁰ (as in TestFactor): α has norm ‖y‖/λ at most, λ = 1.
-			// A linear model sums 3 products.
+			// Both sum 60 products of α with values in [0, 1], whose rounding error is
+			// below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most ‖y‖/λ, λ = 1. A
+			// linear model sums 3 products.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range all {
 				if math.Abs(all[i]-few[i]) > bound {
@@ -254,8 +253,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestPrecomputed: kernel values give the predictions of the kernel, to the
-// rounding of two ways to evaluate it.
+// TestPrecomputed: kernel values give the predictions of the kernel, up to the rounding of
+// two ways to evaluate it.
 func TestPrecomputed(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "cpu")
@@ -279,7 +278,7 @@ func TestPrecomputed(t *testing.T) {
 	if err := byValues.Predict(ctx, d, Values, wide(gramOf(k, z, x)), g); err != nil {
 		t.Fatal(err)
 	}
-	// Kernel values in [0, 1] off by 2⁻⁴⁰ (as in TestFactor) move α by at most
+	// Errors of 2⁻⁴⁰ in kernel values in [0, 1] (as in TestFactor) change α by at most
 	// n·2⁻⁴⁰‖α‖/λ, ‖α‖ ≤ ‖y‖/λ, and f by √n times that.
 	norm := mat.Norm(denseOf(y), 2)
 	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
@@ -305,8 +304,8 @@ func TestPrecomputed(t *testing.T) {
 	}
 }
 
-// TestTableModel: a model that was fitted to a table predicts raw rows as the
-// table's encoder makes them, missing values included; texts are refused.
+// TestTableModel: a model that was fitted to a table encodes raw rows as the table's
+// encoder does, including missing values, and refuses texts.
 func TestTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -343,7 +342,7 @@ func TestTableModel(t *testing.T) {
 				t.Errorf("two of three columns: %v", err)
 			}
 			three := backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, 2, 3}}
-			if err := m.Predict(ctx, d, Values, wide(three), got[:1]); err == nil || !strings.Contains(err.Error(), `texts in column "kind"`) {
+			if err := m.Predict(ctx, d, Values, wide(three), got[:1]); err == nil || !strings.Contains(err.Error(), `column "kind" of the model has texts`) {
 				t.Errorf("texts: %v", err)
 			}
 			continue
@@ -374,8 +373,8 @@ func TestTableModel(t *testing.T) {
 	}
 }
 
-// TestColumns: what is fitted here gets an encoder that leaves numbers alone, with
-// the names that were given.
+// TestColumns: a model fitted through the C interface gets an encoder that does not change
+// numbers, with the given names.
 func TestColumns(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -438,7 +437,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFloats: a matrix of float32 is that of its values in float64.
+// TestFloats: a matrix of float32 gives the results of its values in float64.
 func TestFloats(t *testing.T) {
 	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
 	h, err := Matrix{F32: narrow}.host("x")
@@ -450,8 +449,8 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestTogether: a model and a factor serve several goroutines while they are
-// freed: each call succeeds with the same numbers, or says that they were freed.
+// TestTogether: several goroutines use a model and a factor while they are freed: each call
+// succeeds with the same numbers, or returns an error that says that they were freed.
 func TestTogether(t *testing.T) {
 	ctx := context.Background()
 	d, err := Open("cpu/generic", 2, 0)

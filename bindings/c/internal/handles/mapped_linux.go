@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// mapped reports whether all pages of size bytes at p are mapped into the process.
-// With MS_ASYNC msync does nothing else than to fail with ENOMEM where one is not
-// (msync(2), under NOTES and ERRORS); it reads no page, and its time goes by the
+// mapped reports whether all pages of size bytes at p are mapped into the process. With
+// MS_ASYNC the only effect of msync is to fail with ENOMEM if a page is not mapped
+// (msync(2), NOTES and ERRORS); it reads no page, and its time is proportional to the
 // number of mappings.
 func mapped(p, size uintptr) bool {
 	if p+size < p {
@@ -19,7 +19,7 @@ func mapped(p, size uintptr) bool {
 	return err != syscall.ENOMEM
 }
 
-// machine is the memory of the machine in bytes, with what it can swap.
+// machine is the memory of the machine in bytes, including swap space.
 func machine() int64 {
 	var info syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&info); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Matrix is a matrix in the caller's memory, of either precision: F64 unless
-// F32 has rows. It is only read.
+// Matrix is a matrix in the caller's memory, of either precision: F64, or F32 if it has
+// rows. It is only read.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]
@@ -26,8 +26,8 @@ func (m Matrix) Dims() (rows, cols int) {
 	return m.F64.Rows, m.F64.Cols
 }
 
-// host returns m in float64: itself, or one copy of float32 elements, since all
-// fits and predictions are in float64.
+// host returns m in float64: itself, or a copy of float32 elements, because all fits and
+// predictions are in float64.
 func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.F32.Rows == 0 {
 		return m.F64, nil
@@ -53,7 +53,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 	return d
 }
 
-// store writes the rows of src to dst, one after the other.
+// store writes the rows of src consecutively to dst.
 func store(what string, dst []float64, src *mat.Dense) error {
 	rows, cols := src.Dims()
 	if len(dst) != rows*cols {
@@ -65,8 +65,7 @@ func store(what string, dst []float64, src *mat.Dense) error {
 	return nil
 }
 
-// finite returns an error that names the first element that is no number to
-// work with.
+// finite returns an error that names the first element that is NaN or infinite.
 func finite(name string, h backend.Host[float64]) error {
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {

@@ -20,16 +20,16 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Learner says what to fit.
+// Learner describes the model to fit.
 type Learner struct {
 	Name       string        // such as "kernel-ridge"
-	Task       learners.Task // "": the learner's first
-	Parameters []string      // "name=value" each
-	Weights    []float64     // of the rows; nil: all 1
-	Classes    []string      // y holds places in this list; nil: labels
-	Features   []string      // names of the columns of x; nil: x1, x2, …
-	Targets    []string      // names of the columns of y; nil: y, or y1, y2, …
-	Memory     int64         // bytes that the fit may take on the device; 0: all that it has free
+	Task       learners.Task // "" means the first task of the learner
+	Parameters []string      // of the form "name=value"
+	Weights    []float64     // weights of the rows; nil means all 1
+	Classes    []string      // if not nil, y holds indices into this list, otherwise labels
+	Features   []string      // names of the columns of x; nil means x1, x2, …
+	Targets    []string      // names of the columns of y; nil means y, or y1, y2, …
+	Memory     int64         // largest number of bytes of the fit on the device; 0 means all free memory
 }
 
 // Model is a fitted model.
@@ -38,8 +38,8 @@ type Model struct {
 	bundle  modelfile.Bundle
 	gram    bool    // fitted to a precomputed kernel
 	encodes bool    // Predict applies the encoder
-	device  string  // it was fitted on; "" for a loaded one
-	seconds float64 // that the fit took
+	device  string  // device of the fit; "" for a loaded model
+	seconds float64 // duration of the fit
 	ready   ready
 }
 
@@ -73,7 +73,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	if err != nil {
 		return nil, err
 	}
-	k, _ := kernels.Parse(given["kernel"]) // Make has checked it
+	k, _ := kernels.Parse(given["kernel"]) // Make has checked the text
 	hx, precomputed, err := pointsFor(k, hx)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	b := modelfile.Bundle{Model: fitted}
-	if !precomputed { // whose points are in no table
+	if !precomputed { // precomputed points do not come from a table
 		b.Encoder = encoderOf(l, fitted)
 	}
 	m := newModel(b)
@@ -100,7 +100,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	return m, nil
 }
 
-// given returns the parameters by their names.
+// given returns the values of the parameters by name.
 func (l Learner) given() (map[string]string, error) {
 	given := map[string]string{}
 	for _, p := range l.Parameters {
@@ -122,24 +122,23 @@ func newModel(b modelfile.Bundle) *Model {
 	return m
 }
 
-// Free lets no further use of the model begin. Devices that it was used on for
-// few rows at once stay open until then.
+// Free prevents further uses of the model. Devices on which it predicted a small number of
+// rows stay open until then.
 func (m *Model) Free() error { return m.free() }
 
-// Wanted names what Predict is to return.
+// Wanted selects the result of Predict.
 type Wanted int
 
 const (
-	Values        Wanted = iota // targets, or the numbers that stand for the classes: n×t
+	Values        Wanted = iota // targets, or the numbers of the classes: n×t
 	Decision                    // n×1 for two classes, n×K for more
 	Probabilities               // n×K
-	Deviations                  // standard deviations of new targets, noise included: n×t
+	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// Predict writes what is wanted for the rows of x to out. x has the columns that
-// the model was fitted to; for one that was fitted to a table, the columns of
-// numbers of that table, as they stood there; for one of a precomputed kernel,
-// the values with all training objects.
+// Predict writes what is wanted for the rows of x to out. x has the columns that the model
+// was fitted to; for a model fitted to a table, the raw numeric columns of that table; for
+// a model of a precomputed kernel, the values with all training objects.
 func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -161,8 +160,8 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 	})
 }
 
-// Calibrate returns the model with split-conformal intervals, or sets of classes, by
-// samples that it was not fitted to: see learners.Calibrate. m stays as it is.
+// Calibrate returns the model with split-conformal intervals, or sets of classes, from
+// samples that were not used in the fit: see learners.Calibrate. m does not change.
 func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, error) {
 	if err := m.acquire(); err != nil {
 		return nil, err
@@ -190,7 +189,7 @@ func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, 
 }
 
 // Sets writes 1 to out for each row of x and each class that is in the set of the level,
-// otherwise 0: n×K. The model is one that Calibrate returned.
+// otherwise 0: n×K. The model must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 			return fmt.Errorf("libmercer: sets: a model of %s predicts numbers, not classes", m.bundle.Model.Learner())
 		}
 		if m.bundle.Calibration == nil {
-			return errors.New("libmercer: sets: the model has none: calibrate it with samples that it was not fitted to")
+			return errors.New("libmercer: sets: the model has none: calibrate it with samples that were not used in the fit")
 		}
 		points, err := m.points(Values, x)
 		if err != nil {
@@ -216,9 +215,9 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 	})
 }
 
-// Intervals writes the bounds of the prediction intervals of a level at the rows of x
-// to lower and upper, n×t each: those of the calibration where there is one, else those
-// of learners.Jackknife.
+// Intervals writes the bounds of the prediction intervals of a level at the rows of x to
+// lower and upper, n×t each: from the calibration if there is one, otherwise from
+// learners.Jackknife.
 func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matrix, lower, upper []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -243,18 +242,18 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 	})
 }
 
-// noIntervals says why there are none.
+// noIntervals returns the reason why the model has no intervals.
 func (m *Model) noIntervals() string {
 	switch m.bundle.Model.(type) {
 	case learners.Classifier:
 		return "a model of classes has no intervals"
 	case *learners.RidgeModel:
-		return "the model of ridge did not keep its samples: fit it with intervals=true, or calibrate it"
+		return "the model of ridge does not contain its samples: fit it with intervals=true, or calibrate it"
 	}
-	return "a model of " + m.bundle.Model.Learner() + " has none: calibrate it with samples that it was not fitted to"
+	return "a model of " + m.bundle.Model.Learner() + " has none: calibrate it with samples that were not used in the fit"
 }
 
-// points returns x as the model takes it.
+// points returns x in the form that the model accepts.
 func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	h, err := x.host("x")
 	switch {
@@ -276,7 +275,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	return denseOf(h), nil
 }
 
-// values is apply, by way of a predictor where that is quicker.
+// values is apply, through a predictor if that is faster.
 func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
 	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
 		if p := m.ready.predictor(d, m.bundle.Model); p != nil {
@@ -348,7 +347,7 @@ func Load(path string) (*Model, error) {
 	return newModel(b), nil
 }
 
-// Bytes returns the bytes of the file that Save makes.
+// Bytes returns the bytes of the file that Save writes.
 func (m *Model) Bytes() ([]byte, error) {
 	if err := m.acquire(); err != nil {
 		return nil, err
@@ -359,7 +358,7 @@ func (m *Model) Bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// FromBytes is Load for what Bytes returned. It keeps no part of data.
+// FromBytes is Load for the result of Bytes. The model does not refer to data.
 func FromBytes(data []byte) (*Model, error) {
 	b, err := modelfile.Read(bytes.NewReader(data), int64(len(data)))
 	if err != nil {

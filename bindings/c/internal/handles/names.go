@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Names are a caller's names for the parameters of the library in errors and warnings; nil:
-// the library's own.
+// Names maps the library's parameter names to the caller's, for errors and warnings; nil
+// means the library's own names.
 type Names map[string]string
 
 // ParseNames returns the names of a list of "parameter=name".
@@ -26,8 +26,8 @@ func ParseNames(list []string) Names {
 	return names
 }
 
-// Text is an error with the caller's names. Advice with a parameter that the caller has no
-// name for is left out.
+// Text returns the text of an error with the caller's names. It omits advice about
+// parameters for which the caller has no name.
 func (n Names) Text(err error) string {
 	var wrong *learners.ParameterError
 	if errors.As(err, &wrong) && n[wrong.Parameter] != "" {
@@ -44,7 +44,8 @@ func (n Names) Text(err error) string {
 	return message.Text(err, n.of)
 }
 
-// of is the caller's name for a parameter of the library's advice, or the phrase with it.
+// of returns the caller's name for a parameter in the library's advice, or the phrase that
+// contains it.
 func (n Names) of(parameter string) string {
 	if n == nil {
 		return message.Plain(parameter)

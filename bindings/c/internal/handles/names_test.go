@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestNames: a caller's names replace the library's in advice, of which alternatives
-// without a name are left out, and in errors about a parameter.
+// TestNames: a caller's names replace the library's in advice, which omits alternatives
+// without a name, and in errors about a parameter.
 func TestNames(t *testing.T) {
 	own := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
 	for _, c := range []struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// refit returns kernel ridge's predictions for row i of a system fitted to the rows
-// of kept, by Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0), and the
-// condition number of that matrix.
+// refit returns kernel ridge's predictions for row i of a system fitted to the rows in
+// kept, by Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0), and the condition
+// number of that matrix.
 func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, kept []int, i int) (f []float64, condition float64) {
 	n := len(kept)
 	order := n
@@ -44,9 +44,9 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits: leave-one-out errors are those of n fits, and generalized
-// cross-validation and the degrees of freedom those of the matrix H, column i of
-// which is the fit to the i-th unit vector.
+// TestPathAgainstRefits: leave-one-out errors equal those of n fits. Generalized
+// cross-validation and the degrees of freedom equal those of the matrix H, whose column i
+// is the fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {
 	const n, d = 24, 3
 	x, y1 := samples(t, n, d)
@@ -104,8 +104,8 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	errorsOf := to.Errors[l*n*y.Cols:]
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
-		// Both solve systems of the worst condition by elimination, backward stable
-		// with a factor of n² at most for these orders.
+		// Both solve systems, of condition number worst at most, by elimination, which is
+		// backward stable with a factor of at most n² for these orders.
 		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*worst*scale) {
 			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, what, got, want, worst)
 		}
@@ -140,8 +140,9 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	}
 }
 
-// TestPathChooses: without a kernel it takes the Gaussian of kernel-ridge; a λ with
-// no solution is NaN and has its reason, and where no λ has one that is the error.
+// TestPathChooses: without a kernel Path uses the Gaussian of kernel-ridge. The scores of a
+// λ without a solution are NaN, with a reason; if no λ has a solution, Path returns the
+// reason as an error.
 func TestPathChooses(t *testing.T) {
 	ctx, d := context.Background(), open(t, "cpu")
 	x, y := samples(t, 20, 2)
@@ -166,7 +167,7 @@ func TestPathChooses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want, _ := m.bundle.Model.State().Params["kernel"].(string); said.Kernel != want {
-		t.Errorf("kernel %s, kernel-ridge takes %s", said.Kernel, want)
+		t.Errorf("kernel %s, kernel-ridge uses %s", said.Kernel, want)
 	}
 	if len(said.Failed) != 1 || said.Failed[0].Lambda != 0 || !strings.Contains(said.Failed[0].Reason, "not positive definite") {
 		t.Errorf("failed: %+v", said.Failed)

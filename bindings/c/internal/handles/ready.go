@@ -6,19 +6,19 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fewRows is the maximum of rows for which it pays to keep a model ready on the
-// device: to put it there costs as much as some tens of predictions.
+// fewRows is the largest number of rows for which storing a model on the device pays:
+// storing it costs as much as some tens of predictions.
 const fewRows = 16
 
-// ready are the predictors of a model, one for each device that it was asked on
-// for few rows. They keep their devices open until the model goes.
+// ready holds the predictors of a model, one for each device on which it predicted a small
+// number of rows. They keep their devices open until the model is freed.
 type ready struct {
 	mu sync.Mutex
 	on map[*Device]*learners.Predictor
 }
 
-// predictor returns the model made ready on a device that the caller has taken;
-// nil where that does not fit into its memory.
+// predictor returns the model stored on a device that the caller has acquired, or nil if it
+// does not fit in the device's memory.
 func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -27,7 +27,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	}
 	p, err := learners.NewPredictor(d.dev, m)
 	if err != nil {
-		return nil // the model predicts without, and says what else is wrong
+		return nil // the model predicts without a predictor, and reports any other error
 	}
 	if d.acquire() != nil { // freed meanwhile
 		p.Close()
@@ -40,7 +40,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	return p
 }
 
-// close gives all memory back; nobody uses the model any more.
+// close releases all memory; the model must no longer be in use.
 func (r *ready) close() {
 	for d, p := range r.on {
 		p.Close()

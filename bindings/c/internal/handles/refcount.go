@@ -5,23 +5,22 @@ import (
 	"sync"
 )
 
-// ErrFreed is returned for what has been freed.
+// ErrFreed is the error for the use of a freed handle.
 var ErrFreed = errors.New("libmercer: the handle has been freed")
 
-// refCount keeps something alive while it is in use: final runs once the owner has
-// ended it and the last use is over. Its methods may be called by several
-// goroutines at once.
+// refCount keeps an object alive while it is in use: final runs after the owner has freed
+// it and the last use has ended. Its methods may be called by several goroutines at once.
 type refCount struct {
 	mu    sync.Mutex
-	uses  int  // the owner's among them
-	over  bool // the owner's has ended
+	uses  int  // number of uses, including the owner's
+	over  bool // whether the owner has freed it
 	final func()
 }
 
 func newRefCount(final func()) *refCount { return &refCount{uses: 1, final: final} }
 
-// acquire begins a use; it fails when the owner has freed it. Each that
-// succeeds needs a release.
+// acquire begins a use; it fails if the owner has freed the object. Each successful acquire
+// needs a release.
 func (l *refCount) acquire() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Status is the kind of an error, as a C program sees it.
+// Status is the kind of an error, for C programs.
 type Status int
 
-// The kinds; mercer.h says what they mean.
+// The kinds of errors; mercer.h documents them.
 const (
 	OK Status = iota
 	Invalid
@@ -23,11 +23,11 @@ const (
 	Panic
 )
 
-// ErrCancelled is the cause of contexts that end because the caller said so.
+// ErrCancelled is the cause of contexts that the caller canceled.
 var ErrCancelled = errors.New("cancelled by the caller")
 
-// StatusOf returns the kind of an error. What is of no other kind is about the
-// arguments or the data.
+// StatusOf returns the kind of an error. An error of no other kind concerns the arguments
+// or the data.
 func StatusOf(err error) Status {
 	var budget *solvers.BudgetError
 	var convergence *solvers.ConvergenceError
