@@ -125,8 +125,12 @@ type spreadCurve struct {
 	at   []validate.Summary
 }
 
+func (c *spreadCurve) add(x float64, at validate.Summary) {
+	c.x, c.at = append(c.x, x), append(c.at, at)
+}
+
 // spreads draws curves with bands of ± a standard deviation.
-func (p *panel) spreads(curves []spreadCurve) {
+func (p *panel) spreads(curves ...spreadCurve) {
 	for k, c := range curves {
 		look := curveColors[k%len(curveColors)]
 		var low, line, high plotter.XYs
@@ -162,54 +166,16 @@ func errorName(task learners.Task) string {
 	return "RMSE"
 }
 
-// errors returns the errors on the rows that were held out and on the training
-// rows, for models of the first parts of the training rows of each fold; fitted may be nil.
-func (r *resampling) errors(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) (held, trained []validate.Summary, sizes []float64, err error) {
-	n := r.all.Rows()
+// learningCurve scores models of parts of the training rows of each fold; fitted may be nil.
+func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
 	if err := checkFolds(r.all, folds); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	fold, err := validate.Folds(n, folds, nil, r.f.seed)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	// Training rows in the order of another division, so that a part of them is a sample.
-	order, err := validate.Folds(n, n, nil, r.f.seed+1)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	rows := func(i int) (train, test []int) {
-		part, within, half := i%folds, i/folds%len(parts), i/folds/len(parts)
-		for _, row := range order {
-			if fold[row] != part {
-				train = append(train, row)
-			} else {
-				test = append(test, row)
-			}
-		}
-		train = train[:max(1, int(math.Round(parts[within]*float64(len(train)))))]
-		if half == 1 {
-			test = train
-		}
-		return train, test
-	}
-	scores, err := r.scores(ctx, 2*folds*len(parts), rows, fitted, func(i int, err error) error {
-		return fmt.Errorf("%w; with %.0f %% of the rows, without part %d of %d", err, 100*parts[i/folds%len(parts)], i%folds+1, folds)
+	within, runner := r.runner(ctx)
+	points, err := runner.LearningCurve(within, r.fit, folds, parts, r.f.seed, fitted)
+	return points, explained(err, func(i int, err error) error {
+		return fmt.Errorf("%w; with %.0f %% of the rows, without part %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
 	})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	for at := range parts {
-		var out, in []float64
-		for part := range folds {
-			out = append(out, scores[at*folds+part].Error())
-			in = append(in, scores[(len(parts)+at)*folds+part].Error())
-		}
-		held, trained = append(held, validate.NewSummary(out)), append(trained, validate.NewSummary(in))
-		train, _ := rows(at * folds)
-		sizes = append(sizes, float64(len(train)))
-	}
-	return held, trained, sizes, nil
 }
 
 func (a *app) plotLearningCommand() *cobra.Command {
@@ -238,13 +204,18 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	for i := range sizes { // from a twentieth, in equal ratios
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
-	held, trained, rows, err := r.errors(ctx, f.folds, parts, nil)
+	points, err := r.learningCurve(ctx, f.folds, parts, nil)
 	if err != nil {
 		return pic, err
 	}
+	held, trained := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
+	for _, at := range points {
+		held.add(float64(at.N), at.Held)
+		trained.add(float64(at.N), at.Trained)
+	}
 	p := newPanel("", "training rows", errorName(r.task))
 	p.grid()
-	p.spreads([]spreadCurve{{"held out", rows, held}, {"training", rows, trained}})
+	p.spreads(held, trained)
 	return picture{title: "Learning curve of " + f.learner, rows: [][]*panel{{p}}}, nil
 }
 
@@ -347,62 +318,67 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if err != nil {
 		return pic, err
 	}
-	places := v.places
-	var held, trained []validate.Summary
+	held, trained, evidence := spreadCurve{name: "held out"}, spreadCurve{name: "training"}, spreadCurve{name: "evidence"}
+	both, bias, variance := spreadCurve{name: "squared error"}, spreadCurve{name: "bias² and noise"}, spreadCurve{name: "variance"}
 	task := learners.Task("")
-	var bias, variance, both, evidence []validate.Summary
-	for i := range places {
+	for i, x := range v.places {
 		f.given = v.setting(i)
 		r, err := a.newResampling(ctx, &f.resampleFlags, "plot validation", file)
 		if err != nil {
 			return pic, err
 		}
 		task = r.task
-		if rounds > 0 {
-			if r.task == learners.Classification {
-				r.close()
-				return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
-			}
-			b, err := r.outOfBag(ctx, rounds)
+		if rounds > 0 && task == learners.Classification {
 			r.close()
-			if err != nil {
-				return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
-			}
-			bias, variance, both = append(bias, validate.NewSummary([]float64{b.Bias2})), append(variance, validate.NewSummary([]float64{b.Variance})), append(both, validate.NewSummary([]float64{b.Error * b.Error}))
-			continue
+			return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
 		}
-		var found []float64
-		rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
-		out, in, _, err := r.errors(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
-			if v, ok := tuning.EvidenceOf(m); ok {
-				found = append(found, v/rows)
+		if rounds > 0 {
+			var b *validate.OutOfBag
+			if b, err = r.outOfBag(ctx, rounds); err == nil {
+				one := func(c *spreadCurve, v float64) { c.add(x, validate.NewSummary([]float64{v})) }
+				one(&both, b.Error*b.Error)
+				one(&bias, b.Bias2)
+				one(&variance, b.Variance)
 			}
-		})
+		} else {
+			var found []float64
+			var points []validate.CurvePoint
+			rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
+			if points, err = r.learningCurve(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
+				if v, ok := tuning.EvidenceOf(m); ok {
+					found = append(found, v/rows)
+				}
+			}); err == nil {
+				held.add(x, points[0].Held)
+				trained.add(x, points[0].Trained)
+				if len(found) > 0 {
+					evidence.add(x, validate.NewSummary(found))
+				}
+			}
+		}
 		r.close()
 		if err != nil {
 			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
 		}
-		held, trained = append(held, out...), append(trained, in...)
-		if len(found) > 0 {
-			evidence = append(evidence, validate.NewSummary(found))
-		}
 	}
-	page := func(name string, curves ...spreadCurve) []*panel {
+	add := func(name string, curves ...spreadCurve) {
 		p := newPanel("", v.label, name)
-		if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
+		if low, high := slices.Min(v.places), slices.Max(v.places); low > 0 && high >= 10*low {
 			logarithmic(&p.X)
 		}
 		p.grid()
-		p.spreads(curves)
-		return []*panel{p}
+		p.spreads(curves...)
+		pic.rows = append(pic.rows, []*panel{p})
 	}
 	if rounds > 0 {
-		return picture{title: "Bias and variance of " + f.learner, rows: [][]*panel{page("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})}}, nil
+		pic.title = "Bias and variance of " + f.learner
+		add("squared error out of the bag", both, bias, variance)
+		return pic, nil
 	}
 	pic.title = "Validation curve of " + f.learner
-	if len(evidence) == len(places) {
-		pic.rows = append(pic.rows, page("log evidence of a training row", spreadCurve{"evidence", places, evidence}))
+	if len(evidence.x) == len(v.places) {
+		add("log evidence of a training row", evidence)
 	}
-	pic.rows = append(pic.rows, page(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained}))
+	add(errorName(task), held, trained)
 	return pic, nil
 }

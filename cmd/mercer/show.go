@@ -6,20 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
-
-	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
-	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/learners/validate"
+	"github.com/spf13/cobra"
 )
 
 // showFlags are the flags of `mercer show`.
@@ -282,60 +278,24 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	if err != nil {
 		return nil, err
 	}
-	quiet := &app{stderr: a.stderr, quiet: true}
-	figure := func(x *mat.Dense) (float64, error) {
-		s, err := quiet.scoreOf(ctx, dev, b.Model, names, x, truth, weights)
-		if err != nil {
-			return 0, err
-		}
-		if s.Accuracy != nil {
-			return *s.Accuracy, nil
-		}
-		return *s.R2, nil
-	}
-	return a.shuffled(f, b.Encoder, x, figure)
-}
-
-// shuffled measures by how much a figure of x falls when the features of one column are
-// permuted, all in the same way.
-func (a *app) shuffled(f showFlags, enc *dataset.Encoder, x *mat.Dense, figure func(x *mat.Dense) (float64, error)) ([]importance, error) {
-	before, err := figure(x)
-	if err != nil {
-		return nil, err
-	}
 	p := a.newProgress()
 	defer p.close()
-	rng := rand.New(rand.NewPCG(f.seed, 0))
-	n, _ := x.Dims()
-	other := mat.DenseCopyOf(x)
-	var list []importance
-	first := 0
-	for k, in := range enc.Inputs {
+	params := validate.ImportanceParams{Repeats: f.repeats, Seed: f.seed, Options: learners.Options{Weights: weights, Classes: names, Progress: p.report}}
+	for _, in := range b.Encoder.Inputs {
 		width := 1
 		if in.Text != nil {
 			width = len(in.Text.Categories)
 		}
-		im := importance{Column: in.Name}
-		for r := range f.repeats {
-			for i, from := range rng.Perm(n) {
-				copy(other.RawRowView(i)[first:first+width], x.RawRowView(from)[first:first+width])
-			}
-			after, err := figure(other)
-			if err != nil {
-				return nil, err
-			}
-			im.Drops = append(im.Drops, before-after)
-			p.report(solvers.Progress{Stage: "importance", Fraction: float64(k*f.repeats+r+1) / float64(len(enc.Inputs)*f.repeats)})
-		}
-		for i := range n {
-			copy(other.RawRowView(i)[first:first+width], x.RawRowView(i)[first:first+width])
-		}
-		im.Mean = stat.Mean(im.Drops, nil)
-		if f.repeats > 1 {
-			im.Std = stat.StdDev(im.Drops, nil)
-		}
-		list = append(list, im)
-		first += width
+		params.Widths = append(params.Widths, width)
+	}
+	drops, err := validate.Importance(ctx, dev, b.Model, x, truth, params)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]importance, len(drops))
+	for k, in := range b.Encoder.Inputs {
+		s := validate.NewSummary(drops[k])
+		list[k] = importance{Column: in.Name, Mean: s.Mean, Std: s.SD, Drops: drops[k]}
 	}
 	slices.SortStableFunc(list, func(p, q importance) int { return cmp.Compare(q.Mean, p.Mean) })
 	return list, nil

@@ -329,8 +329,7 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		if lines[name] == nil {
 			lines[name], lowest[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
 		}
-		c := lines[name]
-		c.x, c.at = append(c.x, x), append(c.at, validate.Summary{Mean: *t.Score, SD: t.SD, N: 1})
+		lines[name].add(x, validate.Summary{Mean: *t.Score, SD: t.SD, N: 1})
 		lowest[name], positive = min(lowest[name], *t.Score), positive && x > 0
 	}
 	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(lowest[a], lowest[b]), cmp.Compare(a, b)) })
@@ -347,6 +346,6 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		logarithmic(&p.X)
 	}
 	p.grid()
-	p.spreads(curves)
+	p.spreads(curves...)
 	return picture{title: "Scores of " + r.Learner, rows: [][]*panel{{p}}}, nil
 }

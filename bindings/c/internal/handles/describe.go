@@ -69,8 +69,7 @@ func (f *Factor) Describe(Names) (string, error) {
 	})
 }
 
-// description is the result of Model.Describe. The fallback of the Report is the first
-// note.
+// description is the result of Model.Describe.
 type description struct {
 	learners.Report
 	Task         learners.Task     `json:"task"`
@@ -99,9 +98,6 @@ func (m *Model) Describe(names Names) (string, error) {
 	f := description{
 		Report: learners.NewReport(model, names.of), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
-	}
-	if f.Fallback != "" {
-		f.Notes, f.Fallback = append([]string{f.Fallback}, f.Notes...), ""
 	}
 	f.Features, _ = model.Dims()
 	for name, h := range state.Arrays {

@@ -231,7 +231,7 @@ class Estimator(BaseEstimator):
             warnings.warn(facts["warning"], ConvergenceWarning, stacklevel=3)
         self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
         if self.verbose:
-            said = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
+            said = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds", "fallback") if name in info]
             text = ", ".join(said + info.get("notes", []))
             print(f"[{type(self).__name__}] fit: {text}", file=sys.stderr, flush=True)
         return self

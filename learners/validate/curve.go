@@ -1,0 +1,99 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/learners"
+)
+
+// CurvePoint is a point of a learning curve: the errors of models of N training samples each.
+// An error is Score.Error.
+type CurvePoint struct {
+	N             int
+	Held, Trained Summary // over the folds, on the samples held out and on the training samples
+}
+
+// LearningCurve returns a point for each of some parts p, 0 < p ≤ 1, of the training samples.
+// For each part and each of k folds it fits one model to the first ⌈p·n⌋ of the n samples outside
+// the fold, in a random order that all parts share. fitted is as for Scores. The error of a fit
+// is a *FitError, whose Fit is i·k + j for part i and fold j.
+func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
+	for _, p := range parts {
+		if !(p > 0 && p <= 1) {
+			return nil, fmt.Errorf("validate: learning curve: a part of the samples must be > 0 and ≤ 1, got %v", p)
+		}
+	}
+	n := r.Data.Len()
+	fold, err := Folds(n, k, nil, seed)
+	if err != nil {
+		return nil, err
+	}
+	order, err := Folds(n, n, nil, seed+1) // a permutation
+	if err != nil {
+		return nil, err
+	}
+	division := func(i int) (train, held []int) {
+		for _, row := range order {
+			if fold[row] != i%k {
+				train = append(train, row)
+			} else {
+				held = append(held, row)
+			}
+		}
+		return train[:max(1, int(math.Round(parts[i/k]*float64(len(train)))))], held
+	}
+	of := make([]int, k*len(parts))
+	for i := range of {
+		of[i] = i
+	}
+	held, trained := make([]float64, len(of)), make([]float64, len(of))
+	var mu sync.Mutex
+	err = r.Each(ctx, func(i int) (train, test []int) {
+		train, test = division(i)
+		return train, append(test, train...)
+	}, of, func(ctx context.Context, f Fit) error {
+		start, p := time.Now(), f.Part
+		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
+		if err != nil {
+			return err
+		}
+		if fitted != nil {
+			mu.Lock()
+			fitted(m, time.Since(start))
+			mu.Unlock()
+		}
+		all, d := p.XTest.Dims()
+		_, t := p.YTest.Dims()
+		train, _ := p.X.Dims()
+		score := func(from, to int) (float64, error) {
+			var weights []float64
+			if p.TestWeights != nil {
+				weights = p.TestWeights[from:to]
+			}
+			s, err := scoreModel(ctx, f.Device, m, r.Options.Classes, p.XTest.Slice(from, to, 0, d).(*mat.Dense), p.YTest.Slice(from, to, 0, t).(*mat.Dense), weights)
+			if err != nil {
+				return 0, err
+			}
+			return s.Error(), nil
+		}
+		if held[f.Number], err = score(0, all-train); err == nil {
+			trained[f.Number], err = score(all-train, all)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	points := make([]CurvePoint, len(parts))
+	for i := range points {
+		train, _ := division(i * k)
+		points[i] = CurvePoint{N: len(train), Held: NewSummary(held[i*k : (i+1)*k]), Trained: NewSummary(trained[i*k : (i+1)*k])}
+	}
+	return points, nil
+}

@@ -1,0 +1,121 @@
+package validate_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/validate"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// normals are n samples of d columns, y = 2·(first column) + 1 + noise·N(0, 1).
+func normals(t *testing.T, n, d int, noise float64) validate.Samples {
+	rng := rand.New(rand.NewPCG(5, 5))
+	t.Log("seed 5, 5")
+	s := validate.Samples{X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1)}
+	for i := range n {
+		for j := range d {
+			s.X.Row(i)[j] = rng.NormFloat64()
+		}
+		s.Y.Data[i] = 2*s.X.Row(i)[0] + 1 + noise*rng.NormFloat64()
+	}
+	return s
+}
+
+// TestLearningCurve: the last point has the errors of k-fold cross-validation, and of its models
+// on their own training samples; each model is fitted once.
+func TestLearningCurve(t *testing.T) {
+	const n, folds = 20, 4
+	r := validate.Runner{Data: normals(t, n, 1, 0.1), Devices: []backend.Device{backendtest.Device(t, "ref")}}
+	fit := fitter(t, "ridge", map[string]string{"lambda": "0.5"})
+	fits := 0
+	points, err := r.LearningCurve(t.Context(), fit, folds, []float64{0.01, 0.5, 1}, 7, func(learners.Model, time.Duration) { fits++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fits != 3*folds || len(points) != 3 || points[0].N != 1 || points[1].N != 8 || points[2].N != 15 {
+		t.Fatalf("%d fits, points %+v", fits, points)
+	}
+	// One sample leaves nothing for a slope: f is its target.
+	if points[0].Trained.Mean > 10*0x1p-52 {
+		t.Errorf("one sample is learned with an error of %v", points[0].Trained.Mean)
+	}
+	held, err := validate.KFold(n, folds, nil, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		got    validate.Summary
+		splits validate.Splits
+	}{
+		"held":    {points[2].Held, held},
+		"trained": {points[2].Trained, func(i int) (train, test []int) { train, _ = held(i); return train, train }},
+	} {
+		scores, err := r.Scores(t.Context(), fit, folds, c.splits, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []float64
+		for _, s := range scores {
+			want = append(want, s.Error())
+		}
+		// The training samples are in another order: sums of n terms of size ≤ 10.
+		near(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
+		near(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
+	}
+	for _, parts := range [][]float64{{0}, {1.5}, {math.NaN()}} {
+		if _, err := r.LearningCurve(t.Context(), fit, folds, parts, 7, nil); err == nil {
+			t.Errorf("parts %v are taken", parts)
+		}
+	}
+}
+
+// TestImportance: least squares finds y = 2x + 1, so that a permutation π of the first column
+// leaves R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and one of the second column leaves 1.
+func TestImportance(t *testing.T) {
+	const n = 30
+	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
+	x, y := mat.NewDense(n, 2, s.X.Data), mat.NewDense(n, 1, s.Y.Data)
+	m, err := fitter(t, "least-squares", nil)(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0.0
+	p := validate.ImportanceParams{Repeats: 3, Seed: 9, Options: learners.Options{Progress: func(q solvers.Progress) { last = q.Fraction }}}
+	drops, err := validate.Importance(t.Context(), dev, m, x, y, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Widths = []int{2}
+	together, err := validate.Importance(t.Context(), dev, m, x, y, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(drops) != 2 || len(together) != 1 || last != 1 {
+		t.Fatalf("%v %v, progress %v", drops, together, last)
+	}
+	mean, around := mat.Sum(x.ColView(0))/n, 0.0
+	for i := range n {
+		around += (x.At(i, 0) - mean) * (x.At(i, 0) - mean)
+	}
+	rng := rand.New(rand.NewPCG(9, 0))
+	for r := range 3 {
+		want := 0.0
+		for i, from := range rng.Perm(n) {
+			d := x.At(i, 0) - x.At(from, 0)
+			want += d * d / around
+		}
+		// The weights 2 and 0 are right to the rounding of a well-conditioned system.
+		const bound = 1000 * n * 0x1p-52
+		near(t, "first column", drops[0][r], want, bound)
+		near(t, "second column", drops[1][r], 0, bound)
+		near(t, "both together", together[0][r], want, bound)
+	}
+}

@@ -1,0 +1,73 @@
+package validate
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// ImportanceParams are the parameters of Importance.
+type ImportanceParams struct {
+	// Widths are the numbers of adjacent columns of x that are shuffled together, such as the
+	// indicators of one category. Their sum is d. Nil: each column by itself.
+	Widths  []int
+	Repeats int // how often each group of columns is shuffled
+	Seed    uint64
+	Options learners.Options // its Weights, Classes and Progress
+}
+
+// Importance returns, for each group of columns and each repeat, by how much the score of a
+// model on the n×d samples x with the n×t targets y falls when the rows of the group are permuted
+// (Breiman 2001). The score is R², for classes the accuracy.
+func Importance(ctx context.Context, dev backend.Device, m learners.Model, x, y *mat.Dense, p ImportanceParams) ([][]float64, error) {
+	figure := func(x *mat.Dense) (float64, error) {
+		s, err := scoreModel(ctx, dev, m, p.Options.Classes, x, y, p.Options.Weights)
+		if err != nil {
+			return 0, err
+		}
+		if s.Accuracy != nil {
+			return *s.Accuracy, nil
+		}
+		return *s.R2, nil
+	}
+	before, err := figure(x)
+	if err != nil {
+		return nil, err
+	}
+	n, d := x.Dims()
+	widths := p.Widths
+	for range d {
+		if p.Widths == nil {
+			widths = append(widths, 1)
+		}
+	}
+	rng := rand.New(rand.NewPCG(p.Seed, 0))
+	other := mat.DenseCopyOf(x)
+	drops := make([][]float64, len(widths))
+	first := 0
+	for k, width := range widths {
+		for r := range p.Repeats {
+			for i, from := range rng.Perm(n) {
+				copy(other.RawRowView(i)[first:first+width], x.RawRowView(from)[first:first+width])
+			}
+			after, err := figure(other)
+			if err != nil {
+				return nil, err
+			}
+			drops[k] = append(drops[k], before-after)
+			if p.Options.Progress != nil {
+				p.Options.Progress(solvers.Progress{Stage: "importance", Fraction: float64(k*p.Repeats+r+1) / float64(len(widths)*p.Repeats)})
+			}
+		}
+		for i := range n {
+			copy(other.RawRowView(i)[first:first+width], x.RawRowView(i)[first:first+width])
+		}
+		first += width
+	}
+	return drops, nil
+}
