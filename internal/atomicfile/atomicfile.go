@@ -45,8 +45,8 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// Check reports whether Write could begin: whether path is a place for a file and
-// its folder takes new ones. It makes a file there and removes it.
+// Check reports whether Write could begin: whether path can name a file and its folder
+// allows new files. It creates a file there and removes it.
 func Check(path string) error {
 	f, err := create(path)
 	if err == nil {
@@ -65,7 +65,7 @@ func create(path string) (pending, error) {
 		return nil, err
 	}
 	switch info, err := os.Stat(path); {
-	case err != nil: // there is none, or making one will say why not
+	case err != nil: // there is no file, or creating one will report the fault
 	case info.IsDir():
 		return nil, errors.New("is a directory")
 	case !info.Mode().IsRegular():
@@ -75,8 +75,8 @@ func create(path string) (pending, error) {
 	return begin(path)
 }
 
-// digits is the smallest length of the random number in the name of a temporary file
-// that is taken for one: of 63 bits, one in 90,000 is shorter.
+// digits is the smallest length of the random number in the name of a temporary file that
+// is recognized: of random numbers of 63 bits, one in 90,000 is shorter.
 const digits = 15
 
 // removeOrphans removes the temporary files for path whose processes have ended.
@@ -84,7 +84,7 @@ func removeOrphans(path string) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
-		return // making a file there will say why
+		return // creating a file there will report the fault
 	}
 	for _, e := range entries {
 		number, ok := strings.CutPrefix(e.Name(), "."+name)
@@ -94,16 +94,16 @@ func removeOrphans(path string) {
 	}
 }
 
-// pending is a file that is to replace another.
+// pending is a temporary file that will replace another file.
 type pending interface {
 	io.Writer
 	Name() string
 	CloseAtomicallyReplace() error
-	Cleanup() error // removes it, where it has not replaced the other
+	Cleanup() error // removes the temporary file unless it has replaced the other file
 }
 
-// resolve returns the path that symbolic links at path lead to, also where no
-// file is there yet.
+// resolve returns the path that symbolic links at path lead to, also if no file exists
+// there yet.
 func resolve(path string) (string, error) {
 	const most = 40 // as many as Linux follows
 	if path == "" {
@@ -131,7 +131,8 @@ func resolve(path string) (string, error) {
 	return "", errors.New("too many symbolic links")
 }
 
-// pathError names the path that the caller knows, not that of the temporary file.
+// pathError returns an error with the caller's path instead of the path of the temporary
+// file.
 func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: reason(err)}
 }

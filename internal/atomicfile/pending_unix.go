@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is a pending file with a lock that ends with the process, so that others
-// can see whether somebody still writes it.
+// lockedFile is a pending file with a lock that ends with the process, so that other
+// processes can find out whether the file is still being written.
 type lockedFile struct {
 	*renameio.PendingFile
 	lock *os.File
@@ -73,8 +73,7 @@ func lock(f *os.File) *os.File {
 	return held
 }
 
-// removeOrphan removes a file that begin made for a process that no longer runs: one
-// that nobody has locked.
+// removeOrphan removes an unlocked file, which begin made in a process that no longer runs.
 func removeOrphan(name string) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -42,7 +42,7 @@ func Check(t *testing.T, page string, pictures int) {
 			}
 			d := browse(t, browser, page, window.width, 5000, window.dark)
 			if window.paper && d.out > 0 {
-				t.Errorf("%d tables are wider than their place", d.out)
+				t.Errorf("%d tables are wider than their container", d.out)
 			}
 			if len(d.console) > 0 {
 				t.Errorf("the console says:\n%s", strings.Join(d.console, "\n"))
@@ -111,7 +111,7 @@ document.body.append(p);
 type drawn struct {
 	picture       image.Image
 	view, content int // widths
-	out           int // tables that are wider than their place, where they scroll
+	out           int // tables that are wider than their container and scroll
 	boxes         []image.Rectangle
 	console       []string
 }

@@ -49,9 +49,9 @@ func Text(err error, name func(parameter string) string) string {
 	return text
 }
 
-// Fit writes what cannot be printed as Go does, such as \x1b for an escape that would
-// change the colors of a terminal, and shortens a text of more than Limit characters:
-// first words without an end, such as paths, then its middle.
+// Fit escapes unprintable characters as Go does, such as \x1b for an escape that would
+// change the colors of a terminal, and shortens a text of more than Limit characters: first
+// words without an end, such as paths, then its middle.
 func Fit(text string) string {
 	text = Printable(text)
 	if utf8.RuneCountInString(text) <= Limit {

@@ -1,5 +1,5 @@
-// Package neighbors looks at how near samples are to each other: it finds the nearest ones
-// in the feature space of a kernel, and chooses length scales by their distances.
+// Package neighbors finds the nearest samples in the feature space of a kernel, and chooses
+// length scales from the distances between samples.
 package neighbors
 
 import (
@@ -60,8 +60,8 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 	})
 }
 
-// Mean returns the mean of y over the k nearest, which Nearest listed: the last counts for
-// what its weight is needed for.
+// Mean returns the mean of y over the k nearest, which Nearest listed: the last sample
+// counts only with the part of its weight that completes k.
 func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	sum, left := make([]float64, y.Cols), float64(k)
 	for _, z := range list {
@@ -81,7 +81,7 @@ func Shares(sums backend.Host[float64]) error {
 		row, total := sums.Row(i), 0.0
 		for _, v := range row {
 			if v < 0 {
-				return fmt.Errorf("x: row %d: the kernel is negative there, so that votes are no probabilities", i+1)
+				return fmt.Errorf("x: row %d: the kernel is negative there, so that votes are not probabilities", i+1)
 			}
 			total += v
 		}

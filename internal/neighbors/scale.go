@@ -12,18 +12,17 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianRows is the number of rows whose distances are looked at: 124,750 pairs
-// give the median to a fraction of a percent.
+// MedianRows is the largest number of rows whose distances are computed: 124,750 pairs give
+// the median to a fraction of a percent.
 const MedianRows = 500
 
 // ErrEqualRows is the error of MedianDistance where no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
-// MedianDistance returns the median of the Euclidean distances between rows of
-// x whose weight is not 0, pairs of equal rows left out: a length scale at which
-// a Gaussian kernel neither calls all points alike nor all points different.
-// With more than MedianRows such rows it looks at that many of them, chosen by
-// seed.
+// MedianDistance returns the median of the Euclidean distances between rows of x whose
+// weight is not 0, excluding pairs of equal rows: a length scale at which the values of a
+// Gaussian kernel are neither all near 1 nor all near 0. With more than MedianRows such
+// rows it looks at that many of them, chosen by seed.
 func MedianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {

@@ -1,5 +1,5 @@
-// Package online has the learning rules that judge one sample after another: the loop of
-// all perceptrons, with f a vector of weights or a sum of kernel functions.
+// Package online implements online learning, one sample at a time: the loop of all
+// perceptrons, with f a vector of weights or a sum of kernel functions.
 package online
 
 import (
@@ -25,8 +25,8 @@ type hypothesis interface {
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
-// Loop is the loop of all perceptrons: samples are judged one after another,
-// and those that are judged wrongly change the hypothesis.
+// Loop is the loop of all perceptrons: samples are classified one at a time, and a
+// misclassified sample changes the hypothesis.
 //
 // Blocks of samples go to the backend together: f of the block before it, and
 // its inner products, from which what earlier samples of the block changed is
@@ -37,7 +37,7 @@ type Loop struct {
 	Outputs int                   // columns of f: 1 for two classes
 	Class   []int                 // of each sample
 	Weights []float64             // of each sample, > 0; nil: 1
-	Bias    float64               // what the inner products are raised by, to learn b; 0: b is not learned
+	Bias    float64               // constant added to the inner products to learn b; 0 means that b is not learned
 	Rate    float64
 	Batch   int
 	Epochs  int
@@ -46,9 +46,10 @@ type Loop struct {
 	Average bool    // the result is the average over the steps
 	From    int     // number of steps before averaging starts
 	Start   float64 // b at the start
-	Started bool    // not with f = 0
+	Started bool    // whether the loop starts with a given f instead of f = 0
 	Seed    uint64
-	// ZeroIsPositive: of two classes f = 0 is the second, otherwise the first.
+	// ZeroIsPositive: with two classes, f = 0 predicts the second class; otherwise it
+	// predicts the first.
 	ZeroIsPositive bool
 	Remember       bool // record the changes
 
@@ -60,8 +61,8 @@ type Loop struct {
 	block int // samples in one block, at least
 }
 
-// Block is the number of samples that go to the backend together.
-// Their inner products cost as much as f for as many outputs.
+// Block is the number of samples that are passed to the backend together. Their inner
+// products cost as much as f with this number of outputs.
 const Block = 64
 
 // Change is one mistake: the sample, what was added for it, and the step, from
@@ -221,7 +222,7 @@ func (l *Loop) change(delta, f []float64, i, batch int) bool {
 // positive returns whether f of two classes stands for the second.
 func (l *Loop) positive(f float64) bool { return f > 0 || f == 0 && l.ZeroIsPositive }
 
-// Largest returns the place of the first of the largest values.
+// Largest returns the index of the first of the largest values.
 func Largest(f []float64) int {
 	best := 0
 	for j, v := range f {

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Votes are all hypotheses of a loop that remembers its changes, and what each has to
-// say: f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), from f_0 = 0 on (Freund and Schapire 1999,
+// Votes holds all hypotheses of a loop that records its changes, and the number of votes of
+// each: f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), from f_0 = 0 on (Freund and Schapire 1999,
 // figure 1).
 type Votes struct {
 	Order backend.Host[float64] // 1×M: which center changed the hypothesis, in the order of time
@@ -102,13 +102,13 @@ func (v *Votes) Last(centers int) (coef backend.Host[float64], b []float64) {
 	return coef, b
 }
 
-// Check refuses an order of other samples than all centers.
+// Check returns an error unless the order refers to exactly the centers.
 func (v *Votes) Check(centers int) error {
 	last := 0.0
 	for _, at := range v.Order.Row(0) {
 		last = max(last, at)
 		if at != math.Trunc(at) || at < 0 || at >= float64(centers) {
-			return fmt.Errorf("array \"order\" holds %v, which is no center", at)
+			return fmt.Errorf("array \"order\" holds %v, which is not a center", at)
 		}
 	}
 	if int(last) != centers-1 {

@@ -1,6 +1,5 @@
-// Package planned carries the memory that parts of a long call plan to take to
-// whoever made the call, through its context: a fit may go through several solvers,
-// each of which has a plan of its own.
+// Package planned reports the memory that the parts of a long call plan to take to the
+// caller, through the context: a fit may run several solvers, each with its own plan.
 package planned
 
 import "context"

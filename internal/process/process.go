@@ -3,10 +3,10 @@
 // signal has interrupted it.
 package process
 
-// Used is what a process has used since it began. What the system does not report is
-// 0, and left out of JSON.
+// Used is what a process has used since it began. A value that the system does not report
+// is 0 and omitted from JSON.
 type Used struct {
-	Processor float64 `json:"processor_seconds,omitempty"` // of all threads, in user mode and in the kernel
+	Processor float64 `json:"processor_seconds,omitempty"` // processor time of all threads, in user mode and in the kernel
 	Peak      int64   `json:"peak_bytes,omitempty"`        // the largest resident set
 }
 

@@ -35,8 +35,8 @@ func Names(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
 }
 
-// Lacking ends a test for want of something: skipped, or failed where
-// MERCER_REQUIRE names it.
+// Lacking ends a test that lacks a requirement: the test is skipped, or fails if
+// MERCER_REQUIRE names the requirement.
 func Lacking(t testing.TB, what string, why ...any) {
 	t.Helper()
 	if Names(what) {
@@ -54,7 +54,7 @@ func Slow(t testing.TB, what, why string) {
 	}
 }
 
-// Program is where a program lies.
+// Program returns the path of a program.
 func Program(t testing.TB, what, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Kept is a result that one computation makes for all callers that need it at the same
-// time, and that is kept for later calls. The zero value has no result.
+// Kept is a result that is computed once for all concurrent callers and cached for later
+// calls. The zero value has no result.
 type Kept[T any] struct {
 	// Life bounds a computation whose result no caller waits for any more: it continues until this
 	// context is done, or stops at once if Life is nil.
@@ -20,12 +20,12 @@ type Kept[T any] struct {
 	making *making[T]
 }
 
-// making is a computation under way.
+// making is a computation in progress.
 type making[T any] struct {
 	device  string
-	callers int  // that wait for it
-	ended   bool // it was cancelled: nobody may join
-	dropped bool // its result is for its callers only
+	callers int  // number of callers that wait for it
+	ended   bool // it was cancelled, and no caller may join
+	dropped bool // its result must not be cached
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the rest is set
 	value   *T
@@ -100,7 +100,7 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 	}()
 }
 
-// leave takes away a caller whose context has ended.
+// leave removes a caller whose context has ended.
 func (k *Kept[T]) leave(m *making[T]) {
 	k.mu.Lock()
 	m.callers--

@@ -48,8 +48,8 @@ func (f *Frame) Timed(stage string, seconds *float64, body func() error) error {
 	return err
 }
 
-// Arena hands out matrices on the device, remembers them so that one deferred
-// call frees them on every path, and measures what they take.
+// Arena hands out matrices on the device, records them so that one deferred call frees them
+// on every path, and measures the memory they take.
 type Arena struct {
 	dev          backend.Device
 	b            backend.Backend[float64]
@@ -92,7 +92,7 @@ func (m *Arena) Place(h backend.Host[float64]) (backend.Matrix[float64], error) 
 	return a, nil
 }
 
-// Keep remembers a until it is freed.
+// Keep records a until it is freed.
 func (m *Arena) Keep(a Releaser) {
 	m.live = append(m.live, a)
 	now, _ := m.dev.InUse()
@@ -110,7 +110,7 @@ func (m *Arena) Free(a Releaser) {
 	}
 }
 
-// FreeAll gives everything back.
+// FreeAll frees all recorded matrices.
 func (m *Arena) FreeAll() {
 	for _, a := range m.live {
 		a.Free()
@@ -118,8 +118,8 @@ func (m *Arena) FreeAll() {
 	m.live = nil
 }
 
-// PeakBytes returns the peak of what the work had on the device, in bytes. When the
-// device's high-water mark has risen it is exact; otherwise it is the maximum observed after an
+// PeakBytes returns the peak device memory of the work, in bytes. When the device's
+// high-water mark has risen it is exact; otherwise it is the maximum observed after an
 // allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Task is a call with a loop of its own, which reports its progress itself.
+// Task is a call with its own loop, which reports its own progress.
 type Task struct {
 	Frame
 	Trace    func(Epoch) // nil, or called after each epoch
@@ -36,8 +36,8 @@ func NewTask(ctx context.Context, dev backend.Device, notify func(stage string, 
 	return t
 }
 
-// Step reports that the work has come to a fraction of the whole, a thousand times
-// at most, and returns why it must stop, if it must.
+// Step reports the fraction of the work that is done, at most a thousand times, and returns
+// an error if the work must stop.
 func (t *Task) Step(stage string, fraction float64) error {
 	if fraction >= t.reported+1e-3 || fraction == 1 {
 		t.reported = fraction
@@ -46,7 +46,7 @@ func (t *Task) Step(stage string, fraction float64) error {
 	return t.Stopped()
 }
 
-// Stopped returns why the work must stop, if it must.
+// Stopped returns an error if the work must stop.
 func (t *Task) Stopped() error {
 	if t.Ctx.Err() != nil {
 		return context.Cause(t.Ctx)
@@ -54,9 +54,9 @@ func (t *Task) Stopped() error {
 	return nil
 }
 
-// Detached runs f, which cannot be stopped, on another goroutine, and does not wait
-// for it once ctx is done. What f writes must not be used then. A panic of f is one
-// of the caller's, who may be able to recover.
+// Detached runs f, which cannot be stopped, on another goroutine, and does not wait for it
+// once ctx is done. The results of f must not be used then. A panic of f is passed to the
+// caller, who may recover.
 func Detached(ctx context.Context, f func() bool) (bool, error) {
 	type outcome struct {
 		ok    bool

@@ -52,7 +52,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// errNotSafetensors says that a file is something else altogether.
+// errNotSafetensors is the error for a file of another format.
 var errNotSafetensors = errors.New("is not a model file: it does not begin as a safetensors file does")
 
 // ReadHeader reads the header of a file of size bytes. It takes no more memory
@@ -167,8 +167,8 @@ func jsonError(err error) error {
 	return err
 }
 
-// Tensors looks into the descriptions: float64 arrays only, each as long as its
-// shape says, that fill the size bytes of data one after the other.
+// Tensors parses and checks the descriptions: float64 arrays only, whose lengths match
+// their shapes, and which fill the size bytes of data consecutively.
 func (h *Header) Tensors(size int64) ([]Tensor, error) {
 	list := make([]Tensor, 0, len(h.infos))
 	for _, m := range h.infos {
@@ -289,10 +289,10 @@ func Marshal(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// chunk is the number of elements that are turned into bytes, or back, at once.
+// chunk is the number of elements that are converted to or from bytes at a time.
 const chunk = 8192
 
-// Layout places the arrays of a model one after the other, by name.
+// Layout places the arrays of a model consecutively, ordered by name.
 func Layout(arrays map[string]host.Matrix[float64]) []Tensor {
 	var list []Tensor
 	next := int64(0)

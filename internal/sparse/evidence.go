@@ -22,11 +22,11 @@ type evidence struct {
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
 	n      float64               // Σw
-	least  float64               // σ² is not let below: rounding of t
+	least  float64               // lower bound of σ², for the rounding of t
 	beta   float64               // 1/σ²
 	alpha  []float64             // of all functions; +Inf outside the model
-	active []int                 // those in the model
-	place  []int                 // of a function in active; −1
+	active []int                 // indices of the functions in the model
+	place  []int                 // index of a function in active, or −1
 	mean                         // of t
 	second *mean                 // of what has the place of one factor t in tᵀC⁻¹t; nil: t
 	rest   float64               // ‖t − Φμ‖² of the last posterior
@@ -350,7 +350,7 @@ func (e *evidence) statistics() error {
 	return nil
 }
 
-// gamma is Σγ_j, the number of weights that the samples determine.
+// gamma returns Σγ_j, the effective number of weights determined by the samples.
 func (e *evidence) gamma() float64 {
 	sum := 0.0
 	for p, j := range e.active {
@@ -509,7 +509,7 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	return step.Data, b.Download(step, mv)
 }
 
-// unfinished is the warning when the steps were not enough.
+// unfinished sets the warning that the limit of steps was reached.
 func (e *evidence) unfinished(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
@@ -585,7 +585,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 	return nil
 }
 
-// drop leaves out the functions that are not determined, all but one of them.
+// drop prunes the functions whose weights the samples do not determine, except one.
 func (e *evidence) drop() (bool, error) {
 	var list []int
 	for p, j := range e.active {

@@ -1,5 +1,5 @@
-// Package sparse finds models with few basis functions by evidence: the relevance
-// vector machines.
+// Package sparse implements relevance vector machines: sparse models found by maximizing
+// the evidence.
 package sparse
 
 import (

@@ -29,7 +29,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return 0, constant(sign, weight)
 }
 
-// constant is the B of the best probability that is the same for all values.
+// constant returns B for the best constant probability.
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)

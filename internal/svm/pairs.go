@@ -24,12 +24,12 @@ type Pairs struct {
 	Params  Params // with its defaults; Cache is that of one machine
 }
 
-// At is the place of the pair of the classes a < b among those of k classes: (0, 1),
+// At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1),
 // (0, 2), …, (1, 2), ….
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
-// workers is how many pairs are worked on at a time at most. A pair's part of
-// the cache does not depend on how many there are, and so no result does.
+// workers is the largest number of pairs that are solved at a time. A pair's part of the
+// cache does not depend on how many there are, and so no result does.
 const workers = 8
 
 // CacheShare is the part of cache bytes that one of the machines of k classes may take.
@@ -45,7 +45,7 @@ func (f *Pairs) workers(dev backend.Device) int {
 	return max(1, min(workers, k*(k-1)/2, dev.Info().Threads))
 }
 
-// Bytes is what all machines take where there are n rows.
+// Bytes returns the memory of all machines for n rows.
 func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	pair := n // the largest pair, on a device that does not use Go memory
 	if len(f.Rows) > 2 {
@@ -163,8 +163,8 @@ func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64
 // decision values that a sigmoid is fitted to.
 const Parts = 5
 
-// heldOut returns the decision values of a pair's rows by machines that were
-// fitted without them.
+// heldOut returns the decision values of a pair's rows by machines fitted without these
+// rows.
 func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
 	// Each class is divided by itself, so that no machine lacks one of two
@@ -218,8 +218,8 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 	return values, sign, weight, nil
 }
 
-// each calls work for every pair of classes, a < b, on several goroutines. With more
-// than one pair it reports those that are solved, from base to base + share.
+// each calls work for every pair of classes, a < b, on several goroutines. With more than
+// one pair it reports the share of solved pairs, from base to base + share.
 func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {

@@ -75,8 +75,7 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	return mean, scale, nil
 }
 
-// Support returns the rows of x whose β is not 0, and those; the first row where there
-// is none.
+// Support returns the rows of x with β ≠ 0 and their β, or the first row if there is none.
 func (r *Result) Support(x backend.Host[float64]) (points, beta backend.Host[float64]) {
 	var list []int
 	for i, v := range r.Beta {

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CacheBytes is the memory that a RowCache takes where none is given.
+// CacheBytes is the default memory of a RowCache.
 const CacheBytes = 512 << 20
 
 // RowCache serves rows of K = k(X, X) to learners that look at some of them
@@ -43,14 +43,14 @@ type RowCache struct {
 	wrap     backend.Wrapper[float64]
 
 	hits   int
-	Misses int // rows that were computed
+	Misses int // number of rows that were computed
 }
 
 // CacheSize says how many rows a RowCache keeps.
 type CacheSize struct {
 	Bytes int64 // of Go memory for rows; 0 is CacheBytes
-	Least int   // rows that it keeps however few Bytes are
-	Batch int   // most rows that the backend computes in one call
+	Least int   // least number of rows to keep, even if Bytes is smaller
+	Batch int   // largest number of rows that the backend computes in one call
 }
 
 // NewRowCache places X on the device and takes the Go memory for rows. The caller closes the
@@ -116,7 +116,7 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 // makes hundreds, and clearing their memory would cost as much as the rows.
 var rowMemory sync.Pool
 
-// takeRows returns slots rows of n elements with any contents.
+// takeRows returns slots rows of n elements with arbitrary contents.
 func takeRows(slots, n int) backend.Host[float64] {
 	data, _ := rowMemory.Get().(*[]float64)
 	if data == nil || cap(*data) < slots*n {
@@ -125,7 +125,7 @@ func takeRows(slots, n int) backend.Host[float64] {
 	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
 }
 
-// Close gives the memory of the device back, and the rows to the next cache.
+// Close frees the device memory and returns the rows to the pool for the next cache.
 func (c *RowCache) Close() {
 	rowMemory.Put(&c.rows.Data)
 	c.x.Free()
@@ -134,7 +134,7 @@ func (c *RowCache) Close() {
 	}
 }
 
-// Capacity is the number of rows that can be kept.
+// Capacity returns the number of rows that can be kept.
 func (c *RowCache) Capacity() int { return c.rows.Rows }
 
 // has reports whether a row is kept.
@@ -183,7 +183,7 @@ func (c *RowCache) Fetch(list []int) error {
 	return nil
 }
 
-// compute fills slots with rows that are not kept.
+// compute computes rows that are not cached.
 func (c *RowCache) compute(list []int) error {
 	n := c.host.Rows
 	points := c.gathered.View(0, 0, len(list), c.host.Cols)
@@ -235,7 +235,7 @@ func (c *RowCache) compute(list []int) error {
 	return nil
 }
 
-// take frees the slot that was not used the longest and makes it the newest.
+// take frees the least recently used slot and makes it the most recent one.
 func (c *RowCache) take() int {
 	s := c.newer[c.Capacity()]
 	if i := c.owner[s]; i >= 0 {
@@ -246,8 +246,8 @@ func (c *RowCache) take() int {
 	return s
 }
 
-// own makes slot s that of row i, which has been computed. It refuses values
-// that are no numbers: who looks for the best of them would find none, for ever.
+// own makes slot s that of row i, which has been computed. It returns an error for NaN,
+// with which a search for the best value would never end.
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]
@@ -260,7 +260,7 @@ func (c *RowCache) own(s, i int) error {
 	return nil
 }
 
-// touch makes a slot the newest.
+// touch makes a slot the most recently used.
 func (c *RowCache) touch(s int) {
 	c.newer[c.older[s]], c.older[c.newer[s]] = c.newer[s], c.older[s]
 	head := c.Capacity()

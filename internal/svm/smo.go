@@ -117,9 +117,9 @@ func Short(results ...*Result) string {
 // 2018). What a set has changed goes into F by whole rows of K, which come in
 // batches from the device through a cache.
 //
-// Rows whose variables stand at bounds where they cannot move are left out
-// (shrinking) once they make a third of all. When the rest is optimal their F is
-// computed by one product on the device, and all are looked at again.
+// Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
+// they are at least a third of all rows. When the rest is optimal their F is computed by
+// one product on the device, and all are looked at again.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -297,8 +297,8 @@ func (s *smo) mayFall(i int) bool {
 	return s.alpha[i] < s.c[i]
 }
 
-// violation sets v and returns the largest v of those that may rise, and the
-// smallest of those that may fall.
+// violation sets v and returns the largest v of the variables that may rise, and the
+// smallest v of the variables that may fall.
 func (s *smo) violation() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
@@ -406,7 +406,7 @@ func countedInts(n int) []int {
 	return list
 }
 
-// workOn minimizes over a working set and brings F up to date.
+// workOn minimizes over a working set and updates F.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
 	seen := make(map[int]bool, len(set))
@@ -497,7 +497,7 @@ func (s *smo) put() {
 	}
 }
 
-// unshrink makes all rows ones in use and computes F where it was not kept.
+// unshrink restores all rows and computes F where it was not updated.
 func (s *smo) unshrink() error {
 	s.put()
 	kept, at := s.f, s.at

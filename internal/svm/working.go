@@ -10,7 +10,7 @@ type working struct {
 	diag  []float64
 	v     []float64
 	alpha []float64
-	moved []float64 // by how much s_i α_i has changed
+	moved []float64 // change of s_i α_i
 	sign  []float64
 	c     []float64
 	rise  []bool // may s_i α_i become larger
@@ -18,8 +18,8 @@ type working struct {
 	q     int
 }
 
-// curvature is what takes the place of a curvature that is not positive, as in
-// LIBSVM: k need not be positive semi-definite, and rows may be equal.
+// curvature replaces a curvature that is not positive, as in LIBSVM: k need not be positive
+// semi-definite, and rows may be equal.
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
@@ -92,8 +92,8 @@ func (w *working) partner(i int) (int, float64) {
 	return j, least
 }
 
-// move moves the pair as far as is best, within the bounds, and returns the
-// variable that rises next, or −1.
+// move makes the optimal step of the pair within the bounds, and returns the variable that
+// rises next, or −1.
 func (w *working) move(i, j int) int {
 	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
 	a := w.diag[i] + w.diag[j] - 2*ki[j]
@@ -117,7 +117,7 @@ func (w *working) move(i, j int) int {
 	return next
 }
 
-// room is how far s_i α_i may rise, or fall.
+// room returns the distance of s_i α_i to its bound in the given direction.
 func (w *working) room(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]
