@@ -62,9 +62,9 @@ type kernelHypothesis struct {
 	diag    []float64
 	f       backend.Host[float64] // C×n, without the bias
 	a, late backend.Host[float64] // n×C; late is a with each change multiplied by its step, for the average
-	offset  []float64             // b, and the same for its average
+	offset  []float64             // b, and the sum for its average
 	budget  int
-	support []int // in f, where there is a budget
+	support []int // samples in f, if there is a budget
 }
 
 // result returns the last f, with the average of a and b where that is asked for.

@@ -154,8 +154,8 @@ func (c *RowCache) Row(i int) ([]float64, error) {
 	return c.rows.Row(c.slot[i]), nil
 }
 
-// Fetch makes sure that the rows of a list, at most Capacity() of them and all
-// different, are kept. Those that are not are computed in batches.
+// Fetch ensures that the rows of a list are cached: at most Capacity() different rows. It
+// computes the missing rows in batches.
 func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.Capacity())
