@@ -46,6 +46,12 @@
 // views with any row and column stride, so transposition and reversal cost nothing beyond
 // the packing.
 //
+// # Sparse points
+//
+// Gram matrices of sparse points (sparsegram.go) gather what two rows have in common from the lists
+// of their columns (csr.go), tile by tile; columns that most rows store go to the micro-kernel.
+// Products with dense matrices are in sparsegemm.go.
+//
 // # Results do not depend on the workers
 //
 // The order of summation of an element depends only on the shapes. The size of a task may

@@ -73,7 +73,7 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 		own = *q.newGram(f.kernel, points, f.gram.z)
 		own.kept = f.gram.kept
 	}
-	g := gramMul[T]{gram: &own, d: f.d, t: f.t, multipliers: f.multipliers}
+	g := gramMul[T]{gram: &own, t: f.t, multipliers: f.multipliers}
 	g.general(view[T]{data: dst.Data, rows: dst.Rows, cols: dst.Cols, rs: dst.Stride, cs: 1})
 	return q.wait()
 }

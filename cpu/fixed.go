@@ -101,10 +101,10 @@ func (h *fixedMatrix[T]) value(i, j int) T {
 	return T(h.coding.Value(*h.at(i, j)))
 }
 
-// gramFixed evaluates tiles in scratch memory and stores their codes.
-func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) {
-	*h.coding = check.GramFixed(k, x.cols)
-	g := &gramMul[T]{gram: q.newGram(k, x, x).useIntegers()}
+// fixed evaluates tiles in scratch memory and stores their codes.
+func (of *gram[T]) fixed(h *fixedMatrix[T], k kernels.Kernel) {
+	*h.coding = check.GramFixed(k, of.d)
+	g, q := &gramMul[T]{gram: of}, of.q
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		if j0 > i0 {
@@ -125,7 +125,7 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) 
 				}
 				q.encode(s, h, i0+i+r, j0+j, tile.data[tile.off+r*tile.rs:][:cols])
 			}
-			q.count(2 * float64(elements) * float64(x.cols))
+			q.count(2 * float64(elements) * float64(g.d))
 		})
 	})
 }

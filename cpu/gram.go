@@ -26,7 +26,12 @@ func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part up
 	if n == 0 || m == 0 {
 		return
 	}
-	g := q.newGram(k, x, z).useIntegers()
+	q.newGram(k, x, z).useIntegers().into(a, part)
+}
+
+// into stores the kernel's values in a region of a, which is not empty.
+func (g *gram[T]) into(a *matrix[T], part uplo) {
+	q, n, m := g.q, a.rows, a.cols
 	stream := g.gaussian && q.streams(a)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
@@ -48,7 +53,7 @@ func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part up
 					copy(a.row(i0 + i + r)[j0+j+from:], values)
 				})
 			}
-			q.count(2 * float64(elements) * float64(x.cols))
+			q.count(2 * float64(elements) * float64(g.d))
 		})
 	})
 }
@@ -56,13 +61,16 @@ func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part up
 // gram evaluates a kernel on tiles of pairs of points.
 type gram[T backend.Float] struct {
 	q     *queue[T]
-	x, z  *matrix[T]
+	x, z  *matrix[T] // of sparse points, only the features that are mostly stored: see sparsegram.go
+	d     int        // features of a point
 	prog  *kernels.Program
 	stats []pairwise[T]
 	packs []packing[T]
 	size  int                 // number of points packed at a time
 	kept  [][]packedPoints[T] // nil, or the packed blocks of Z
 	ones  []T                 // factors of rows and columns for products of integers
+	// rows and cols are not 0 if tiles have another size than the tiles of dense points.
+	rows, cols int
 	// inPlace says that the program has one statistic and leaves its result in the same
 	// memory.
 	inPlace bool
@@ -76,7 +84,7 @@ type gram[T backend.Float] struct {
 // decision whether to share the work: the statistics, and about twenty operations for the
 // program.
 func (g *gram[T]) flops(rows, cols int) float64 {
-	return backend.GemmFlops(rows, cols, g.x.cols*len(g.stats)+10)
+	return backend.GemmFlops(rows, cols, g.d*len(g.stats)+10)
 }
 
 // gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB of
@@ -89,6 +97,9 @@ func gramBlock(d, size int) int {
 // tileSize is the number of rows and columns of a task: with a small number of statistics a
 // tile fits in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
+	if g.rows > 0 {
+		return g.rows, g.cols
+	}
 	u := g.q.engine.ukr
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
@@ -214,9 +225,18 @@ const spanLength = 1024
 // the micro-kernel of whole register tiles.
 const fewPoints = 4
 
-// fill computes a statistic for rows × width elements of out, whose rows are stride apart, by
-// the micro-kernel, KC features at a time.
+// fill computes a statistic for rows × width elements of out, whose rows are stride apart.
 func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
+	g.sum(s, st, x, z, i, j, rows, width, out, stride)
+	if st.add != nil {
+		for r := 0; r < rows && !g.q.stopped(); r++ {
+			st.add(s, x.first+i+r, z.first+j, out[r*stride:][:width])
+		}
+	}
+}
+
+// sum is fill for the packed features, by the micro-kernel, KC features at a time.
+func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	if st.fill != nil {
 		for r := 0; r < rows && !g.q.stopped(); r++ {
 			st.fill(s, x.first+i+r, z.first+j, out[r*stride:][:width])
@@ -276,6 +296,7 @@ type pairwise[T backend.Float] struct {
 	// derived features.
 	features int
 	fill     filler[T] // instead of a micro-kernel
+	add      filler[T] // or nil: adds the contribution of the features that are not packed
 	factor   T         // the multiplier of the micro-kernel's sums
 }
 
@@ -289,7 +310,7 @@ const directDistance = 16
 const cancelled = 1.0 / 1024
 
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
-	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
+	g := &gram[T]{q: q, x: x, z: z, d: x.cols, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
 	for _, s := range g.prog.Stats {
 		st := pairwise[T]{factor: 1}
 		var p packing[T]
@@ -332,6 +353,11 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
+	return g.fuse(k)
+}
+
+// fuse finds the kernels that have faster ways than their programs.
+func (g *gram[T]) fuse(k kernels.Kernel) *gram[T] {
 	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
 	code := g.prog.Code
 	g.gaussian = g.inPlace && g.stats[0].norms && len(code) == 3 &&

@@ -12,19 +12,24 @@ import (
 // With Z = X each tile below the diagonal also serves, transposed, for the block above:
 // only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
-	n, m, d, t := check.GramMul(dst, k, x, z, v)
+	n, m, _, t := check.GramMul(dst, k, x, z, v)
 	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
 	q.scale(0, out.view(), whole)
 	if n == 0 || m == 0 || t == 0 {
 		return
 	}
-	given, free := q.engine.multipliersOf(mv.view(), q.engine.shared)
+	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
+}
+
+// times is out ← k(X, Z) V, none of them empty.
+func (g *gram[T]) times(v, out *matrix[T], same bool) {
+	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()
-	g := &gramMul[T]{gram: q.newGram(k, mx, mz).useIntegers(), d: d, t: t, multipliers: given}
-	if mx.same(mz) && t <= symmetricColumns {
-		g.symmetric(out.view())
+	product := &gramMul[T]{gram: g, t: v.cols, multipliers: given}
+	if same && v.cols <= symmetricColumns {
+		product.symmetric(out.view())
 	} else {
-		g.general(out.view())
+		product.general(out.view())
 	}
 }
 
@@ -38,7 +43,7 @@ const symmetricColumns = 16
 // gramMul multiplies tiles of a Gram matrix.
 type gramMul[T backend.Float] struct {
 	*gram[T]
-	d, t int
+	t int
 	multipliers[T]
 }
 

@@ -148,7 +148,7 @@ func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.M
 	_, d := check.GramPacked(a, k, x)
 	mx := q.own("GramPacked", x)
 	if fixed := q.fixed("GramPacked", a); fixed != nil {
-		q.gramFixed(fixed, k, mx)
+		q.newGram(k, mx, mx).useIntegers().fixed(fixed, k)
 		return
 	}
 	p := q.ownPacked("GramPacked", a)

@@ -22,6 +22,8 @@
 //	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go passes the kernel
 //
+// There is no backend.SparseBackend here: backend.SparseOf uploads blocks of dense rows.
+//
 // Matrices are row-major. A library that wants columns is given the transposed
 // problem.
 //

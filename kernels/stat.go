@@ -160,3 +160,68 @@ func inverseRoot(v float64) float64 {
 func (s Stat) Equal(t Stat) bool {
 	return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) && slices.Equal(s.Freqs, t.Freqs) && reflect.DeepEqual(s.Of, t.Of)
 }
+
+// A SparsePoint is a point given by its columns, which increase, and the features there; the other
+// features are 0.
+type SparsePoint[T float32 | float64] struct {
+	Columns []int32
+	Values  []T
+}
+
+// EvalSparse is Eval for two points of d features of which only some are stored. A sum over the
+// features costs a merge of both lists of columns: the term of two zeros is the same for every
+// feature, and 0 but for CosSum and Sinc. Entry, which is no such sum, costs d operations.
+func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
+	switch s.Kind {
+	case Entry:
+		return entry(x.dense(d), z.dense(d))
+	case SelfX:
+		return diagSparse(s.Of, d, x)
+	case SelfZ:
+		return diagSparse(s.Of, d, z)
+	case RootX:
+		return inverseRoot(diagSparse(s.Of, d, x))
+	case RootZ:
+		return inverseRoot(diagSparse(s.Of, d, z))
+	}
+	sum, union := 0.0, 0
+	for p, q := 0, 0; p < len(x.Columns) || q < len(z.Columns); union++ {
+		var column int32
+		var a, b float64
+		switch {
+		case q == len(z.Columns) || p < len(x.Columns) && x.Columns[p] < z.Columns[q]:
+			column, a = x.Columns[p], float64(x.Values[p])
+			p++
+		case p == len(x.Columns) || z.Columns[q] < x.Columns[p]:
+			column, b = z.Columns[q], float64(z.Values[q])
+			q++
+		default:
+			column, a, b = x.Columns[p], float64(x.Values[p]), float64(z.Values[q])
+			p, q = p+1, q+1
+		}
+		sum += s.term(int(column), a, b)
+	}
+	if union < d {
+		sum += float64(d-union) * Stat{Kind: s.Kind, Freqs: s.Freqs}.term(0, 0, 0)
+	}
+	return sum
+}
+
+// dense returns all d features.
+func (x SparsePoint[T]) dense(d int) []float64 {
+	features := make([]float64, d)
+	for p, c := range x.Columns {
+		features[c] = float64(x.Values[p])
+	}
+	return features
+}
+
+// diagSparse is Diag for a sparse point.
+func diagSparse[T float32 | float64](k Kernel, d int, x SparsePoint[T]) float64 {
+	p := Compile(k)
+	stats := make([]float64, len(p.Stats))
+	for i, s := range p.Stats {
+		stats[i] = EvalSparse(s, d, x, x)
+	}
+	return p.Run(stats)
+}

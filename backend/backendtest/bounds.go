@@ -70,7 +70,16 @@ func product[T backend.Float](k int) float64 {
 // The total is doubled, because a fused path may evaluate the kernel by another formula
 // with as many roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
-	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z).at)
+	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
+}
+
+// sparseBounds is kernelBounds for sparse points. They are not moved to a center, so that r is
+// their largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z
+// with 0, and what the columns in common change: each change is at most n_x + n_z in size, in all,
+// and its own terms twice that, so that the error is at most 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², it
+// must be small relative to the value too.
+func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
+	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
 
 // kernelBound is kernelBounds for one pair at a time.
@@ -80,10 +89,11 @@ type kernelBound[T backend.Float] struct {
 	radius2 []float64 // r² of each statistic
 	reach   []float64 // for each feature, a bound for |x−center| of all points
 	single  []kernelBound[T]
+	sparse  bool
 }
 
-func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T] {
-	b := kernelBound[T]{program: kernels.Compile(k), x: x, z: z}
+func newKernelBound[T backend.Float](k kernels.Kernel, x, z host, sparse bool) kernelBound[T] {
+	b := kernelBound[T]{program: kernels.Compile(k), x: x, z: z, sparse: sparse}
 	b.radius2 = make([]float64, len(b.program.Stats))
 	b.reach = make([]float64, x.Cols)
 	b.single = make([]kernelBound[T], len(b.program.Stats))
@@ -97,13 +107,17 @@ func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T]
 	for s, stat := range b.program.Stats {
 		switch stat.Kind {
 		case kernels.SelfX, kernels.RootX:
-			b.single[s] = newKernelBound[T](stat.Of, x, x)
+			b.single[s] = newKernelBound[T](stat.Of, x, x, sparse)
 		case kernels.SelfZ, kernels.RootZ:
-			b.single[s] = newKernelBound[T](stat.Of, z, z)
+			b.single[s] = newKernelBound[T](stat.Of, z, z, sparse)
 		case kernels.SqDist:
+			center := make([]float64, x.Cols)
+			if !sparse && x.Rows > 0 {
+				center = x.Row(0)
+			}
 			for _, h := range []host{x, z} {
 				for i := range h.Rows {
-					r2, _ := direct(stat, x.Row(0), h.Row(i))
+					r2, _ := direct(stat, center, h.Row(i))
 					b.radius2[s] = max(b.radius2[s], r2)
 				}
 			}
@@ -141,15 +155,27 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 		return mine, mine
 	case kernels.CosSum, kernels.SinSum, kernels.Sinc, kernels.Chi2, kernels.Entry:
 		v := stat.Eval(x, z)
+		if b.sparse && stat.Kind == kernels.Chi2 {
+			return kerneltest.Approx{Value: v, Error: b.fromZeros(stat, v, x, z)}, kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, 0x1p-53)}
+		}
 		return kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, unit[T]())}, kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, 0x1p-53)}
 	}
 	v, size := direct(stat, x, z)
 	oracles = kerneltest.Approx{Value: v, Error: gamma[float64](d+3) * size}
 	mine = kerneltest.Approx{Value: v, Error: gamma[T](d+3) * size}
+	if b.sparse && stat.Kind == kernels.L1 {
+		mine.Error = b.fromZeros(stat, v, x, z)
+	}
 	if stat.Kind == kernels.SqDist {
 		mine.Error = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v)
 	}
 	return mine, oracles
+}
+
+// fromZeros bounds the error of a statistic v that is computed from those of x and z with 0.
+func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) float64 {
+	zeros := make([]float64, len(x))
+	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)
 }
 
 // featureError bounds the error of a sum over the features in arithmetic of unit u, to

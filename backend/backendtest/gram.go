@@ -349,10 +349,15 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 // for the sum, which includes one rounding of k_ij.
 func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
+	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
+}
+
+// productBound is gramMulBound for given bounds of k_ij.
+func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
+	r.Helper()
 	n, m := x.Rows, z.Rows
 	// The values of the kernel scale the bound of the products.
 	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
-	bound := kernelBounds[T](k, x, z)
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
 	size := each(n, m, func(i, j int) float64 {
 		return bound.Row(i)[j] + relative*(math.Abs(gram.Row(i)[j])+bound.Row(i)[j])

@@ -133,7 +133,7 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 // definition.
 func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()
-	bound := newKernelBound[T](k, x, z)
+	bound := newKernelBound[T](k, x, z, false)
 	for range 2000 {
 		i, j := r.rng.IntN(got.Rows), r.rng.IntN(got.Cols)
 		if !written(i, j) {

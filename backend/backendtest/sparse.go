@@ -1,0 +1,525 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Sparse matrices: the ability itself, or what backend.SparseOf makes of the dense methods.
+
+func sparseOf[T backend.Float](r *rig[T]) backend.SparseBackend[T] {
+	r.Helper()
+	b := backend.SparseOf(r.b)
+	if _, ok := b.With(r.Context(), nil).(backend.SparseBackend[T]); !ok {
+		r.Fatal("the backend takes sparse matrices, but what With returns does not")
+	}
+	return b
+}
+
+var densities = []float64{0, 0.05, 0.3, 1}
+
+// thinned returns normal numbers of which about the share density is not 0, in columns of very
+// different shares; some rows are empty and some are equal.
+func (r *rig[T]) thinned(n, d int, density float64) host {
+	h := r.normals(n, d)
+	for i := range n {
+		row := h.Row(i)
+		for j := range row {
+			share := density
+			if density > 0 && density < 1 { // some columns are mostly stored, others hardly
+				share = math.Pow(density, 2*float64(j%5)/4)
+			}
+			if !(r.rng.Float64() < share) {
+				row[j] = 0
+			}
+		}
+		if density < 1 && r.rng.IntN(8) == 0 {
+			clear(row)
+		}
+	}
+	for range n / 6 {
+		copy(h.Row(r.rng.IntN(n)), h.Row(r.rng.IntN(n)))
+	}
+	return h
+}
+
+// stored is h in compressed sparse rows: a part of a matrix whose other rows are sentinels, with a
+// few zeros that are stored.
+func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
+	before, behind := r.rng.IntN(3), r.rng.IntN(3)
+	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
+	for i := range whole.Rows {
+		for j := range h.Cols {
+			v, inside := sentinel, i >= before && i < before+h.Rows
+			if inside {
+				v = h.Row(i - before)[j]
+			}
+			if v != 0 || r.rng.IntN(50) == 0 {
+				whole.Indices, whole.Data = append(whole.Indices, int32(j)), append(whole.Data, T(v))
+			}
+		}
+		whole.Indptr = append(whole.Indptr, len(whole.Data))
+	}
+	return whole, before
+}
+
+// placeSparse puts h on the device under test, sliced before or afterwards.
+func (r *rig[T]) placeSparse(b backend.SparseBackend[T], h host) (x backend.Sparse[T], free func()) {
+	r.Helper()
+	whole, first := r.stored(h)
+	early := r.rng.IntN(2) == 0
+	if early {
+		whole = whole.SliceRows(first, first+h.Rows)
+	}
+	x, err := b.NewSparse(whole)
+	if err != nil {
+		r.Fatal(err)
+	}
+	free = x.Free
+	if !early {
+		x = x.SliceRows(first, first+h.Rows)
+	}
+	if rows, cols := x.Dims(); rows != h.Rows || cols != h.Cols {
+		r.Fatalf("Dims() = %d, %d of a %d×%d matrix", rows, cols, h.Rows, h.Cols)
+	}
+	return x, free
+}
+
+// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values of
+// the dense points.
+func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
+	r.Helper()
+	b := sparseOf(r)
+	sx, freeX := r.placeSparse(b, x)
+	defer freeX()
+	sz, freeZ := r.placeSparse(b, z)
+	defer freeZ()
+	n, m := x.Rows, z.Rows
+	dst := filled(n, m, sentinel)
+	got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, dst)
+	if n == 0 || m == 0 {
+		return
+	}
+	r.within(what, got, r.ask(what, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
+	if x.Cols == 0 {
+		return // of dense matrices without columns the oracle does not know whether they are the same
+	}
+
+	what += ", z == x"
+	dst = filled(n, n, sentinel)
+	same := sx
+	if r.rng.IntN(2) == 0 {
+		same = sx.SliceRows(0, n)
+	}
+	want, bound := r.ask(what, symmetricCall[T](k, false), x, dst), sparseBounds[T](k, x, x)
+	got = r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, same) }, dst)
+	r.untouched(what, got)
+	r.within(what, got, want, bound)
+
+	p, ok := r.b.(backend.PackedBackend[T])
+	if !ok {
+		return
+	}
+	what += ", packed"
+	a, err := p.NewPacked(n)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer a.Free()
+	low := backend.NewHost[T](n, n)
+	if err := errors.Join(b.GramPackedSparse(a, k, sx), r.save(p, low, a)); err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			low.Row(i)[j] = T(sentinel)
+		}
+	}
+	r.within(what, widen(low), want, bound)
+}
+
+func testSparseGram[T backend.Float](r *rig[T]) {
+	for _, d := range []int{1, 3, 17, 60} {
+		for _, k := range everyKernel(d) {
+			if !r.some() {
+				continue
+			}
+			density := pick(r, densities)
+			n, m := r.rng.IntN(40), r.rng.IntN(40)
+			r.sparseGram(fmt.Sprintf("GramSparse %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, pick(r, densities)))
+		}
+	}
+	for _, density := range densities {
+		for _, k := range append(distanceKernels(40, 1), kernels.Linear{}, kernels.CosineSimilarity{}, kernels.Polynomial{Degree: 2, C: 1}) {
+			for range r.fewer(3) {
+				n, m, d := r.block(), r.block(), 40
+				r.sparseGram(fmt.Sprintf("GramSparse %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, density))
+			}
+		}
+	}
+	for _, k := range everyKernel(0) {
+		r.sparseGram(fmt.Sprintf("GramSparse %v d=0", k), k, r.normals(5, 0), r.normals(3, 0))
+	}
+	r.report()
+}
+
+// testSparseGramPoints has features without a sign for χ², and rows of a Gram matrix.
+func testSparseGramPoints[T backend.Float](r *rig[T]) {
+	for _, d := range []int{1, 5, 40} {
+		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
+		for _, k := range []kernels.Kernel{chi2, kernels.Gradient(chi2)[0], kernels.Normalized{Kernel: kernels.Sum{chi2, kernels.Linear{}}}} {
+			for _, density := range densities {
+				x, z := abs(r.thinned(1+r.rng.IntN(40), d, density)), abs(r.thinned(1+r.rng.IntN(40), d, density))
+				r.sparseGram(fmt.Sprintf("GramSparse %v density=%g", k, density), k, x, z)
+			}
+		}
+	}
+	values := each(20, 22, func(i, j int) float64 {
+		switch {
+		case j == 0:
+			return float64(i)
+		case j == 1 || (i+j)%3 == 0:
+			return float64(1 + i*(j-2))
+		}
+		return 0
+	})
+	k := kernels.Precomputed{}
+	b := sparseOf(r)
+	x, free := r.placeSparse(b, values)
+	defer free()
+	dst := filled(20, 20, sentinel)
+	got := r.do("precomputed", func(_ backend.Backend[T], op []backend.Matrix[T]) error {
+		return b.GramSparse(op[0], k, x, x)
+	}, dst)
+	r.equal("precomputed", got, r.ask("precomputed", symmetricCall[T](k, false), values, dst))
+	r.report()
+}
+
+// testSparseDuplicates: the distance of equal rows is 0, exactly, and that of rows that differ by
+// 2⁻³⁰ of their size, 2⁻¹³ in float32, is right.
+func testSparseDuplicates[T backend.Float](r *rig[T]) {
+	tiny := 0x1p-30
+	if unit[T]() == unit[float32]() {
+		tiny = 0x1p-13
+	}
+	const n, d = 40, 50
+	for _, density := range densities {
+		for _, k := range distanceKernels(d, 1/tiny) {
+			x := r.thinned(n, d, density)
+			z := each(n, d, func(i, j int) float64 {
+				if i%2 == 0 {
+					return x.Row(i)[j]
+				}
+				return float64(T(x.Row(i)[j] * (1 + tiny*r.rng.NormFloat64())))
+			})
+			what := fmt.Sprintf("GramSparse %v density=%g, near duplicates", k, density)
+			r.sparseGram(what, k, x, z)
+
+			b := sparseOf(r)
+			sx, freeX := r.placeSparse(b, x)
+			sz, freeZ := r.placeSparse(b, z)
+			got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, filled(n, n, sentinel))
+			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
+			for i := 0; i < n; i += 2 {
+				if got.Row(i)[i] != atZero {
+					r.Fatalf("%s: row %d is in both: k is %v, want exactly %v", what, i, got.Row(i)[i], atZero)
+				}
+			}
+			freeX()
+			freeZ()
+		}
+	}
+	r.report()
+}
+
+// testSparseNaN: features that are not finite have the effect that they have on dense points, also
+// on the zeros that are not stored, and none on other pairs.
+func testSparseNaN[T backend.Float](r *rig[T]) {
+	const d = 20
+	b := sparseOf(r)
+	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
+		for _, density := range densities {
+			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
+				n, m := 1+r.rng.IntN(40), 1+r.rng.IntN(40)
+				x, z := r.thinned(n, d, density), r.thinned(m, d, density)
+				if _, ok := k.(kernels.ChiSquared); ok {
+					x, z = abs(x), abs(z)
+				} else if v == -1 {
+					continue
+				}
+				bound := sparseBounds[T](k, x, z)
+				ofX := r.rng.IntN(2) == 0
+				spoiled := z
+				if ofX {
+					spoiled = x
+				}
+				row, _ := r.poison(spoiled, v)
+				what := fmt.Sprintf("GramSparse %v n=%d m=%d density=%g, %v in row %d", k, n, m, density, v, row)
+				for i := range n {
+					for j := range m {
+						if ofX && i == row || !ofX && j == row {
+							bound.Row(i)[j] = 0
+						}
+					}
+				}
+				sx, freeX := r.placeSparse(b, x)
+				sz, freeZ := r.placeSparse(b, z)
+				dst := filled(n, m, sentinel)
+				got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, dst)
+				r.alike(what, got, r.ask(what, gramCall[T](k), x, z, dst), bound)
+				freeX()
+				freeZ()
+			}
+		}
+	}
+}
+
+func testSparseGramMul[T backend.Float](r *rig[T]) {
+	b := sparseOf(r)
+	compare := func(k kernels.Kernel, n, m, d, t int, density float64) {
+		same := r.rng.IntN(2) == 0
+		x, z := r.thinned(n, d, density), r.thinned(m, d, density)
+		sx, freeX := r.placeSparse(b, x)
+		defer freeX()
+		sz := sx
+		if same {
+			z, m = x, n
+		} else {
+			var freeZ func()
+			sz, freeZ = r.placeSparse(b, z)
+			defer freeZ()
+		}
+		v, dst := r.normals(m, t), filled(n, t, sentinel)
+		what := fmt.Sprintf("GramMulSparse %v n=%d m=%d d=%d t=%d density=%g", k, n, m, d, t, density)
+		got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
+			return b.GramMulSparse(op[1], k, sx, sz, op[0])
+		}, v, dst)
+		if n == 0 || m == 0 {
+			r.equal(what, got, filled(n, t, 0))
+			return
+		}
+		want := r.ask(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			b.GramMul(op[3], k, op[0], op[1], op[2])
+			return nil
+		}, x, z, v, dst)
+		r.within(what, got, want, r.productBound(what, k, x, z, v, sparseBounds[T](k, x, z)))
+	}
+	for _, k := range everyKernel(30) {
+		if r.some() {
+			compare(k, r.rng.IntN(50), r.rng.IntN(50), 30, 1+r.rng.IntN(20), pick(r, densities))
+		}
+	}
+	for range r.fewer(12) {
+		compare(pick(r, distanceKernels(30, 1)), r.block(), r.block(), 30, pick(r, []int{1, 2, 3, 16, 17}), pick(r, densities))
+	}
+	r.report()
+}
+
+// testSparseGemm works on small integers, so that every order of the sums gives the same, with and
+// without an element that is not finite in any operand.
+func testSparseGemm[T backend.Float](r *rig[T]) {
+	b := sparseOf(r)
+	for range r.fewer(200) {
+		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
+		if r.rng.IntN(4) == 0 {
+			m = r.block()
+		}
+		alpha, beta := pick(r, []float64{1, 0, -2}), pick(r, []float64{0, 1, 2})
+		density := pick(r, densities)
+		a, x, c := r.integers(m, k, 3), r.integers(k, n, 3), r.integers(m, n, 3)
+		for i, v := range a.Data {
+			if v == 0 || !(r.rng.Float64() < density) {
+				a.Data[i] = 0
+			}
+		}
+		if beta == 0 {
+			c = filled(m, n, sentinel)
+		}
+		what := fmt.Sprintf("GemmSparse %v m=%d n=%d k=%d alpha=%g beta=%g density=%g", t, m, n, k, alpha, beta, density)
+		if spoiled := pick(r, []host{{}, a, x, x}); spoiled.Rows > 0 && spoiled.Cols > 0 {
+			v := pick(r, []float64{math.NaN(), math.Inf(1), math.Inf(-1)})
+			r.poison(spoiled, v)
+			what += fmt.Sprintf(", %v", v)
+		}
+		sa, free := r.placeSparse(b, op(t, a))
+		got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
+			return b.GemmSparse(t, T(alpha), sa, op[0], T(beta), op[1])
+		}, x, c)
+		r.alike(what, got, combine(alpha, mul(a, x), beta, c), filled(m, n, 0))
+		free()
+	}
+}
+
+// testSparseThreads requires the same bits from 1, 2, 3 and 8 workers.
+func testSparseThreads[T backend.Float](r *rig[T]) {
+	const n, d, t = 700, 60, 3
+	x, z := r.thinned(n, d, 0.1), r.thinned(65, d, 0.1)
+	wx, _ := r.stored(x)
+	wz, _ := r.stored(z)
+	v, w := round[T](r.normals(wx.Rows, t)), round[T](r.normals(d, t))
+	var first []backend.Host[T]
+	for _, threads := range []int{1, 2, 3, 8} {
+		plain := r.queue(r.Open(r, backend.Config{Threads: threads}))
+		b := backend.SparseOf(plain)
+		var results []backend.Host[T]
+		sx, errX := b.NewSparse(wx)
+		sz, errZ := b.NewSparse(wz)
+		if err := errors.Join(errX, errZ); err != nil {
+			r.Fatal(err)
+		}
+		V, W := Upload(r, plain, v), Upload(r, plain, w)
+		keep := func(rows, cols int, f func(out backend.Matrix[T]) error) {
+			out := r.alloc(plain, rows, cols)
+			defer out.Free()
+			if err := f(out); err != nil {
+				r.Fatal(err)
+			}
+			results = append(results, Download(r, plain, out))
+		}
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.CosineSimilarity{}} {
+			keep(wx.Rows, wx.Rows, func(out backend.Matrix[T]) error { return b.GramSparse(out, k, sx, sx) })
+			keep(wz.Rows, wx.Rows, func(out backend.Matrix[T]) error { return b.GramSparse(out, k, sz, sx) })
+			keep(wx.Rows, t, func(out backend.Matrix[T]) error { return b.GramMulSparse(out, k, sx, sx, V) })
+			keep(wz.Rows, t, func(out backend.Matrix[T]) error { return b.GramMulSparse(out, k, sz, sx, V) })
+		}
+		keep(wx.Rows, t, func(out backend.Matrix[T]) error { return b.GemmSparse(backend.NoTrans, 1, sx, W, 0, out) })
+		keep(d, t, func(out backend.Matrix[T]) error { return b.GemmSparse(backend.Transpose, 1, sx, V, 0, out) })
+		for _, f := range []interface{ Free() }{sx, sz, V, W} {
+			f.Free()
+		}
+		if first == nil {
+			first = results
+		}
+		for i, got := range results {
+			requireBits(r, fmt.Sprintf("result %d with %d workers, against 1", i, threads), got, first[i])
+		}
+	}
+}
+
+// testSparseMemory: NewSparse takes what SparseBytes says, or fails.
+func testSparseMemory[T backend.Float](r *rig[T]) {
+	b, ok := r.b.(backend.SparseBackend[T])
+	if !ok {
+		return // SparseOf leaves the matrix where it is
+	}
+	for _, n := range []int{0, 1, 50, 1100} {
+		x, _ := r.stored(r.thinned(n, 30, 0.1))
+		before, _ := r.dev.InUse()
+		s, err := b.NewSparse(x)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if now, _ := r.dev.InUse(); now-before != b.SparseBytes(x) {
+			r.Errorf("n=%d: NewSparse took %d bytes, SparseBytes is %d", n, now-before, b.SparseBytes(x))
+		}
+		s.SliceRows(0, n/2).Free()
+		s.Free()
+		s.Free()
+	}
+	x, _ := r.stored(r.thinned(100, 30, 1))
+	tight := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
+	if _, err := tight.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
+		r.Errorf("a sparse matrix that does not fit: %v", err)
+	}
+}
+
+// testSparseFaults: misuse, and a context that is done.
+func testSparseFaults[T backend.Float](r *rig[T]) {
+	b := sparseOf(r)
+	x, freeX := r.placeSparse(b, r.thinned(6, 4, 1))
+	defer freeX()
+	narrow, freeNarrow := r.placeSparse(b, r.thinned(6, 3, 1))
+	defer freeNarrow()
+	oracle := backend.SparseOf(r.oracle)
+	stranger, err := oracle.NewSparse(backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
+	if err != nil {
+		r.Fatal(err)
+	}
+	dst, v := r.alloc(r.b, 6, 6), r.alloc(r.b, 6, 2)
+	defer dst.Free()
+	defer v.Free()
+	linear := kernels.Linear{}
+	for _, c := range []struct {
+		op string
+		f  func() error
+	}{
+		{"NewSparse", func() error {
+			_, err := b.NewSparse(backend.CSR[T]{Rows: 1, Cols: 1, Indptr: []int{0, 1}, Indices: []int32{1}, Data: []T{1}})
+			return err
+		}},
+		{"Gram", func() error { return b.GramSparse(dst, linear, x, narrow) }},
+		{"Gram", func() error { return b.GramSparse(dst, nil, x, x) }},
+		{"Gram", func() error { return b.GramSparse(dst, kernels.Gaussian{}, x, x) }},
+		{"Gram", func() error { return b.GramSparse(v, linear, x, x) }},
+		{"Gram", func() error { return b.GramSparse(dst, linear, x, stranger) }},
+		{"GramMul", func() error { return b.GramMulSparse(v, linear, x, x, dst) }},
+		{"GramMul", func() error { return b.GramMulSparse(v, linear, x, stranger, v) }},
+		{"GemmSparse", func() error { return b.GemmSparse(backend.NoTrans, 1, x, v, 0, v) }},
+		{"Gemm", func() error { return b.GemmSparse(backend.NoTrans, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
+	} {
+		r.panics(c.op, func() { _ = c.f() })
+	}
+	if err := r.b.Sync(); err != nil {
+		r.Errorf("Sync after misuse: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	why := errors.New("reason")
+	cancel(why)
+	done := b.With(ctx, nil).(backend.SparseBackend[T])
+	for name, err := range map[string]error{
+		"GramSparse":    done.GramSparse(dst, linear, x, x),
+		"GramMulSparse": done.GramMulSparse(v, linear, x, x, dst.View(0, 0, 6, 2)),
+		"GemmSparse":    done.GemmSparse(backend.NoTrans, 1, x, v.View(0, 0, 4, 2), 0, v),
+	} {
+		if !errors.Is(err, why) {
+			r.Errorf("%s with a context that is done: %v", name, err)
+		}
+	}
+}
+
+// testLargeSparse has several windows of rows, and rows that begin within one.
+func testLargeSparse[T backend.Float](r *rig[T]) {
+	const d = 30
+	n := min(max(r.LargeN, 520), 600)
+	for _, density := range []float64{0.02, 0.3} {
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}} {
+			x := r.thinned(n, d, density)
+			r.sparseGram(fmt.Sprintf("GramSparse %v n=%d density=%g", k, n, density), k, x, r.thinned(n+1, d, density))
+			b := sparseOf(r)
+			sx, free := r.placeSparse(b, x)
+			for range 3 {
+				i, j := r.rng.IntN(n), r.rng.IntN(n)
+				rows, cols := min(1+r.rng.IntN(30), n-i), min(1+r.rng.IntN(n), n-j)
+				part, others := x.View(i, 0, rows, d), x.View(j, 0, cols, d)
+				what := fmt.Sprintf("GramSparse %v n=%d, rows from %d on against %d from %d on", k, n, i, cols, j)
+				dst := filled(rows, cols, sentinel)
+				got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
+					return b.GramSparse(op[0], k, sx.SliceRows(i, i+rows), sx.SliceRows(j, j+cols))
+				}, dst)
+				if i == j && rows == cols {
+					continue
+				}
+				r.within(what, got, r.ask(what, gramCall[T](k), part, others, dst), sparseBounds[T](k, part, others))
+			}
+			free()
+		}
+	}
+	// The transposed product of rows within windows.
+	a := r.integers(n, d, 1)
+	b := sparseOf(r)
+	sa, free := r.placeSparse(b, a)
+	defer free()
+	i := r.rng.IntN(n / 2)
+	k := i + r.rng.IntN(n-i)
+	v := r.integers(k-i, 2, 3)
+	got := r.do("GemmSparse of a slice", func(_ backend.Backend[T], op []backend.Matrix[T]) error {
+		return b.GemmSparse(backend.Transpose, 1, sa.SliceRows(i, k), op[0], 0, op[1])
+	}, v, filled(d, 2, sentinel))
+	r.equal("GemmSparse of a slice", got, mul(transpose(a.View(i, 0, k-i, d)), v))
+	r.report()
+}

@@ -1,0 +1,246 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// sparseMatrix is a sparse matrix, or rows of one.
+type sparseMatrix[T backend.Float] struct {
+	device *device
+	csr    backend.CSR[T]
+	first  int // the first row's number in the whole matrix
+	all    *lists[T]
+	part   bool
+}
+
+// lists are the nonzeros of a sparse matrix by columns, in windows of rows: for each window and
+// each column the list of the rows that store it, with their values. A window is as wide as a tile
+// of k(X, Z), whose rows gather what they need from the lists of their own columns.
+type lists[T backend.Float] struct {
+	csr        backend.CSR[T]
+	window     int // rows of a window, at most 2¹⁶
+	rows, cols int
+	starts     []int    // where the elements of a window begin
+	ends       []uint32 // for window w and column c, where its list begins, from starts[w] on; cols+1 for each window
+	numbers    []uint16 // rows, from the window's first row on
+	values     []T
+	mostly     []int32   // the columns that more than mostlyShare of the rows store
+	position   []int32   // of a column in mostly, or −1
+	odd        []int32   // rows with an element that is not finite
+	negative   []int32   // rows with an element that is not finite or below 0
+	squares    []float64 // ‖x‖² of each row
+	sums       []float64 // ‖x‖₁ of each row
+	bytes      int64
+	freed      bool
+
+	mu     sync.Mutex
+	single []onePointValues[T] // the newest
+}
+
+// onePointValues are a statistic of one point for all rows.
+type onePointValues[T backend.Float] struct {
+	stat   kernels.Stat
+	values []T
+}
+
+const (
+	// leastWindow is how many rows a window has at least: the values of a tile's row stay in the
+	// first-level cache. It is a multiple of every NR and of the chunks of 16-bit storage.
+	leastWindow = 512
+	mostWindow  = 1 << 15
+	// mostlyShare is the share of stored elements from which on a column is multiplied in dense
+	// form: n²/2 multiply-adds of the micro-kernel cost less than c²/2 of the lists, which take
+	// some 20 times as long each.
+	mostlyShare = 0.2
+)
+
+// windowFor is how many rows of x a window has: so many that the bounds of the lists take no more
+// memory than the elements.
+func windowFor[T backend.Float](x backend.CSR[T]) int {
+	each := math.MaxInt
+	if n := x.NNZ(); n > 0 {
+		each = int(min(float64(x.Rows)*float64(x.Cols)/float64(n), mostWindow))
+	}
+	return max(leastWindow, min(each, mostWindow, x.Rows)/leastWindow*leastWindow)
+}
+
+func (q *queue[T]) SparseBytes(x backend.CSR[T]) int64 {
+	windows, size := int64(panels(x.Rows, windowFor(x))), int64(unsafe.Sizeof(T(0)))
+	return int64(x.NNZ())*(2+size) + windows*(4*(int64(x.Cols)+1)+8) + 8*int64(x.Cols) + 16*int64(x.Rows)
+}
+
+func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Sparse[T], error) {
+	check.NewSparse(x)
+	d := q.engine.device
+	if d.closed.Load() {
+		return nil, fmt.Errorf("cpu: new: the device has been closed")
+	}
+	l := &lists[T]{csr: x, window: windowFor(x), rows: x.Rows, cols: x.Cols, bytes: q.SparseBytes(x)}
+	if err := d.memory.take(l.bytes); err != nil {
+		return nil, err
+	}
+	if err := q.list(l, x); err != nil {
+		d.memory.give(l.bytes)
+		return nil, err
+	}
+	return &sparseMatrix[T]{device: d, csr: x, all: l}, nil
+}
+
+// list fills l. Each window is sorted by counting.
+func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
+	windows := panels(l.rows, l.window)
+	l.starts = make([]int, windows+1)
+	for w := range windows {
+		l.starts[w+1] = x.Indptr[min((w+1)*l.window, l.rows)] - x.Indptr[0]
+		if l.starts[w+1]-l.starts[w] > math.MaxUint32 {
+			return fmt.Errorf("cpu: new: %d rows store %d elements; at most %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
+		}
+	}
+	l.ends = make([]uint32, windows*(l.cols+1))
+	l.numbers, l.values = make([]uint16, x.NNZ()), make([]T, x.NNZ())
+	l.squares, l.sums = make([]float64, l.rows), make([]float64, l.rows)
+	odd, negative := make([][]int32, windows), make([][]int32, windows)
+	q.parallel(windows, moved(x.NNZ()), func(_ *scratch[T], w int) {
+		first, last := w*l.window, min((w+1)*l.window, l.rows)
+		ends := l.ends[w*(l.cols+1):][:l.cols+1]
+		for _, c := range x.Indices[x.Indptr[first]:x.Indptr[last]] {
+			ends[c]++
+		}
+		end := uint32(0)
+		for c, n := range ends {
+			ends[c], end = end, end+n
+		}
+		numbers, list := l.numbers[l.starts[w]:l.starts[w+1]], l.values[l.starts[w]:l.starts[w+1]]
+		for i := first; i < last; i++ {
+			columns, values := x.Row(i)
+			finite, positive := true, true
+			square, sum := 0.0, 0.0
+			for p, c := range columns {
+				at := ends[c]
+				ends[c] = at + 1
+				numbers[at], list[at] = uint16(i-first), values[p]
+				v := float64(values[p])
+				finite = finite && v-v == 0
+				positive = positive && v >= 0
+				square += v * v
+				sum += math.Abs(v)
+			}
+			l.squares[i], l.sums[i] = square, sum
+			if !finite {
+				odd[w] = append(odd[w], int32(i))
+			}
+			if !finite || !positive {
+				negative[w] = append(negative[w], int32(i))
+			}
+		}
+		// The bounds have moved over their lists.
+		copy(ends[1:], ends)
+		ends[0] = 0
+	})
+	l.odd, l.negative = slices.Concat(odd...), slices.Concat(negative...)
+	l.position = make([]int32, l.cols)
+	for c := range l.position {
+		count := 0
+		for w := range windows {
+			ends := l.ends[w*(l.cols+1)+c:]
+			count += int(ends[1] - ends[0])
+		}
+		l.position[c] = -1
+		if float64(count) > mostlyShare*float64(l.rows) {
+			l.position[c] = int32(len(l.mostly))
+			l.mostly = append(l.mostly, int32(c))
+		}
+	}
+	return q.wait()
+}
+
+func (x *sparseMatrix[T]) Dims() (rows, cols int) { return x.csr.Dims() }
+
+func (x *sparseMatrix[T]) SliceRows(i, k int) backend.Sparse[T] {
+	check.SliceRows(i, k, x.csr.Rows)
+	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, k), first: x.first + i, all: x.all, part: true}
+}
+
+func (x *sparseMatrix[T]) Free() {
+	l := x.all
+	if x.part || l.freed {
+		return
+	}
+	x.device.memory.give(l.bytes)
+	l.freed, l.csr = true, backend.CSR[T]{}
+	l.ends, l.numbers, l.values, l.squares, l.sums, l.single = nil, nil, nil, nil, nil, nil
+}
+
+// same reports whether x and z are the same rows of one matrix.
+func (x *sparseMatrix[T]) same(z *sparseMatrix[T]) bool {
+	return x.all == z.all && x.first == z.first && x.csr.Rows == z.csr.Rows
+}
+
+// point is row i.
+func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
+	columns, values := x.csr.Row(i)
+	return kernels.SparsePoint[T]{Columns: columns, Values: values}
+}
+
+// rowsWithin is the part of an ascending list of rows of the whole matrix that lies in rows
+// lo … hi−1.
+func rowsWithin(list []int32, lo, hi int) []int32 {
+	from, _ := slices.BinarySearch(list, int32(lo))
+	to, _ := slices.BinarySearch(list, int32(hi))
+	return list[from:to]
+}
+
+// ownSparse is x as a live sparse matrix of this device; any other panics.
+func (q *queue[T]) ownSparse(op string, x backend.Sparse[T]) *sparseMatrix[T] {
+	own, ok := x.(*sparseMatrix[T])
+	if !ok || own.device != q.engine.device {
+		check.Foreign(op)
+	}
+	if own.all.freed {
+		check.Freed(op)
+	}
+	return own
+}
+
+// onePoint evaluates a statistic of one point for all rows of x. The values for the newest
+// kernels are kept, because one row against all of them would otherwise cost more than its work.
+func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
+	const kept = 4
+	l := x.all
+	switch stat.Kind {
+	case kernels.SelfZ:
+		stat.Kind = kernels.SelfX
+	case kernels.RootZ:
+		stat.Kind = kernels.RootX
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.IndexFunc(l.single, func(s onePointValues[T]) bool { return s.stat.Equal(stat) })
+	if at < 0 {
+		values := make([]T, l.rows)
+		whole := &sparseMatrix[T]{csr: l.csr}
+		q.rows(l.rows, 8*panels(l.csr.NNZ(), max(l.rows, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				point := whole.point(i)
+				values[i] = T(kernels.EvalSparse(stat, l.csr.Cols, point, point))
+			}
+		})
+		if q.stopped() {
+			return values[x.first:] // incomplete, and of no use
+		}
+		at = min(len(l.single), kept-1)
+		l.single = append(l.single[:at:at], onePointValues[T]{})
+		copy(l.single[1:], l.single)
+		l.single[0] = onePointValues[T]{stat, values}
+		at = 0
+	}
+	return l.single[at].values[x.first:]
+}

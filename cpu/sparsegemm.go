@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+)
+
+// leastAxpy is from how many columns of B on its rows are added by the micro-kernel.
+const leastAxpy = 8
+
+// GemmSparse is C ← α op(A) B + β C. A row of C is the sum of the rows of B that a row of op(A)
+// names: for each nonzero n multiply-adds, which read a row of B. The rows of Aᵀ are the lists of A.
+func (q *queue[T]) GemmSparse(t backend.Trans, alpha T, a backend.Sparse[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) error {
+	m, n, k := check.GemmSparse(t, a, b, c)
+	x, mb, mc := q.ownSparse("GemmSparse", a), q.own("GemmSparse", b), q.own("GemmSparse", c)
+	if m == 0 || n == 0 {
+		return q.wait()
+	}
+	bad := findNotFinite(mb)
+	// About as many rows as are worth passing to another worker.
+	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
+	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
+		sum, met := s.grow(n), make([]int, len(bad.total))
+		for i := first; i < first+count && !q.stopped(); i++ {
+			clear(sum)
+			clear(met)
+			if t == backend.NoTrans {
+				columns, values := x.csr.Row(i)
+				addRows(q.engine, sum, columns, values, 0, mb)
+				meet(bad, met, columns, 0)
+			} else {
+				for w := range x.windows() {
+					rows, values, from := x.list(w, i)
+					addRows(q.engine, sum, rows, values, from, mb)
+					meet(bad, met, rows, from)
+				}
+			}
+			for j, n := range met {
+				if n < bad.total[j] {
+					sum[j] = T(math.NaN())
+				}
+			}
+			row := mc.row(i)
+			for j, v := range sum {
+				store(&row[j], alpha*v, beta)
+			}
+		}
+		q.count(backend.GemmFlops(count, n, k))
+	})
+	return q.wait()
+}
+
+// addRows adds rows from + number of b times their values.
+func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers []N, values []T, from int, b *matrix[T]) {
+	values = values[:len(numbers)]
+	switch {
+	case len(sum) == 1:
+		total, data := sum[0], b.data
+		for p, i := range numbers {
+			total += values[p] * data[(from+int(i))*b.stride]
+		}
+		sum[0] = total
+	case len(sum) < leastAxpy:
+		for p, i := range numbers {
+			v, row := values[p], b.row(from + int(i))[:len(sum)]
+			for j := range sum {
+				sum[j] += v * row[j]
+			}
+		}
+	default:
+		for p, i := range numbers {
+			e.axpy(values[p], b.row(from+int(i)), sum)
+		}
+	}
+}
+
+// windows yields the windows that rows of x lie in.
+func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
+	return func(yield func(w int) bool) {
+		for w := x.first / x.all.window; w*x.all.window < x.first+x.csr.Rows; w++ {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// list is the rows of x in a window that store a column: their numbers in x are from + rows.
+func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
+	l := x.all
+	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
+	rows, values = l.numbers[start+int(ends[0]):start+int(ends[1])], l.values[start+int(ends[0]):start+int(ends[1])]
+	if first < x.first || min(first+l.window, l.rows) > x.first+x.csr.Rows {
+		a, b := bounds(rows, x.first-first, x.first+x.csr.Rows-first)
+		rows, values = rows[a:b], values[a:b]
+	}
+	return rows, values, first - x.first
+}
+
+// bounds is the range of an ascending list of numbers that lies in lo … hi−1.
+func bounds(list []uint16, lo, hi int) (from, to int) {
+	find := func(v int) int {
+		at, _ := slices.BinarySearchFunc(list, v, func(a uint16, b int) int { return int(a) - b })
+		return at
+	}
+	return find(lo), find(hi)
+}
+
+// notFinite are the elements of B that are not finite. Times a 0 of A, which is not stored, they
+// are NaN.
+type notFinite struct {
+	columns map[int][]int // of each row
+	total   []int         // in each column; nil: there are none
+}
+
+func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
+	var o notFinite
+	for i := range b.rows {
+		for j, v := range b.row(i) {
+			if v-v == 0 {
+				continue
+			}
+			if o.total == nil {
+				o = notFinite{map[int][]int{}, make([]int, b.cols)}
+			}
+			o.columns[i] = append(o.columns[i], j)
+			o.total[j]++
+		}
+	}
+	return o
+}
+
+// meet counts those in rows from + number of B.
+func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
+	if o.total == nil {
+		return
+	}
+	for _, i := range numbers {
+		for _, j := range o.columns[from+int(i)] {
+			met[j]++
+		}
+	}
+}

@@ -1,0 +1,407 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Gram matrices of sparse points. A statistic that is a sum Σ_p f(x_p, z_p) with f(0, 0) = 0 is
+//
+//	Σ_p f(x_p, 0) + Σ_p f(0, z_p) + Σ_p (f(x_p, z_p) − f(x_p, 0) − f(0, z_p)),
+//
+// the last sum over the columns that both points store:
+//
+//	         f(x, 0)  in common
+//	xᵀz      0        xz
+//	‖x−z‖²   x²       −2xz
+//	‖x−z‖₁   |x|      |x−z| − |x| − |z|
+//	χ²       x        −4xz/(x+z)
+//
+// A row of a tile goes over the lists of its columns (csr.go) and adds what is in common to its
+// values, which are in the first-level cache. For c_j elements in column j of X and of Z that is
+// Σ c_j² multiply-adds, half of it where Z is X; each reads 2 bytes of a row's number and a value,
+// in order, and reads and writes one value of the tile. The columns that most rows store are
+// multiplied in dense form by the micro-kernel instead: of text these are few hundred, with most
+// of Σ c_j². The kernel's program runs on the tile as for dense points.
+//
+// All but xᵀz cancel where x and z are close. Each rounding is relative to at most 3 (n_x + n_z), with n
+// the sum of f(x, 0): an error up to 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed
+// again from the differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0.
+// Points whose features are not finite, or negative for χ², are always summed by the definition.
+
+// leastDense is from how many rows of X on the dense form of columns pays: it is made for each
+// call.
+const leastDense = 16
+
+// newSparseGram is newGram for sparse points.
+func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[T] {
+	u := q.engine.ukr
+	g := &gram[T]{q: q, prog: kernels.Compile(k), d: x.csr.Cols}
+	var mostly, position []int32
+	if x.csr.Rows >= leastDense && len(z.all.mostly) > 0 {
+		mostly, position = z.all.mostly, z.all.position
+	}
+	g.x = q.denseColumns(x.csr, mostly, position)
+	g.z = g.x
+	if !x.same(z) {
+		g.z = q.denseColumns(z.csr, mostly, position)
+	}
+	for _, s := range g.prog.Stats {
+		st, p := pairwise[T]{factor: 1}, packing[T]{}
+		switch s.Kind {
+		case kernels.Dot, kernels.SqDist:
+			st.kernel, st.product = u.Gemm, true
+		case kernels.L1:
+			st.kernel = u.L1
+		case kernels.Chi2:
+			st.kernel, p.positive = u.Chi2, true
+		default:
+			st.fill = q.sparseFiller(s, x, z)
+		}
+		if st.fill == nil {
+			st.add = q.newCommon(s, x, z, position).add
+			if s.Scale != nil {
+				p.scale = make([]float64, len(mostly))
+				for i, c := range mostly {
+					p.scale[i] = s.Scale[c]
+				}
+			}
+		}
+		p.none = st.fill != nil || mostly == nil
+		st.packing, st.features = len(g.packs), p.features(len(mostly))
+		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
+	}
+	// Tiles begin with windows, and blocks with tiles.
+	const tileElements = 1 << 16
+	window := z.all.window
+	g.rows, g.cols = max(1, tileElements/window/u.MR)*u.MR, window
+	g.size = max(1, gramBlock(len(mostly), int(unsafe.Sizeof(*new(T))))/window) * window
+	return g.fuse(k)
+}
+
+// denseColumns has some columns of x; position is where they go, or −1.
+func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *matrix[T] {
+	d := len(columns)
+	m := &matrix[T]{device: q.engine.device, rows: x.Rows, cols: d, stride: d}
+	if d == 0 {
+		return m
+	}
+	m.data = aligned[T](x.Rows * d)
+	q.rows(x.Rows, d, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := m.row(i)
+			columns, values := x.Row(i)
+			for p, c := range columns {
+				if at := position[c]; at >= 0 {
+					row[at] = values[p]
+				}
+			}
+		}
+	})
+	return m
+}
+
+// otherColumns is x without the columns whose position is ≥ 0, with scaled values.
+func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
+	if position == nil && scale == nil {
+		return x
+	}
+	kept := backend.CSR[T]{Rows: x.Rows, Cols: x.Cols, Indptr: make([]int, x.Rows+1)}
+	kept.Indices, kept.Data = make([]int32, 0, x.NNZ()), make([]T, 0, x.NNZ())
+	for i := range x.Rows {
+		columns, values := x.Row(i)
+		for p, c := range columns {
+			if position != nil && position[c] >= 0 {
+				continue
+			}
+			v := values[p]
+			if scale != nil {
+				v = T(float64(v) * scale[c])
+			}
+			kept.Indices, kept.Data = append(kept.Indices, c), append(kept.Data, v)
+		}
+		kept.Indptr[i+1] = len(kept.Data)
+	}
+	return kept
+}
+
+// sparseFiller is a statistic that is not computed from columns in common: of one point, or
+// by its definition for each pair.
+func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler[T] {
+	switch stat.Kind {
+	case kernels.SelfX, kernels.RootX:
+		values := q.onePoint(stat, x)
+		return func(_ *scratch[T], i, _ int, out []T) {
+			for c := range out {
+				out[c] = values[i]
+			}
+		}
+	case kernels.SelfZ, kernels.RootZ:
+		values := q.onePoint(stat, z)[:z.csr.Rows]
+		return func(_ *scratch[T], _, j int, out []T) {
+			clear(out[copy(out, values[j:]):])
+		}
+	}
+	pairs := &common[T]{stat: stat, x: x, z: z}
+	return func(_ *scratch[T], i, j int, out []T) {
+		clear(out)
+		for c := range out[:min(len(out), z.csr.Rows-j)] {
+			if q.stopped() {
+				return
+			}
+			out[c] = pairs.defined(i, j+c)
+		}
+	}
+}
+
+// common adds to a statistic what its pairs have in common in the columns that are not in dense
+// form.
+type common[T backend.Float] struct {
+	stat               kernels.Stat
+	x, z               *sparseMatrix[T]
+	points             backend.CSR[T] // X, scaled, in these columns
+	values             []T            // of the lists of Z, scaled
+	product            bool           // the statistic is xᵀz
+	factor             T              // what the tile's values are multiplied by in the end
+	sizesX, sizesZ     []T            // n_x and n_z
+	definedX, definedZ []int32        // rows of X and of Z, by their numbers in the whole matrices, that are summed by the definition
+}
+
+func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *common[T] {
+	o := &common[T]{stat: stat, x: x, z: z, product: stat.Kind == kernels.Dot, factor: 1}
+	o.points, o.values = otherColumns(x.csr, position, stat.Scale), z.all.values
+	if stat.Scale != nil {
+		o.values = z.all.scaled(stat.Scale)
+	}
+	list := func(m *sparseMatrix[T]) []int32 {
+		if stat.Kind == kernels.Chi2 {
+			return rowsWithin(m.all.negative, m.first, m.first+m.csr.Rows)
+		}
+		return rowsWithin(m.all.odd, m.first, m.first+m.csr.Rows)
+	}
+	o.definedX, o.definedZ = list(x), list(z)
+	if stat.Kind == kernels.SqDist {
+		o.factor, position = -2, nil // the micro-kernel's part is of xᵀz too
+	}
+	if !o.product {
+		o.sizesX = o.sizes(x, position)
+		o.sizesZ = o.sizesX
+		if !x.same(z) {
+			o.sizesZ = o.sizes(z, position)
+		}
+	}
+	return o
+}
+
+// scaled is the values of the lists times the scale of their columns.
+func (l *lists[T]) scaled(scale []float64) []T {
+	values := make([]T, len(l.values))
+	for w := range len(l.starts) - 1 {
+		ends := l.ends[w*(l.cols+1):][:l.cols+1]
+		for c, factor := range scale {
+			for p := l.starts[w] + int(ends[c]); p < l.starts[w]+int(ends[c+1]); p++ {
+				values[p] = T(float64(l.values[p]) * factor)
+			}
+		}
+	}
+	return values
+}
+
+// sizes is Σ_p f(x_p, 0) over the columns whose position is not ≥ 0, for each row.
+func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
+	sizes := make([]T, x.csr.Rows)
+	square, known := o.stat.Kind == kernels.SqDist, x.all.sums
+	if square {
+		known = x.all.squares
+	}
+	if position == nil && o.stat.Scale == nil {
+		for i := range sizes {
+			sizes[i] = T(known[x.first+i])
+		}
+		return sizes
+	}
+	for i := range sizes {
+		columns, values := x.csr.Row(i)
+		sum := 0.0
+		for p, c := range columns {
+			if position != nil && position[c] >= 0 {
+				continue
+			}
+			v := math.Abs(float64(values[p]))
+			if o.stat.Scale != nil {
+				v = math.Abs(float64(T(v * o.stat.Scale[c])))
+			}
+			if square {
+				v *= v
+			}
+			sum += v
+		}
+		sizes[i] = T(sum)
+	}
+	return sizes
+}
+
+// defined is the statistic of a pair by its definition.
+func (o *common[T]) defined(i, j int) T {
+	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
+}
+
+// add is a filler.
+func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
+	out = out[:min(len(out), o.z.csr.Rows-j)]
+	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {
+		for c := range out {
+			out[c] = o.defined(i, j+c)
+		}
+		return
+	}
+	o.gather(i, o.z.first+j, out)
+	if !o.product {
+		size, sizes := o.sizesX[i], o.sizesZ[j:][:len(out)]
+		for c, v := range out {
+			both := size + sizes[c]
+			v = o.factor*v + both
+			// Also true for NaN and Inf: an overflow.
+			if !(v >= both*cancelled) || v-v != 0 {
+				v = o.defined(i, j+c)
+			}
+			out[c] = v
+		}
+	}
+	for _, row := range rowsWithin(o.definedZ, o.z.first+j, o.z.first+j+len(out)) {
+		c := int(row) - o.z.first - j
+		out[c] = o.defined(i, j+c)
+	}
+}
+
+// gather adds what row i of X has in common with rows lo … of the whole Z.
+func (o *common[T]) gather(i, lo int, out []T) {
+	columns, values := o.points.Row(i)
+	l, hi := o.z.all, lo+len(out)
+	for w := lo / l.window; w*l.window < hi; w++ {
+		first := w * l.window
+		last := min(first+l.window, l.rows)
+		ends := l.ends[w*(l.cols+1):][:l.cols+1]
+		numbers, list := l.numbers[l.starts[w]:l.starts[w+1]], o.values[l.starts[w]:l.starts[w+1]]
+		part := first < lo || last > hi
+		for p, c := range columns {
+			from, to := ends[c], ends[c+1]
+			if from == to {
+				continue
+			}
+			rows, z := numbers[from:to], list[from:to]
+			if part {
+				a, b := bounds(rows, lo-first, hi-first)
+				rows, z = rows[a:b], z[a:b]
+			}
+			switch o.stat.Kind {
+			case kernels.L1:
+				addL1(out, first-lo, rows, z, values[p])
+			case kernels.Chi2:
+				addChi2(out, first-lo, rows, z, values[p])
+			default:
+				addDot(out, first-lo, rows, z, values[p])
+			}
+		}
+	}
+}
+
+// addDot adds xz to out[at + row] for each row of a list.
+func addDot[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+	z = z[:len(rows)]
+	for k, r := range rows {
+		out[at+int(r)] += x * z[k]
+	}
+}
+
+// addL1 adds |x−z| − |x| − |z|.
+func addL1[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+	z = z[:len(rows)]
+	size := T(math.Abs(float64(x)))
+	for k, r := range rows {
+		v := z[k]
+		out[at+int(r)] += T(math.Abs(float64(x-v))) - (size + T(math.Abs(float64(v))))
+	}
+}
+
+// addChi2 adds −4xz/(x+z) for x, z ≥ 0.
+func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+	z = z[:len(rows)]
+	for k, r := range rows {
+		if v := z[k]; v > 0 && x > 0 {
+			out[at+int(r)] -= 4 * (x / (x + v)) * v // the product may overflow
+		}
+	}
+}
+
+func (q *queue[T]) GramSparse(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T]) error {
+	n, m, _ := check.GramSparse(dst, k, x, z)
+	a, sx, sz := q.own("GramSparse", dst), q.ownSparse("GramSparse", x), q.ownSparse("GramSparse", z)
+	part := whole
+	if sx.same(sz) {
+		part = lower
+	}
+	if n > 0 && m > 0 {
+		q.newSparseGram(k, sx, sz).into(a, part)
+	}
+	return q.wait()
+}
+
+func (q *queue[T]) GramMulSparse(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T], v backend.Matrix[T]) error {
+	n, m, _, t := check.GramMulSparse(dst, k, x, z, v)
+	out, mv := q.own("GramMulSparse", dst), q.own("GramMulSparse", v)
+	sx, sz := q.ownSparse("GramMulSparse", x), q.ownSparse("GramMulSparse", z)
+	q.scale(0, out.view(), whole)
+	if n > 0 && m > 0 && t > 0 {
+		q.newSparseGram(k, sx, sz).times(mv, out, sx.same(sz))
+	}
+	return q.wait()
+}
+
+// GramPackedSparse stores tiles of the lower triangle across both parts of packed storage, so
+// that they begin with windows.
+func (q *queue[T]) GramPackedSparse(a backend.Packed[T], k kernels.Kernel, x backend.Sparse[T]) error {
+	n, _ := check.GramPackedSparse(a, k, x)
+	sx, codes := q.ownSparse("GramPackedSparse", x), q.fixed("GramPackedSparse", a)
+	if codes != nil {
+		if n > 0 {
+			q.newSparseGram(k, sx, sx).fixed(codes, k)
+		}
+		return q.wait()
+	}
+	p := q.ownPacked("GramPackedSparse", a)
+	if n == 0 {
+		return q.wait()
+	}
+	g := q.newSparseGram(k, sx, sx)
+	tm, tn := g.tileSize()
+	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
+		rows, cols := min(g.size, n-i0), min(g.size, n-j0)
+		cut := evenGrid(rows, cols, tm, tn)
+		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+			i, j, rows, cols := cut.block(task)
+			elements := lower.count(rows, cols, j0+j-i0-i)
+			if elements == 0 {
+				return
+			}
+			g.tile(s, bx, bz, i0, j0, i, j, rows, cols, lower, func(r, from int, values []T) {
+				left, right := p.row(i0 + i + r)
+				at := j0 + j + from
+				if at < len(left) {
+					values = values[copy(left[at:], values):]
+					at = len(left)
+				}
+				for c, v := range values {
+					*right.at(at-p.n1+c, 0) = v
+				}
+			})
+			q.count(2 * float64(elements) * float64(g.d))
+		})
+	})
+	return q.wait()
+}

@@ -1,0 +1,64 @@
+package kernels_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestEvalSparseIsEval compares a statistic of points without their zeros with that of the points.
+func TestEvalSparseIsEval(t *testing.T) {
+	const d = 30
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	point := func(density float64) (x []float64, s kernels.SparsePoint[float64]) {
+		x = make([]float64, d)
+		for p := range x {
+			if rng.Float64() < density {
+				x[p] = float64(rng.IntN(4)) // some zeros are stored
+				s.Columns, s.Values = append(s.Columns, int32(p)), append(s.Values, x[p])
+			}
+		}
+		return x, s
+	}
+	scale := make([]float64, d)
+	for p := range scale {
+		scale[p] = rng.Float64()
+	}
+	of := kernels.Sum{kernels.Gaussian{Sigma: 3}, kernels.Linear{}}
+	for _, s := range []kernels.Stat{
+		{Kind: kernels.Dot}, {Kind: kernels.Dot, Scale: scale}, {Kind: kernels.SqDist}, {Kind: kernels.SqDist, Scale: scale},
+		{Kind: kernels.L1}, {Kind: kernels.L1, Scale: scale}, {Kind: kernels.CosSum, Freqs: []float64{1, 2.5}},
+		{Kind: kernels.SinSum, Freqs: []float64{0.5}}, {Kind: kernels.Sinc}, {Kind: kernels.Chi2},
+		{Kind: kernels.Entry}, {Kind: kernels.SelfX, Of: of}, {Kind: kernels.SelfZ, Of: of}, {Kind: kernels.RootX, Of: of}, {Kind: kernels.RootZ, Of: of},
+	} {
+		for _, density := range []float64{0, 0.1, 0.5, 1} {
+			x, sx := point(density)
+			z, sz := point(density)
+			if s.Kind == kernels.Entry {
+				x[0], sx = 3, kernels.SparsePoint[float64]{Columns: []int32{0, 5}, Values: []float64{3, x[5]}}
+				for p := range x[1:] {
+					if p+1 != 5 {
+						x[p+1] = 0
+					}
+				}
+			}
+			got, want := kernels.EvalSparse(s, d, sx, sz), s.Eval(x, z)
+			// The terms of two zeros are counted and not added: at most d more roundings of
+			// numbers up to the sum of the sizes, 2π each, or one for each frequency.
+			limit := 0.0
+			if s.Kind == kernels.CosSum || s.Kind == kernels.Sinc {
+				limit = d * 0x1p-53 * d * 2 * math.Pi
+			}
+			if s.Of != nil {
+				limit = 0
+			}
+			if !(math.Abs(got-want) <= limit) {
+				t.Errorf("%v, density %v: %v, not %v", s.Kind, density, got, want)
+			}
+		}
+	}
+}
