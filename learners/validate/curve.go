@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -53,20 +52,15 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 		of[i] = i
 	}
 	held, trained := make([]float64, len(of)), make([]float64, len(of))
-	var mu sync.Mutex
+	fit = observed(fit, fitted)
 	err = r.Each(ctx, func(i int) (train, test []int) {
 		train, test = division(i)
 		return train, append(test, train...)
 	}, of, func(ctx context.Context, f Fit) error {
-		start, p := time.Now(), f.Part
+		p := f.Part
 		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
 		if err != nil {
 			return err
-		}
-		if fitted != nil {
-			mu.Lock()
-			fitted(m, time.Since(start))
-			mu.Unlock()
 		}
 		all, d := p.XTest.Dims()
 		_, t := p.YTest.Dims()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/planned"
 	"github.com/mercer-go/mercer/internal/run"
@@ -106,20 +108,34 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	for i := range of {
 		of[i] = i
 	}
-	var mu sync.Mutex
+	fit = observed(fit, fitted)
 	err := r.Each(ctx, splits, of, func(ctx context.Context, f Fit) error {
-		start, p := time.Now(), f.Part
+		p := f.Part
 		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
 		if err != nil {
 			return err
-		}
-		if fitted != nil {
-			mu.Lock()
-			fitted(m, time.Since(start))
-			mu.Unlock()
 		}
 		scores[f.Number], err = scoreModel(ctx, f.Device, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
 		return err
 	})
 	return scores, err
+}
+
+// observed returns fit, which calls fitted, unless it is nil, with each model and the time of its
+// fit, by one goroutine at a time.
+func observed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
+	if fitted == nil {
+		return fit
+	}
+	var mu sync.Mutex
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+		start := time.Now()
+		m, err := fit(ctx, dev, x, y, o)
+		if took := time.Since(start); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			fitted(m, took)
+		}
+		return m, err
+	}
 }
