@@ -106,6 +106,11 @@ func (m *Model[M]) begin(call string) error {
 // Fit fits a learner to n×d samples, one per row, and n×t targets. A *mat.Dense or *mat.VecDense is
 // not copied, and x and y are not changed.
 //
+// If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n matrix of the kernel
+// values of the samples, and the methods of the model take the m×n values of m rows with them.
+// Std of a Gaussian process and Neighbors also need the values of the rows with themselves: the
+// points of gram.OtherPoints.
+//
 // The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
 	if l == nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
 	stringkernels "github.com/mercer-go/mercer/kernels/strings"
 	"github.com/mercer-go/mercer/kernels/trees"
@@ -348,6 +349,130 @@ func TestPairsOfAModel(t *testing.T) {
 	}
 	if _, _, err := m.Neighbors(t.Context(), x); err == nil {
 		t.Error("an SVC has neighbors")
+	}
+}
+
+// TestGramMatrixEqualsItsPoints: the n×n matrix of a precomputed kernel gives the bits of its
+// points, in fits, predictions, cross-validation and tuning, also after the model was saved.
+func TestGramMatrixEqualsItsPoints(t *testing.T) {
+	const n, q = 24, 5
+	r := rand.New(rand.NewPCG(61, 1)) // seed 61, 1
+	x, y := mat.NewDense(n+q, 2, nil), mat.NewDense(n, 1, nil)
+	for i := range n + q {
+		x.SetRow(i, []float64{r.NormFloat64(), r.NormFloat64()})
+		if i < n && x.At(i, 0)+x.At(i, 1) > 0 {
+			y.Set(i, 0, 1)
+		}
+	}
+	all, err := mercer.Gram(t.Context(), kernels.Gaussian{Sigma: 1}, x, nil, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, other := mat.NewDense(n, n, nil), mat.NewDense(q, n, nil)
+	k.Copy(all.View(0, 0, n, n))
+	other.Copy(all.View(n, 0, q, n))
+	points, err := gram.TrainingPoints(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := gram.OtherPoints(other, slices.Repeat([]float64{1}, q))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fold, err := validate.Folds(n, 4, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pre := kernels.Precomputed{}
+	anyLearner(t, "kernel-ridge", learners.KernelRidge{Kernel: pre, Lambda: 0.1}, k, points, y, other, others, fold)
+	anyLearner(t, "gaussian-process", learners.GaussianProcess{Kernel: kernels.Scaled{Weight: 2, Kernel: pre}, Lambda: 0.1, Fixed: true}, k, points, y, other, others, fold)
+	anyLearner(t, "svr", learners.SVR{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "svc", learners.SVC{Kernel: pre, Probabilities: true}, k, points, y, other, others, fold)
+	anyLearner(t, "one-class-svm", learners.OneClassSVM{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "kernel-logistic", learners.KernelLogistic{Kernel: pre, Lambda: 0.1}, k, points, y, other, others, fold)
+	anyLearner(t, "kernel-perceptron", learners.KernelPerceptron{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "voted-perceptron", learners.KernelPerceptron{Kernel: pre, Kind: learners.VotedPerceptron}, k, points, y, other, others, fold)
+	anyLearner(t, "kernel-vote", learners.KernelVote{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "kernel-knn", learners.KernelKNN{Kernel: pre, K: 3}, k, points, y, other, others, fold)
+	anyLearner(t, "rvm", learners.RVM{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "rvc", learners.RVC{Kernel: pre}, k, points, y, other, others, fold)
+
+	ridge := learners.KernelRidge{Kernel: pre}
+	a, _, err := mercer.Tune(t.Context(), ridge, k, y, tuning.Params{}, mercer.Options{})
+	b, _, err2 := mercer.Tune(t.Context(), ridge, points, y, tuning.Params{}, mercer.Options{})
+	if err != nil || err2 != nil || a.Lambda != b.Lambda {
+		t.Errorf("tuned lambda %v and %v: %v, %v", a.Lambda, b.Lambda, err, err2)
+	}
+
+	// What needs k(x, x) of a new object is refused without it.
+	process, err := mercer.Fit(t.Context(), learners.GaussianProcess{Kernel: pre, Lambda: 0.1, Fixed: true}, k, y, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := process.Std(t.Context(), other); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
+		t.Errorf("a standard deviation without k(x, x): %v", err)
+	}
+	if std, err := process.Std(t.Context(), others); err != nil || std.At(0, 0) <= 0 {
+		t.Errorf("the standard deviation of points: %v, %v", std, err)
+	}
+	near, err := mercer.Fit(t.Context(), learners.KernelKNN{Kernel: pre}, k, y, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := near.Neighbors(t.Context(), other); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
+		t.Errorf("neighbors without k(x, x): %v", err)
+	}
+
+	k.Set(1, 0, k.At(1, 0)+1)
+	for name, run := range map[string]func() error{
+		"fit": func() error { _, err := mercer.Fit(t.Context(), ridge, k, y, mercer.Options{}); return err },
+		"cross-validate": func() error {
+			_, err := mercer.CrossValidate(t.Context(), ridge, k, y, fold, mercer.Options{})
+			return err
+		},
+	} {
+		if err := run(); err == nil || !strings.Contains(err.Error(), "not symmetric: row 2, column 1") {
+			t.Errorf("%s of a matrix that is not symmetric: %v", name, err)
+		}
+	}
+}
+
+// anyLearner compares the model of the Gram matrix k with the model of its points.
+func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M], k, points, y, other, others mat.Matrix, fold []int) {
+	t.Helper()
+	a, err := mercer.Fit(t.Context(), l, k, y, mercer.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	b, err := mercer.Fit(t.Context(), l, points, y, mercer.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	want, err := b.Predict(t.Context(), others)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for form, predict := range map[string]func(x mat.Matrix) (*mat.Dense, error){
+		"fitted": func(x mat.Matrix) (*mat.Dense, error) { return a.Predict(t.Context(), x) },
+		"loaded": func(x mat.Matrix) (*mat.Dense, error) { return reloaded(t, a).Predict(t.Context(), x) },
+	} {
+		for _, x := range []mat.Matrix{other, others} {
+			if got, err := predict(x); err != nil || !mat.Equal(got, want) {
+				t.Errorf("%s: %s: predictions %v, want %v: %v", name, form, got, want, err)
+			}
+		}
+	}
+	row, same := make([]float64, 1), make([]float64, 1)
+	if err := a.PredictRow(t.Context(), row, mat.Row(nil, 0, other)); err != nil {
+		t.Errorf("%s: predict a row: %v", name, err)
+	}
+	if err := b.PredictRow(t.Context(), same, mat.Row(nil, 0, others)); err != nil || row[0] != same[0] {
+		t.Errorf("%s: predict a row: %v, want %v: %v", name, row, same, err)
+	}
+	held, err := mercer.CrossValidate(t.Context(), l, k, y, fold, mercer.Options{})
+	heldPoints, err2 := mercer.CrossValidate(t.Context(), l, points, y, fold, mercer.Options{})
+	if err != nil || err2 != nil || !mat.Equal(held, heldPoints) {
+		t.Errorf("%s: cross-validation differs: %v, %v", name, err, err2)
 	}
 }
 
@@ -1090,6 +1215,30 @@ func ExampleFit_texts() {
 	fmt.Println(f.RawMatrix().Data)
 	// Output:
 	// [1 0]
+}
+
+// The values of a kernel that was computed elsewhere: the n×n matrix of the samples, and for a
+// prediction the values of each new object with the samples.
+func ExampleFit_precomputed() {
+	ctx := context.Background()
+	k := mat.NewSymDense(3, []float64{
+		2, 1, 0,
+		1, 2, 1,
+		0, 1, 2,
+	})
+	y := mat.NewVecDense(3, []float64{1, 2, 4})
+	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1, NoIntercept: true}, k, y, mercer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	f, err := m.Predict(ctx, mat.NewDense(1, 3, []float64{0, 0, 1})) // the third element of (K + I)⁻¹y
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.4f\n", f.At(0, 0))
+	// Output:
+	// 1.2857
 }
 
 // The Gram matrix of a kernel, a gonum matrix.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -35,6 +37,9 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 // rows that its model was fitted to; validate.NewSummary averages over the other folds. All of o
 // except Checkpoint is used.
 //
+// With kernels.Precomputed, x may be the Gram matrix, as for Fit; a LearnerFunc needs the points of
+// gram.TrainingPoints.
+//
 // Package validate has the scores of each fold, repeats, the bootstrap, and the folds of a
 // table, in which the scaling of a column is learned from the training rows alone.
 func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
@@ -59,6 +64,14 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	}{{"y", hy.Rows, true}, {"fold", len(fold), true}, {"Options.Weights", len(o.Weights), o.Weights != nil}, {"Options.Keys", len(o.Keys), o.Keys != nil}} {
 		if given.used && given.rows != hx.Rows {
 			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(hx.Rows, "row"), given.name, given.rows)
+		}
+	}
+	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // of a LearnerFunc the kernel is not known
+		if field := v.FieldByName("Kernel"); field.IsValid() {
+			k, _ := field.Interface().(kernels.Kernel)
+			if hx, err = numeric.SamplePoints(k, hx); err != nil {
+				return nil, fmt.Errorf("mercer: cross-validate: %w", err)
+			}
 		}
 	}
 	splits, parts := validate.Held(fold)
@@ -114,6 +127,9 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	hx, hy, err := hosts("tune", x, y)
 	if err != nil {
 		return l, nil, err
+	}
+	if hx, err = numeric.SamplePoints(l.Kernel, hx); err != nil {
+		return l, nil, fmt.Errorf("mercer: tune: %w", err)
 	}
 	if l.Kernel == nil {
 		sigma, err := learners.MedianDistance(ctx, x, o.Weights, l.Seed)

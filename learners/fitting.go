@@ -58,6 +58,12 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 		f.fail(errors.New("no device was given"))
 	}
 	f.fail(checkFinite("x", hx))
+	for _, p := range parameters {
+		if k, ok := p.load().(kernels.Kernel); ok && f.err == nil {
+			hx, err = numeric.SamplePoints(k, hx)
+			f.fail(err)
+		}
+	}
 	f.fail(checkFinite("y", hy))
 	f.fail(numeric.CheckWeights(o.Weights, hx.Rows))
 	if f.err == nil {

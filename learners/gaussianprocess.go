@@ -198,7 +198,9 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 // gives the memory back.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
-	h, err := m.predictor().check(dev, x)
+	p := m.predictor()
+	p.self = true
+	h, err := p.check(dev, x)
 	if err != nil {
 		return nil, err
 	}

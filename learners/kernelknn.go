@@ -130,9 +130,9 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 }
 
 // nearest calls f with the samples nearest to each row of x, so many that their
-// weights make K, and their d² less k(x, x).
-func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
-	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel}.check(dev, x)
+// weights make K, and their d² less k(x, x). self says that f needs k(x, x) too.
+func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
+	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self}.check(dev, x)
 	if err == nil {
 		err = m.samples().Nearest(ctx, dev, h, m.k, func(i int, list []int, keys []float64) { f(i, h.Row(i), list, keys) })
 	}
@@ -146,7 +146,7 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 // of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
 // their d².
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
-	n, err := m.nearest(ctx, dev, x, func(_ int, row []float64, list []int, keys []float64) {
+	n, err := m.nearest(ctx, dev, x, true, func(_ int, row []float64, list []int, keys []float64) {
 		own := kernels.Diag(m.kernel, row)
 		d := make([]float64, len(keys))
 		for i, key := range keys {
@@ -166,7 +166,7 @@ func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x ma
 func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	t := m.y.Cols
 	var data []float64
-	n, err := m.nearest(ctx, dev, x, func(_ int, _ []float64, list []int, _ []float64) {
+	n, err := m.nearest(ctx, dev, x, false, func(_ int, _ []float64, list []int, _ []float64) {
 		data = append(data, m.samples().Mean(m.y, m.k, list)...)
 	})
 	if err != nil {

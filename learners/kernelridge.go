@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -93,6 +94,9 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		}
 	}
 	k := l.Kernel
+	if err == nil {
+		hx, err = numeric.SamplePoints(k, hx)
+	}
 	if err == nil && k == nil {
 		k, err = kernelFor(ctx, nil, hx, o.Weights, l.Seed)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -22,6 +23,7 @@ type predictor struct {
 	fixed     []backend.Host[float64]
 	intercept []float64
 	sum       bool // out ← k(x, fixed[0]) fixed[1]
+	self      bool // k(x, x) is needed too
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
@@ -143,6 +145,10 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 	h, err = gonum.Host("x", x)
 	if err != nil {
 		return h, err
+	}
+	h, known := numeric.OtherPoints(p.kernel, h, p.features)
+	if !known && p.self {
+		return h, errors.New("x has kernel values with the training objects alone, and those of its rows with themselves are needed: give the points of gram.OtherPoints")
 	}
 	if h.Cols != p.features {
 		return h, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(h.Cols, "column"), p.features)

@@ -156,10 +156,11 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	}
 	defer p.use.RUnlock()
 	features, outputs := p.Dims()
-	if len(x) != features || len(dst) != outputs {
+	values := len(x) > 0 && len(x) == features-2 // of kernels.Precomputed; predict refuses them for other kernels
+	if len(x) != features && !values || len(dst) != outputs {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
-	if p.ready && p.classes == nil {
+	if p.ready && p.classes == nil && !values {
 		h := numeric.Row(x)
 		err := p.plain.checkValues(h)
 		if err == nil {
@@ -170,7 +171,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 		}
 		return nil
 	}
-	f, err := p.predict(ctx, mat.NewDense(1, features, x))
+	f, err := p.predict(ctx, mat.NewDense(1, len(x), x))
 	if err != nil {
 		return err
 	}

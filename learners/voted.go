@@ -38,7 +38,7 @@ func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loo
 // Decision implements Classifier.
 func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	features, _ := m.Dims()
-	p := predictor{learner: m.Learner(), features: features}
+	p := predictor{learner: m.Learner(), features: features, kernel: m.kernel}
 	if features > 0 {
 		p.intercept = make([]float64, m.centers.Rows)
 		p.fixed = []backend.Host[float64]{m.centers}
