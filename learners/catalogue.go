@@ -46,10 +46,10 @@ type Description struct {
 	Grid string `json:"grid,omitempty"`
 
 	// fitter makes the learner of its values; the error is what contradicts in them.
-	fitter func(v Values) (Fitter, *ParameterError)
+	fitter func(v parsed) (Fitter, *ParameterError)
 	// rows makes the learner for samples that are read in passes; nil: it
 	// cannot.
-	rows func(v Values) (RowsFitter, *ParameterError)
+	rows func(v parsed) (RowsFitter, *ParameterError)
 	// model is the zero model of the kind that a State is of; nil: of the one that Fit returns.
 	model func(State) (fielded, error)
 	// classify says that Classification is Classify of the regression, which
@@ -61,7 +61,7 @@ type Description struct {
 	traces bool
 	// classifier makes the learner for Classification where that is not what
 	// fitter makes; a model is restored by its State, which says of which it is.
-	classifier func(v Values) (Fitter, *ParameterError)
+	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
 // catalogue is filled by the init functions of the learners' files.
@@ -124,27 +124,70 @@ func (d Description) LinearByDefault() bool {
 	return strings.HasPrefix(p.Default, "linear()")
 }
 
-// Values returns the given parameters, as texts by their names, with defaults for the
-// others. The error is a *ParameterError.
-func (d Description) Values(given map[string]string) (Values, error) { return d.values(given) }
+// Settings are the parameters of a learner that Parse has parsed: fits, grids and reports are
+// made of them.
+type Settings struct {
+	d      Description
+	given  map[string]string
+	values parsed
+}
+
+// Text returns the text of a parameter, which was given or is the default; "" and false where
+// it has no value.
+func (s *Settings) Text(name string) (text string, has bool) {
+	if _, has = s.values[name]; !has {
+		return "", false
+	}
+	if text, given := s.given[name]; given {
+		return text, true
+	}
+	p, _ := s.d.Parameter(name)
+	return p.Default, true
+}
+
+// Number returns the value of a parameter that is a number; false where it has none.
+func (s *Settings) Number(name string) (v float64, has bool) {
+	v, has = s.values[name].(float64)
+	return v, has
+}
+
+// Effective reports whether p has an effect beside the other parameters: its condition is met.
+func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
 // Make returns the learner with the given parameters, as texts by their names,
 // and defaults for the others. task is one of d.Tasks; a zero Task is the first. The
-// error is a *ParameterError, or about the task.
+// error is a *ParameterError, or about the task. It is Parse and Settings.Fitter.
 func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
-	if task != "" && !d.Does(task) {
-		return nil, fmt.Errorf("learners: %s is not made for %s", d.Name, task)
+	if err := d.checkTask(task); err != nil {
+		return nil, err
 	}
-	values, err := d.values(given)
+	s, err := d.Parse(given)
 	if err != nil {
 		return nil, err
 	}
+	return s.Fitter(task)
+}
+
+func (d Description) checkTask(task Task) error {
+	if task != "" && !d.Does(task) {
+		return fmt.Errorf("learners: %s is not made for %s", d.Name, task)
+	}
+	return nil
+}
+
+// Fitter returns the learner for a task: one of its tasks, or zero for the first. The error is a
+// *ParameterError, or about the task.
+func (s *Settings) Fitter(task Task) (Fitter, error) {
+	d, values := s.d, s.values
+	if err := d.checkTask(task); err != nil {
+		return nil, err
+	}
 	for _, p := range d.Parameters {
-		_, isGiven := given[p.Name]
+		_, isGiven := s.given[p.Name]
 		if isGiven && p.Task != "" && p.Task != cmp.Or(task, d.Tasks[0]) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: fmt.Sprintf("works only for %s", p.Task)}
 		}
-		if isGiven && !p.When.Met(values) {
+		if isGiven && !s.Effective(p) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "works " + p.When.String(), When: p.When}
 		}
 	}
@@ -163,10 +206,11 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 	return fit, nil
 }
 
-// values parses the parameters.
-func (d Description) values(given map[string]string) (Values, error) {
+// Parse returns the learner's parameters, given as texts by their names, with defaults for the
+// others. The error is a *ParameterError.
+func (d Description) Parse(given map[string]string) (*Settings, error) {
 	var known []string
-	v := Values{}
+	v := parsed{}
 	for _, p := range d.Parameters {
 		known = append(known, p.Name)
 		text, isGiven := given[p.Name]
@@ -191,7 +235,7 @@ func (d Description) values(given map[string]string) (Values, error) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is no parameter of %s, which has %s", d.Name, has)}
 		}
 	}
-	return v, nil
+	return &Settings{d, given, v}, nil
 }
 
 // ParameterError says what is wrong with a parameter that Make was given.
@@ -206,7 +250,7 @@ func (e *ParameterError) Error() string {
 }
 
 // fitterOf returns what makes a Fitter of the values of an L.
-func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(Values) (Fitter, *ParameterError) {
+func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(parsed) (Fitter, *ParameterError) {
 	return made(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 			m, err := asModel(fit(l, ctx, dev, x, y, o))
@@ -216,8 +260,8 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 }
 
 // made returns what makes an F of the values of an L.
-func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(Values) (F, *ParameterError) {
-	return func(v Values) (F, *ParameterError) {
+func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
+	return func(v parsed) (F, *ParameterError) {
 		var l L
 		wrong := set(parameters(&l), v)
 		return make(l), wrong

@@ -1,7 +1,12 @@
 package learners
 
-// FitterOf returns the learner of a struct of parameters that is zero but for the values.
-func (d Description) FitterOf(v Values) Fitter {
-	fit, _ := d.fitter(v)
+import "maps"
+
+// FitterOf returns the learner of a struct of parameters that is zero but for the parameters of
+// which keep is true.
+func (s *Settings) FitterOf(keep map[string]bool) Fitter {
+	v := maps.Clone(s.values)
+	maps.DeleteFunc(v, func(name string, _ any) bool { return !keep[name] })
+	fit, _ := s.d.fitter(v)
 	return fit
 }

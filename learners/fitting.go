@@ -183,9 +183,9 @@ func advised(parameters []Parameter) func(parameter string) string {
 	has := func(name string) bool {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
-			return p.Name == name && p.When.Met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
+			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
 				// One without a default that is not given leaves the work to another.
-				(values.Has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
+				(values.has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}
 	return func(parameter string) string {
@@ -197,7 +197,7 @@ func advised(parameters []Parameter) func(parameter string) string {
 			return parameter
 		case parameter == "penalty" && has("lambda"):
 			return "penalty=lambda"
-		case parameter == "lambda" && values.Has("lambdas"):
+		case parameter == "lambda" && values.has("lambdas"):
 			return "lambdas"
 		}
 		return ""

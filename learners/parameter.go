@@ -50,7 +50,7 @@ func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
 
-// The types of parameters. Values gives them as float64, int, bool, string,
+// The types of parameters. Parse returns their values as float64, int, bool, string,
 // kernels.Kernel and []float64.
 const (
 	NumberType = "number"
@@ -276,9 +276,9 @@ func (p Parameter) isZero() bool { return reflect.ValueOf(p.field).Elem().IsZero
 
 // set stores the values in the fields, but for those of parameters without an effect.
 // The error is what values contradict each other.
-func set(parameters []Parameter, values Values) *ParameterError {
+func set(parameters []Parameter, values parsed) *ParameterError {
 	for _, p := range parameters {
-		if v, ok := values[p.Name]; ok && p.When.Met(values) {
+		if v, ok := values[p.Name]; ok && p.When.met(values) {
 			if p.zero != nil && reflect.ValueOf(v).IsZero() {
 				v = p.zero
 			}
@@ -300,8 +300,8 @@ func refused(parameters []Parameter) *ParameterError {
 }
 
 // valuesOf are the values of the fields, without those that have no default and are zero.
-func valuesOf(parameters []Parameter) Values {
-	values := Values{}
+func valuesOf(parameters []Parameter) parsed {
+	values := parsed{}
 	for _, p := range parameters {
 		if p.Default != "" && !p.chosen || !p.isZero() {
 			values[p.Name] = p.load()
@@ -322,7 +322,7 @@ func complete(parameters []Parameter) error {
 		wrong := p.check(v)
 		switch {
 		case p.isZero() && !p.required && (wrong != nil || p.zero != nil):
-			if p.When.Met(values) {
+			if p.When.met(values) {
 				standard, err := p.parse(p.Default)
 				if err != nil {
 					return fmt.Errorf("%s: %w", p.Name, err)
@@ -333,7 +333,7 @@ func complete(parameters []Parameter) error {
 			return fmt.Errorf("%s: %w", p.Name, wrong)
 		case wrong != nil:
 			return fmt.Errorf("%s %w", p.Name, wrong)
-		case !p.isZero() && !p.When.Met(values):
+		case !p.isZero() && !p.When.met(values):
 			return fmt.Errorf("%s works %s", p.Name, p.When)
 		}
 	}
@@ -361,13 +361,13 @@ func (w *When) Of(prefix string) string {
 	return "only with " + prefix + w.Parameter + " " + strings.Join(w.Values, " or ")
 }
 
-// Met reports whether the values fulfil the condition; there may be none.
-func (w *When) Met(v Values) bool {
+// met reports whether the values fulfil the condition; there may be none.
+func (w *When) met(v parsed) bool {
 	if w == nil {
 		return true
 	}
 	if len(w.Values) == 0 {
-		return !v.Has(w.Parameter)
+		return !v.has(w.Parameter)
 	}
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
@@ -418,8 +418,8 @@ func (p Parameter) refusedIf(rule func() string) Parameter {
 	return p
 }
 
-// Values are parameters by their names, those without a value left out.
-type Values map[string]any
+// parsed are the values of parameters by their names, those without a value left out.
+type parsed map[string]any
 
-// Has reports whether a parameter was given or has a default.
-func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
+// has reports whether a parameter was given or has a default.
+func (v parsed) has(name string) bool { _, ok := v[name]; return ok }

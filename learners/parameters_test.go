@@ -172,7 +172,7 @@ func TestZeroValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, err := d.Values(nil)
+		settings, err := d.Parse(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,6 @@ func TestZeroValues(t *testing.T) {
 				}
 			}
 		}
-		maps.DeleteFunc(values, func(name string, _ any) bool { return !given[name] })
 		x, y := samplesFor(d.Name, "", d.Tasks[0], d.Outputs)
 		left := func(fit learners.Fitter) string {
 			m, err := fit(t.Context(), dev, x, y, learners.Options{})
@@ -194,7 +193,7 @@ func TestZeroValues(t *testing.T) {
 			}
 			return fingerprint(t, m)
 		}
-		if got, want := left(d.FitterOf(values)), left(standard); got != want {
+		if got, want := left(settings.FitterOf(given)), left(standard); got != want {
 			t.Errorf("%s: the zero values give\n%.300s\nthe defaults of the catalogue\n%.300s", d.Name, got, want)
 		}
 	}

@@ -91,10 +91,20 @@ func (d Description) Checkpoints() bool { return d.checkpoints }
 // Traces reports whether a fit has epochs for Options.Trace, by one of its solvers at least.
 func (d Description) Traces() bool { return d.traces }
 
-// MakeRows is Make for samples that are read in passes; few learners can. For
+// MakeRows is Make for samples that are read in passes: see Settings.RowsFitter.
+func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
+	s, err := d.Parse(given)
+	if err != nil {
+		return nil, err
+	}
+	return s.RowsFitter(task)
+}
+
+// RowsFitter is Fitter for samples that are read in passes; few learners can. For
 // Classification the one target is the place of a class in Options.Classes, as
 // an Encoder with classes gives it.
-func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
+func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
+	d := s.d
 	if d.rows == nil {
 		var can []string
 		for _, o := range Catalogue() {
@@ -104,14 +114,10 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 		}
 		return nil, fmt.Errorf("learners: %s needs all samples in memory; learners that read them in passes: %s", d.Name, can)
 	}
-	if _, err := d.Make(task, given); err != nil {
+	if _, err := s.Fitter(task); err != nil {
 		return nil, err
 	}
-	values, err := d.values(given)
-	if err != nil {
-		return nil, err
-	}
-	fit, _ := d.rows(values)
+	fit, _ := d.rows(s.values)
 	if task == Classification {
 		return classifyRows(d.Name, fit), nil
 	}
@@ -119,7 +125,7 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 }
 
 // rowsFitterOf is fitterOf for FitRows of an L.
-func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(Values) (RowsFitter, *ParameterError) {
+func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(parsed) (RowsFitter, *ParameterError) {
 	return made(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
 			m, err := asModel(fit(l, ctx, dev, data, o))

@@ -245,9 +245,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	task := f.taskFor(all)
-	learn, err := f.fitter(task)
+	learn, err := f.settings.Fitter(task)
 	if err != nil {
-		return err
+		return f.flagged(err)
 	}
 	rules := f.objects.rules(f.rules(task))
 	read := all.Rows()
@@ -359,16 +359,9 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 		return err
 	}
 	task := f.taskFor(head)
-	if _, err := f.fitter(task); err != nil {
-		return err
-	}
-	d, err := learners.Find(f.learner)
+	learn, err := f.settings.RowsFitter(task)
 	if err != nil {
-		return err
-	}
-	learn, err := d.MakeRows(task, f.parameters(d))
-	if err != nil {
-		return err
+		return f.flagged(err)
 	}
 	enc, err := s.Learn(ctx, f.rules(task))
 	if err != nil {
@@ -477,25 +470,19 @@ func newFitReport(c *cobra.Command, m learners.Model, dev backend.Device) fitRep
 
 // setParameters tells what the learner was given.
 func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
-	d, _ := learners.Find(f.learner)
-	given := f.parameters(d)
-	values, _ := d.Values(given)
 	r.Task, r.Parameters = task, map[string]string{}
-	for _, p := range d.Parameters {
-		text, ok := given[p.Name]
-		if !ok {
-			text = p.Default
-		}
-		if !values.Has(p.Name) || !p.When.Met(values) {
+	for _, p := range f.description().Parameters {
+		text, has := f.settings.Text(p.Name)
+		if !has || !f.settings.Effective(p) {
 			continue
 		}
 		r.Parameters[p.Name] = text
 		if _, said := f.given[p.Name]; said || p.Name == "lambda" {
 			r.order = append(r.order, p.Name)
 		}
-		if number, ok := values[p.Name].(float64); ok && p.Name == "lambda" {
-			r.Lambda = &number
-		}
+	}
+	if lambda, has := f.settings.Number("lambda"); has && r.Parameters["lambda"] != "" {
+		r.Lambda = &lambda
 	}
 }
 

@@ -21,9 +21,10 @@ import (
 type learnerFlags struct {
 	tableFlags
 	learner  string
-	given    map[string]string // the learner's parameters
-	textbook bool              // noStandardize, and no shuffling
-	stream   bool              // of fit only
+	given    map[string]string  // the learner's parameters
+	settings *learners.Settings // given, parsed by check
+	textbook bool               // noStandardize, and no shuffling
+	stream   bool               // of fit only
 
 	models  []string                         // of pictures, in place of a learner
 	several bool                             // --learner takes names with commas between them
@@ -213,14 +214,14 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 	if len(named) > 0 && list == nil {
 		c.Long += "\n\n" + wrapped(fmt.Sprintf("The parameters of a learner are flags too: %s --learner NAME --help lists them. Learners: %s.", c.CommandPath(), strings.Join(named, ", ")), terminalWidth)
 	}
-	of := func(name string) (p learners.Parameter, values learners.Values, has bool) {
+	of := func(name string) (p learners.Parameter, s *learners.Settings, has bool) {
 		for _, d := range list {
 			if p, has = d.Parameter(name); has {
-				values, _ = d.Values(f.given)
+				s, _ = d.Parse(f.given)
 				break
 			}
 		}
-		return p, values, has
+		return p, s, has
 	}
 	_, _, kernel := of("kernel")
 	for _, name := range []string{"text", "tree"} {
@@ -236,8 +237,8 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 			return
 		}
 		name := strings.TrimPrefix(flag.Name, "no-")
-		p, values, has := of(name)
-		flag.Hidden = !has || name != flag.Name && p.Default != "true" || values != nil && f.decides(p.When) && !p.When.Met(values)
+		p, s, has := of(name)
+		flag.Hidden = !has || name != flag.Name && p.Default != "true" || s != nil && f.decides(p.When) && !s.Effective(p)
 		if has && name == flag.Name {
 			flag.Usage = p.Help
 			if p.Type != learners.BoolType && p.Type != learners.KernelType {
@@ -287,8 +288,11 @@ func (f *learnerFlags) check(command string) error {
 	if err := f.tableFlags.check(); err != nil {
 		return err
 	}
-	_, err := f.fitter("")
-	return err
+	var err error
+	if f.settings, err = f.parse(); err == nil {
+		_, err = f.settings.Fitter("")
+	}
+	return f.flagged(err)
 }
 
 // twice returns a name that is in the list more than once, or "".
@@ -317,25 +321,39 @@ func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	return given
 }
 
+// parse parses the parameters that the flags give the learner.
+func (f *learnerFlags) parse() (*learners.Settings, error) {
+	d := f.description()
+	return d.Parse(f.parameters(d))
+}
+
 // fitter returns the learner that the flags describe.
 func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
+	s, err := f.parse()
+	if err != nil {
+		return nil, f.flagged(err)
+	}
+	fit, err := s.Fitter(task)
+	return fit, f.flagged(err)
+}
+
+// flagged names the flag of the parameter that an error is about.
+func (f *learnerFlags) flagged(err error) error {
 	d := f.description()
-	given := f.parameters(d)
-	fit, err := d.Make(task, given)
 	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
 		if wrong.When != nil {
-			return nil, usagef("--%s: works %s", wrong.Parameter, wrong.When.Of("--"))
+			return usagef("--%s: works %s", wrong.Parameter, wrong.When.Of("--"))
 		}
-		hint, flag := "", wrong.Parameter
+		hint, flag, given := "", wrong.Parameter, f.parameters(d)
 		if _, has := d.Parameter(flag); !has && given[flag] == "false" {
 			flag = "no-" + flag
 		}
 		if p, _ := d.Parameter(wrong.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, given[wrong.Parameter]) {
 			hint = didYouMean("", given[wrong.Parameter], p.Choices)
 		}
-		return nil, usagef("--%s: %s%s", flag, oneLine(errors.New(wrong.Rule)), hint)
+		return usagef("--%s: %s%s", flag, oneLine(errors.New(wrong.Rule)), hint)
 	}
-	return fit, err
+	return err
 }
 
 // taskFor is what the learner is to do with a table: its only task, the one that
