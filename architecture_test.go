@@ -461,7 +461,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 97350},
+	{"product lines", 97953},
 	{"exported names", 639},
 	{"exported fields", 783},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -20,7 +20,8 @@ import (
 //
 //	CSV      see ReadCSV
 //	LIBSVM   text, a line "label index:value …" for each row
-//	NPY, NPZ arrays of numpy, formats 1.0 to 3.0
+//	NPY, NPZ arrays of numpy, formats 1.0 to 3.0; NPZ also a sparse matrix of scipy.sparse.save_npz: CSR, CSC or COO
+//	Matrix Market (.mtx) a sparse matrix in coordinate format: real, integer or pattern, general or symmetric
 //	IDX      the format of MNIST: images, and labels in a second file
 //	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
 //
@@ -39,7 +40,8 @@ type File struct {
 	// they are X and y, in upper or lower case, or the only array.
 	Arrays []string
 
-	// Labels is the file of the labels of an IDX file. By default it is the file in the same folder
+	// Labels is the file of the labels of an IDX file, or of a sparse matrix in an NPZ or Matrix Market
+	// file: for these a table in any format with one column, or with a column label. For IDX, by default it is the file in the same folder
 	// whose name has labels-idx1 in place of images-idx3, compressed or not. If there is no such
 	// file, the table has no label column.
 	Labels string
@@ -104,7 +106,23 @@ func (f File) Read() (*Table, error) {
 	case formNPY:
 		return readNPY(in)
 	case formNPZ:
-		return readNPZ(in, f.Arrays)
+		t, err := readNPZ(in, f.Arrays)
+		if err == nil {
+			err = f.readSparseLabels(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return t, nil
+	case formMarket:
+		t, err := readMarket(in)
+		if err == nil {
+			err = f.readSparseLabels(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return t, nil
 	case formIDX:
 		return f.readIDX(in)
 	case formLIBSVM:
@@ -125,12 +143,13 @@ const (
 	formNPZ     form = "NPZ"
 	formIDX     form = "IDX"
 	formParquet form = "Parquet"
+	formMarket  form = "Matrix Market"
 )
 
 // extensions maps the extension of a file name to the format that it implies.
 var extensions = map[string]form{
 	".csv": formCSV, ".tsv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
-	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet,
+	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet, ".mtx": formMarket,
 }
 
 // format returns the format of a file. It returns an error if a field of f that is set does not
@@ -146,12 +165,14 @@ func (f File) format(in *input) (form, error) {
 		form  form
 	}{
 		{len(f.Arrays) > 0, "names of arrays are", formNPZ},
-		{f.Labels != "", "a file of labels is", formIDX},
-		{f.Delimiter != 0, "a delimiter is", formCSV},
+		{f.Delimiter != 0 && f.Labels == "", "a delimiter is", formCSV},
 	} {
 		if option.given && found != option.form {
 			return "", in.t.fault("", fmt.Sprintf("is %s file; %s for %s files only", article(found), option.of, option.form))
 		}
+	}
+	if f.Labels != "" && !slices.Contains([]form{formIDX, formNPZ, formMarket}, found) {
+		return "", in.t.fault("", "is "+article(found)+" file and "+noSparseLabels)
 	}
 	return found, nil
 }
@@ -165,7 +186,10 @@ func (f File) detect(in *input) (form, error) {
 		return "", in.readFault(err)
 	}
 	var found form
+	long, _ := in.r.Peek(len(marketMark))
 	switch {
+	case strings.EqualFold(string(long), marketMark):
+		found = formMarket
 	case bytes.HasPrefix(head, []byte("\x93NUM")):
 		found = formNPY
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):

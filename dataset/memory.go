@@ -29,6 +29,13 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
+// put gives back n bytes that take subtracted.
+func (a *allowance) put(bytes int64) {
+	if a != nil && a.limit > 0 && !a.inParts {
+		a.left += bytes
+	}
+}
+
 // workers returns the number of pieces of text that may be decoded at once. Decoding takes several
 // times the memory of the text.
 func (a *allowance) workers() int {

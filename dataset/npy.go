@@ -30,7 +30,7 @@ type npyHeader struct {
 	char          byte // U or S: fixed-width texts instead of numbers; 0 otherwise
 	width         int  // size of an element in bytes
 	big, fortran  bool
-	rank          int
+	least, rank   int // least is the smallest rank that is accepted
 	shapeText     string
 	rows, columns int64
 }
@@ -38,7 +38,18 @@ type npyHeader struct {
 // maxNPYHeader is the maximum length of a header; numpy itself warns at 10,000 bytes.
 const maxNPYHeader = 1 << 16
 
+// npyHeader reads the header of an array of one or two dimensions.
 func (in *input) npyHeader() (h npyHeader, err error) {
+	return in.npyHead(1)
+}
+
+// npyScalar is npyHeader for an array that may have no dimension.
+func (in *input) npyScalar() (h npyHeader, err error) {
+	return in.npyHead(0)
+}
+
+func (in *input) npyHead(least int) (h npyHeader, err error) {
+	h.least = least
 	head, err := in.take(8, "the header")
 	if err != nil {
 		return h, err
@@ -117,7 +128,7 @@ func (h *npyHeader) parse(text string) error {
 	if p.rest != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
 		return errors.New("must be a descr, a fortran_order and a shape")
 	}
-	if h.rank < 1 || h.rank > 2 {
+	if h.rank < h.least || h.rank > 2 {
 		return fmt.Errorf("has the shape %s, but a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
 	}
 	return h.element()

@@ -19,6 +19,9 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(arrays) == 0 && isSparseNPZ(files) {
+		return in.t, readSparseNPZ(in, files)
+	}
 	features, targets, err := in.chooseArrays(files, arrays)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,9 @@ func (s *Stream) begin(lines int) (*pass, error) {
 	return p, nil
 }
 
+// notInBlocks is the rule for formats that do not store their values by rows.
+const notInBlocks = "holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format"
+
 // start reads the beginning of the file.
 func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	if p.form, err = s.file.format(in); err != nil {
@@ -36,6 +39,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 		p.beginLIBSVM(in, lines)
 	case formParquet:
 		err = p.beginParquet(in)
+	case formMarket:
+		err = in.t.fault("", notInBlocks)
 	default:
 		err = s.beginBinary(p, in)
 	}

@@ -188,6 +188,9 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 		if err != nil {
 			return nil, nil, "", err
 		}
+		if len(s.file.Arrays) == 0 && isSparseNPZ(files) {
+			return nil, nil, "", in.t.fault("", notInBlocks)
+		}
 		features, targets, err := in.chooseArrays(files, s.file.Arrays)
 		if err != nil {
 			return nil, nil, "", err

@@ -1,0 +1,327 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// A Matrix Market file (Boisvert, Pozo and Remington 1996) in coordinate format has the line
+//
+//	%%MatrixMarket matrix coordinate real general
+//
+// with a field real, integer or pattern and a symmetry general or symmetric, comments behind %, the
+// line rows columns entries, and a line row column value for each entry, without a value for the
+// field pattern, whose entries are 1. Indices start at 1. Of a symmetric matrix only the lower
+// triangle is stored.
+
+// marketMark begins a Matrix Market file, in upper or lower case.
+const marketMark = "%%MatrixMarket"
+
+// triples are entries of a sparse matrix in any order; indices start at 0.
+type triples struct {
+	rows, columns []int32
+	values        []float64
+}
+
+// A market is a Matrix Market file that is being read.
+type market struct {
+	t                   *Table
+	pattern, symmetric  bool
+	rows, columns, size int64
+	entries             triples
+}
+
+// readMarket reads a whole file. Its entries are parsed in pieces on all processors.
+func readMarket(in *input) (*Table, error) {
+	m := &market{t: in.t}
+	cut := &pieces{in: in, line: 1}
+	first, err := m.head(cut)
+	if err != nil {
+		return nil, err
+	}
+	next := func() (piece, error) {
+		if p := first; len(p.text) > 0 {
+			first = piece{}
+			return p, nil
+		}
+		return cut.next()
+	}
+	err = ordered(context.Background(), in.allowance.workers(), next, m.parse, func(part triples) error {
+		m.entries.rows = append(m.entries.rows, part.rows...)
+		m.entries.columns = append(m.entries.columns, part.columns...)
+		m.entries.values = append(m.entries.values, part.values...)
+		if int64(len(m.entries.values)) > m.size {
+			return in.t.fault("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
+		}
+		// The triples, and the rows that are made of them.
+		if !in.allowance.fits(16*int64(cap(m.entries.values)) + 12*int64(len(m.entries.values))) {
+			return in.t.fault("", in.allowance.rule())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n := int64(len(m.entries.values)); n < m.size {
+		return nil, in.t.fault("", fmt.Sprintf("is truncated: its size line names %s, it has %d", count.Of(m.size, "entry"), n))
+	}
+	if m.symmetric {
+		m.mirror()
+	}
+	in.t.rows = int(m.rows)
+	return in.t, in.t.setTriples(m.entries, int(m.columns), in.allowance)
+}
+
+// mirror adds the entries above the diagonal.
+func (m *market) mirror() {
+	e := &m.entries
+	for k := range len(e.values) {
+		if i, j := e.rows[k], e.columns[k]; i != j {
+			e.rows, e.columns, e.values = append(e.rows, j), append(e.columns, i), append(e.values, e.values[k])
+		}
+	}
+}
+
+// head reads the lines before the entries, and returns the rest of the piece that they are in.
+func (m *market) head(cut *pieces) (rest piece, err error) {
+	banner := true
+	for p := (piece{}); ; {
+		if len(p.text) == 0 {
+			if p, err = cut.next(); err == io.EOF {
+				return p, m.t.fault("", "has no size line: rows columns entries")
+			}
+			if err != nil {
+				return p, err
+			}
+		}
+		line, text, _ := bytes.Cut(p.text, newline)
+		at := p.line
+		p.text, p.line = text, p.line+1
+		fields := strings.Fields(string(line[:min(len(line), 1<<12)]))
+		if banner {
+			banner = false
+			if rule := m.banner(fields); rule != "" {
+				return p, m.fault(at, line, rule)
+			}
+			continue
+		}
+		if len(fields) == 0 || fields[0][0] == '%' {
+			continue
+		}
+		sizes := [3]int64{}
+		for k := range sizes {
+			if len(fields) != 3 {
+				return p, m.fault(at, line, "is not the size line: rows columns entries")
+			}
+			n, ok := wholeNumber(fields[k])
+			if !ok {
+				return p, m.fault(at, line, "is not the size line: rows columns entries")
+			}
+			sizes[k] = n
+		}
+		m.rows, m.columns, m.size = sizes[0], sizes[1], sizes[2]
+		rule := checkSparseShape(m.rows, m.columns)
+		if rule == "" && m.symmetric && m.rows != m.columns {
+			rule = fmt.Sprintf("has %s and %s, and so cannot be symmetric", count.Of(m.rows, "row"), count.Of(m.columns, "column"))
+		}
+		if rule != "" {
+			return p, m.fault(at, line, rule)
+		}
+		return p, nil
+	}
+}
+
+// banner returns the rule that the words of the first line break, or "".
+func (m *market) banner(words []string) string {
+	if len(words) != 5 || !strings.EqualFold(words[0], marketMark) || !strings.EqualFold(words[1], "matrix") {
+		return "is not the first line of a Matrix Market file: " + marketMark + " matrix coordinate real general"
+	}
+	layout, field, symmetry := strings.ToLower(words[2]), strings.ToLower(words[3]), strings.ToLower(words[4])
+	switch {
+	case layout != "coordinate":
+		return "has the format " + quote(layout) + ": only coordinate is supported; save a dense matrix as an NPY or CSV file"
+	case !slices.Contains([]string{"real", "integer", "pattern", "double"}, field):
+		return "has the field " + quote(field) + "; real, integer and pattern are supported"
+	case symmetry != "general" && symmetry != "symmetric":
+		return "has the symmetry " + quote(symmetry) + "; general and symmetric are supported"
+	}
+	m.pattern, m.symmetric = field == "pattern", symmetry == "symmetric"
+	return ""
+}
+
+// wholeNumber parses digits as an integer; values above 2⁵³ are clamped to it.
+func wholeNumber(s string) (n int64, ok bool) {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = min(n*10+int64(c-'0'), 1<<53)
+	}
+	return n, s != ""
+}
+
+// parse reads the entries of a piece.
+func (m *market) parse(p piece) (e triples, err error) {
+	lines := bytes.Count(p.text, newline) + 1
+	e = triples{make([]int32, 0, lines), make([]int32, 0, lines), make([]float64, 0, lines)}
+	line := p.line
+	for rest := p.text; len(rest) > 0; line++ {
+		var record []byte
+		record, rest, _ = bytes.Cut(rest, newline)
+		at := blank(record, 0)
+		if at == len(record) || record[at] == '%' {
+			continue
+		}
+		i, at := digits(record, at)
+		j, at := digits(record, blank(record, at))
+		if i < 1 || i > m.rows || j < 1 || j > m.columns {
+			return e, m.fault(line, record, fmt.Sprintf("is not an entry of a %d×%d matrix whose indices start at 1: %s", m.rows, m.columns, m.entry()))
+		}
+		v := 1.0
+		if !m.pattern {
+			var known bool
+			begin := blank(record, at)
+			if v, at, known = scanDecimal(record, begin); !known || blank(record, at) < len(record) {
+				var k kind
+				if v, k = parseCell(string(bytes.TrimSpace(record[begin:]))); k != number {
+					if k < number {
+						k = text
+					}
+					return e, m.fault(line, record, "has a value that "+k.rule())
+				}
+				at = len(record)
+			}
+		}
+		switch {
+		case blank(record, at) < len(record):
+			return e, m.fault(line, record, "is not an entry: "+m.entry())
+		case m.symmetric && j > i:
+			return e, m.fault(line, record, "is above the diagonal, of which a symmetric matrix has no entries")
+		}
+		e.rows, e.columns, e.values = append(e.rows, int32(i-1)), append(e.columns, int32(j-1)), append(e.values, v)
+	}
+	return e, nil
+}
+
+func (m *market) entry() string {
+	if m.pattern {
+		return "row column"
+	}
+	return "row column value"
+}
+
+// blank returns the index of the first byte from i on that is not a space, a tab or a CR.
+func blank(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// digits parses a positive integer of at most ten digits, followed by a blank or the end. It
+// returns 0 for anything else.
+func digits(b []byte, i int) (n int64, end int) {
+	for end = i; end < len(b) && b[end]-'0' <= 9 && end-i < 10; end++ {
+		n = n*10 + int64(b[end]-'0')
+	}
+	if end < len(b) && blank(b, end) == end {
+		return 0, end
+	}
+	return n, end
+}
+
+func (m *market) fault(line int, text []byte, rule string) *Error {
+	e := m.t.fault("", rule)
+	e.Line, e.Value = line, strings.ToValidUTF8(string(bytes.TrimSpace(text[:min(len(text), 1<<8)])), "\ufffd")
+	return e
+}
+
+// setTriples makes entries the sparse features of t, whose rows are known.
+func (t *Table) setTriples(e triples, columns int, room *allowance) error {
+	if rule := checkRows(t.rows, len(e.values)); rule != "" {
+		return t.fault("", rule)
+	}
+	m := host.CSR[float64]{Rows: t.rows, Cols: columns, Indptr: make([]int, t.rows+1), Indices: make([]int32, len(e.values)), Data: make([]float64, len(e.values))}
+	for _, i := range e.rows {
+		m.Indptr[i]++
+	}
+	end := 0
+	for i, n := range m.Indptr {
+		m.Indptr[i], end = end, end+n
+	}
+	for k, i := range e.rows { // each pointer moves over its row
+		at := m.Indptr[i]
+		m.Indices[at], m.Data[at] = e.columns[k], e.values[k]
+		m.Indptr[i] = at + 1
+	}
+	copy(m.Indptr[1:], m.Indptr)
+	m.Indptr[0] = 0
+	return t.setMatrix(m, room)
+}
+
+// checkRows returns the rule that a number of rows breaks which the entries do not justify: it would
+// take memory out of proportion to the file.
+func checkRows(rows, entries int) string {
+	const empty, each = 1 << 22, 64
+	if rows > empty && rows/each > entries {
+		return fmt.Sprintf("claims %s, but has only %s: drop the empty rows", count.Of(rows, "row"), count.Of(entries, "entry"))
+	}
+	return ""
+}
+
+// setMatrix makes m the sparse features of t, x1 and so on, after sorting its rows by column and
+// dropping zeros. Values that are not finite and columns that occur twice in a row are errors.
+func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
+	if !room.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
+		return t.fault("", room.rule())
+	}
+	x := &csr{CSR: m, first: 1}
+	fault := func(row, column int, value, rule string) error {
+		return &Error{Source: t.Source, Row: row + 1, Column: x.name(column), Value: value, Rule: rule}
+	}
+	n := 0
+	var order []int
+	for i := range m.Rows {
+		columns, values := m.Row(i)
+		if !slices.IsSorted(columns) {
+			order = order[:0]
+			for k := range columns {
+				order = append(order, k)
+			}
+			slices.SortFunc(order, func(a, b int) int { return int(columns[a]) - int(columns[b]) })
+			sortedColumns, sortedValues := make([]int32, len(order)), make([]float64, len(order))
+			for k, from := range order {
+				sortedColumns[k], sortedValues[k] = columns[from], values[from]
+			}
+			copy(columns, sortedColumns)
+			copy(values, sortedValues)
+		}
+		x.Indptr[i] = n
+		for k, j := range columns {
+			v := values[k]
+			switch {
+			case k > 0 && columns[k-1] == j:
+				return fault(i, int(j), "", "occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy")
+			case math.IsNaN(v):
+				return fault(i, int(j), "NaN", "is not a number; a sparse table has no missing cells")
+			case math.IsInf(v, 0):
+				return fault(i, int(j), fmt.Sprint(v), notFinite.rule())
+			case v != 0:
+				x.Indices[n], x.Data[n] = j, v // n is at most the position read
+				n++
+			}
+		}
+	}
+	x.Indptr[m.Rows] = n
+	x.Indices, x.Data = x.Indices[:n], x.Data[:n]
+	t.addSparse(x)
+	return nil
+}

@@ -1,0 +1,249 @@
+package dataset
+
+import (
+	"archive/zip"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: format, the text csr,
+// csc or coo; shape, the numbers of rows and of columns; data, the values; and their places, indices
+// and indptr, or row and col. Of CSR, the values of row i are data[indptr[i]] to
+// data[indptr[i+1]-1], in the columns indices[…]; of CSC the same of columns.
+
+// isSparseNPZ reports whether the arrays of a zip file are a sparse matrix of SciPy.
+func isSparseNPZ(files []*zip.File) bool {
+	has := func(name string) bool {
+		return slices.ContainsFunc(files, func(f *zip.File) bool { return f.Name == name+".npy" })
+	}
+	return has("format") && has("shape") && has("data")
+}
+
+// readSparseNPZ reads the features of a sparse matrix, and targets from an array y if there is one.
+func readSparseNPZ(in *input, files []*zip.File) error {
+	if err := readSparseMatrix(in, files); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(files, func(f *zip.File) bool { return strings.EqualFold(arrayName(f), "y") })
+	if i < 0 {
+		in.t.note = "; no array y of targets was found in it"
+		return nil
+	}
+	y, err := in.member(files[i])
+	if err != nil {
+		return err
+	}
+	defer y.close()
+	h, err := y.npyHeader()
+	if err != nil {
+		return err
+	}
+	if h.rows != int64(in.t.rows) {
+		return in.t.fault("", fmt.Sprintf("the matrix has %s, array %s has %d", count.Of(in.t.rows, "row"), quote(arrayName(files[i])), h.rows))
+	}
+	return y.addArray(in.t, h, "y")
+}
+
+func readSparseMatrix(in *input, files []*zip.File) error {
+	member := func(name string) (*input, error) {
+		i := slices.IndexFunc(files, func(f *zip.File) bool { return f.Name == name+".npy" })
+		if i < 0 {
+			return nil, in.t.fault("", "has no array "+quote(name)+", which a sparse matrix of SciPy has")
+		}
+		return in.member(files[i])
+	}
+	layout, err := sparseFormat(member)
+	if err != nil {
+		return err
+	}
+	var shape []int64
+	if err := eachWhole(member, "shape", 2, math.MaxInt64, func(n int64) { shape = append(shape, n) }); err != nil {
+		return err
+	}
+	if rule := checkSparseShape(shape[0], shape[1]); rule != "" {
+		return in.t.fault("", rule)
+	}
+	rows, columns := int(shape[0]), int(shape[1])
+	in.t.rows = rows
+	values, err := sparseValues(member)
+	if err != nil {
+		return err
+	}
+	switch layout {
+	case "coo":
+		var e triples
+		if e.rows, err = places(member, "row", rows, len(values)); err == nil {
+			e.columns, err = places(member, "col", columns, len(values))
+		}
+		if err != nil {
+			return err
+		}
+		e.values = values
+		return in.t.setTriples(e, columns, in.allowance)
+	case "csr", "csc":
+		m := host.CSR[float64]{Rows: rows, Cols: columns, Data: values}
+		if layout == "csc" {
+			if rule := checkRows(rows, len(values)); rule != "" {
+				return in.t.fault("", rule)
+			}
+			m.Rows, m.Cols = columns, rows
+		}
+		if m.Indptr, err = pointers(member, m.Rows, len(values)); err != nil {
+			return err
+		}
+		if m.Indices, err = places(member, "indices", m.Cols, len(values)); err != nil {
+			return err
+		}
+		if layout == "csc" {
+			m = m.Transposed()
+		}
+		return in.t.setMatrix(m, in.allowance)
+	}
+	return in.t.fault("", "holds a sparse matrix of the format "+quote(layout)+"; csr, csc and coo are supported: save a.tocsr()")
+}
+
+// sparseFormat returns the text of the array format, which has no dimensions.
+func sparseFormat(member func(string) (*input, error)) (string, error) {
+	in, err := member("format")
+	if err != nil {
+		return "", err
+	}
+	defer in.close()
+	h, err := in.npyScalar()
+	if err != nil {
+		return "", err
+	}
+	if h.char == 0 || h.rank != 0 || h.width > 64 {
+		return "", in.t.fault("", "is not the name of a format, such as csr")
+	}
+	text, err := in.take(int64(h.width), "the name of the format")
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\ufffd"), in.end()
+}
+
+// places reads an array of that many indices below limit.
+func places(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
+	list := make([]int32, 0, length)
+	err := eachWhole(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
+	return list, err
+}
+
+// pointers reads the array indptr, of one number more than rows, from 0 to the number of values.
+func pointers(member func(string) (*input, error), rows, values int) ([]int, error) {
+	var list []int
+	err := eachWhole(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
+	if err != nil {
+		return nil, err
+	}
+	if list[0] != 0 || list[rows] != values || !slices.IsSorted(list) {
+		in, err := member("indptr")
+		if err != nil {
+			return nil, err
+		}
+		defer in.close()
+		return nil, in.t.fault("", fmt.Sprintf("must rise from 0 to %d, the number of values", values))
+	}
+	return list, nil
+}
+
+// eachWhole calls use with the elements of an array of integers from 0 to most in one dimension. It
+// has the given length, or any if length is negative.
+func eachWhole(member func(string) (*input, error), name string, length int, most int64, use func(n int64)) error {
+	in, err := member(name)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	h, err := in.npyHeader()
+	if err != nil {
+		return err
+	}
+	switch {
+	case h.rank != 1 || h.char != 0 || h.kind == f16 || h.kind == f32 || h.kind == f64:
+		return in.t.fault("", "must be integers in one dimension")
+	case length >= 0 && h.rows != int64(length):
+		return in.t.fault("", fmt.Sprintf("has %s, not %d", count.Of(h.rows, "element"), length))
+	}
+	m, err := in.npyCells(h)
+	if err != nil {
+		return err
+	}
+	in.allowance.put(int64(len(m.data))) // it is not kept
+	for i := range int(h.rows) {
+		v := m.number(i, 0)
+		if v < 0 || v > float64(most) {
+			e := in.t.fault("", fmt.Sprintf("must be from 0 to %d", most))
+			e.Row, e.Value = i+1, m.text(i, 0)
+			return e
+		}
+		use(int64(min(v, 1<<62)))
+	}
+	return in.end()
+}
+
+// sparseValues reads the array data.
+func sparseValues(member func(string) (*input, error)) ([]float64, error) {
+	in, err := member("data")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	h, err := in.npyHeader()
+	if err != nil {
+		return nil, err
+	}
+	if h.rank != 1 || h.char != 0 {
+		return nil, in.t.fault("", "must be numbers in one dimension")
+	}
+	m, err := in.npyCells(h)
+	if err != nil {
+		return nil, err
+	}
+	in.allowance.put(int64(len(m.data))) // it is not kept
+	if !in.allowance.fits(8 * h.rows) {
+		return nil, in.t.fault("", in.allowance.rule())
+	}
+	values := make([]float64, h.rows)
+	m.read(values, 0, 0)
+	return values, in.end()
+}
+
+// noSparseLabels is the rule for a file of labels beside a file of another format.
+const noSparseLabels = "does not take a file of labels, which is for IDX files and for sparse matrices in NPZ and Matrix Market files"
+
+// readSparseLabels adds the column label of a sparse matrix from its file of labels, which has one
+// column, or several of which one is named label.
+func (f File) readSparseLabels(t *Table) error {
+	if f.Labels == "" {
+		return nil
+	}
+	if t.features == nil {
+		return t.fault("", noSparseLabels)
+	}
+	labels, err := File{Path: f.Labels, NAValues: f.NAValues, Delimiter: f.Delimiter, Decimal: f.Decimal, Thousands: f.Thousands, Comment: f.Comment, Memory: f.Memory}.Read()
+	if err != nil {
+		return err
+	}
+	c := labels.find(labelName)
+	if c == nil && labels.width()+len(labels.columns) == 1 {
+		c = labels.all()[0]
+	}
+	switch {
+	case c == nil:
+		return labels.noColumn("column", labelName, labels.Names())
+	case c.broken != "":
+		return labels.brokenFault(c)
+	case labels.rows != t.rows:
+		return labels.fault("", fmt.Sprintf("has %s of labels for %d of features", count.Of(labels.rows, "row"), t.rows))
+	}
+	c.name = labelName
+	t.columns = append(t.columns, c)
+	return nil
+}
