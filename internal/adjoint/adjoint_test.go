@@ -37,7 +37,7 @@ func random(r *rand.Rand, rows, cols int) host {
 	return h
 }
 
-// positive makes features that chi2 takes.
+// positive makes features that are valid for chi2.
 func positive(k kernels.Kernel, h host) host {
 	if rule := kernels.PointRule(k); rule != nil && rule(slices.Repeat([]float64{-1}, h.Cols)) != nil {
 		for i := range h.Rows {
@@ -49,8 +49,8 @@ func positive(k kernels.Kernel, h host) host {
 	return h
 }
 
-// all are the kernels with derivatives: the examples of the catalogue, and what the
-// examples do not have.
+// all returns the kernels with derivatives: the examples of the catalogue, and compositions
+// that the examples lack.
 func all() []string {
 	list := []string{
 		"gaussian(sigma=[1,2,0.7])", "cosineseries(l=3)", "exp(0.2*linear())",
@@ -73,8 +73,8 @@ func parse(t *testing.T, text string) kernels.Kernel {
 	return k
 }
 
-// TestGramGradient compares with the sums of kernels.EvalGrad, which is held to
-// differences of values by the kernels' own suite.
+// TestGramGradient compares with the sums of kernels.EvalGrad, which the tests of package
+// kernels compare with finite differences.
 func TestGramGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range all() {
@@ -95,7 +95,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	r := rand.New(rand.NewPCG(seed, 1))
 	n, m, d := 37, 19, 3
 	x, z := positive(k, random(r, n, d)), positive(k, random(r, m, d))
-	copy(x.Row(5), x.Row(3)) // points that coincide
+	copy(x.Row(5), x.Row(3)) // coincident points
 	copy(z.Row(2), x.Row(8))
 	given := z
 	if symmetric {
@@ -128,8 +128,8 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			for p := range d {
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
-				// The sums of the products with the points, before they cancel:
-				// |x| is below 4.
+				// The size of the sums of products with the points before cancellation: |x|
+				// is below 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
 			}
 			for q, g := range kernels.Gradient(k) {
@@ -148,8 +148,9 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 		}
 		wantZ = host{}
 	}
-	// n+m terms, each off by the rounding of a program of up to 30 steps whose
-	// statistics have d terms and cancel by a factor of at most 1024 (cpu, doc.go).
+	// n+m terms, each with the rounding errors of a program of up to 30 steps whose
+	// statistics have d terms and lose at most a factor of 1024 by cancellation (package
+	// cpu).
 	tol := float64(n+m) * 64 * 1024 * 0x1p-53 * sizeX
 	compare(t, "x", got.X, wantX, tol)
 	compare(t, "z", got.Z, wantZ, tol)
@@ -183,7 +184,7 @@ func compare(t *testing.T, what string, got, want host, tol float64) {
 	}
 }
 
-// Where a device works in several blocks, the sums are the same.
+// TestGramGradientBlocks: the sums do not depend on the number of blocks.
 func TestGramGradientBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("6 million pairs: left out of -short")
@@ -271,8 +272,8 @@ func inner(a, b host) float64 {
 	return sum
 }
 
-// TestRidgeGradient compares all gradients of a kernel ridge regression with
-// differences of a loss that dense algebra computes.
+// TestRidgeGradient compares all gradients of a kernel ridge regression with finite
+// differences of a loss computed by dense algebra.
 func TestRidgeGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range []string{"gaussian(sigma=1.5)", "gaussian(sigma=[1,2,0.7])", "matern52(sigma=2)", "polynomial(degree=2,c=1) + 0.5*matern32(sigma=1)"} {
@@ -356,14 +357,14 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 		}
 		fine := (8*(loss(h)-loss(-h)) - (loss(2*h) - loss(-2*h))) / (12 * h)
 		coarse := (8*(loss(2*h)-loss(-2*h)) - (loss(4*h) - loss(-4*h))) / (24 * h)
-		// What doubling the step changes is above the error of the differences;
-		// the losses are rounded, with the condition of the system.
+		// The change when the step is doubled bounds the truncation error; the rounding
+		// error of the losses is proportional to the condition number of the system.
 		tol := math.Abs(fine-coarse) + 1e5*0x1p-53*(math.Abs(value)+float64(m))/h
 		if !(math.Abs(derivatives[name]-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, derivatives[name], fine, tol)
 		}
 	}
-	// Twice the same bits, and nothing that was not wanted.
+	// A second call gives the same bits, and only the requested gradients.
 	again, err := ridge.Gradient(ctx, given, weights, 0)
 	if err != nil || !slices.Equal(again.Y.Data, g.Y.Data) || again.X.Rows != 0 || again.Z.Rows != 0 || again.Theta != nil {
 		t.Errorf("without X, Z and θ: %+v, %v", again, err)
@@ -387,7 +388,7 @@ func TestSolve(t *testing.T) {
 			t.Error("the Gram matrix of X with itself is not symmetric")
 		}
 		y, weights, dk := random(r, n, outputs), random(r, n, outputs), random(r, n, n)
-		for i := range n { // only symmetric changes keep the equation's form
+		for i := range n { // only symmetric changes preserve the form of the equation
 			for j := range i {
 				dk.Row(j)[i] = dk.Row(i)[j]
 			}
@@ -426,7 +427,7 @@ func TestSolve(t *testing.T) {
 		} {
 			fine := (8*(c.at(h)-c.at(-h)) - (c.at(2*h) - c.at(-2*h))) / (12 * h)
 			coarse := (8*(c.at(2*h)-c.at(-2*h)) - (c.at(4*h) - c.at(-4*h))) / (24 * h)
-			// The condition is below n/λ + 1 < 100.
+			// The condition number is below n/λ + 1 < 100.
 			tol := math.Abs(fine-coarse) + 100*0x1p-53*(math.Abs(loss(0, 0))+float64(n))/h
 			if !(math.Abs(c.got-fine) <= tol) || tol > 1e-5*math.Abs(fine) {
 				t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, c.name, c.got, fine, tol)
@@ -435,7 +436,7 @@ func TestSolve(t *testing.T) {
 	})
 }
 
-// What cannot be done is an error that names the place.
+// TestErrors: invalid arguments give errors that name the argument and the position.
 func TestErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, r := context.Background(), rand.New(rand.NewPCG(seed, 5))

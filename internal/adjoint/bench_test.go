@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkRidge is a step of training: the way there, n³/3 operations and a Gram
-// matrix, and the way back, O(n²d) with the same factor.
+// BenchmarkRidge times a training step: the forward pass, n³/3 operations and a Gram
+// matrix, and the backward pass, O(n²d) with the same factor.
 func BenchmarkRidge(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	ctx := context.Background()

@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, zeros above its
-// diagonal: n³/3 operations. Of the symmetric n×n matrix K the lower triangle is
-// read. dst may be K itself. A matrix that is not positive definite is an error
-// that matches backend.ErrNotPosDef; a larger λ helps.
+// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, with zeros above its diagonal,
+// in n³/3 operations. It reads only the lower triangle of the symmetric n×n matrix K. dst
+// may be K itself. A matrix that is not positive definite is an error that matches
+// backend.ErrNotPosDef; a larger λ helps.
 func Factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
 	return named("factor", factor(ctx, dev, k, lambda, dst))
 }
@@ -129,7 +129,7 @@ func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	return byK, lambdaGradient(alpha, u), nil
 }
 
-// lambdaGradient is −Σ u∘α.
+// lambdaGradient returns −Σ u∘α.
 func lambdaGradient(alpha, u host) float64 {
 	sum := 0.0
 	for i := range u.Rows {

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. A z without
-// rows is x: dst is then symmetric, with distances of exactly 0 on its diagonal.
+// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. A z without rows means
+// x; dst is then symmetric, with distances of exactly 0 on its diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return named("gram", gram(ctx, dev, k, x, z, dst))
 }
@@ -112,11 +112,11 @@ type Gradients struct {
 //
 // At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
-// It works in blocks of rows. For each statistic s of the kernel's program the
-// device evaluates ∂k/∂s, a kernel of its own; for xᵀz and ‖x−z‖² two products
-// with the points follow, 4nmd operations, and for other statistics the sum
-// over features on the processor. Where the device's memory is not Go memory,
-// two numbers for each pair and statistic are copied.
+// It works in blocks of rows. For each statistic s of the kernel's program the device
+// evaluates ∂k/∂s, which is itself a kernel; for xᵀz and ‖x−z‖² two products with the
+// points follow, 4nmd operations, and for other statistics the sum over features on the
+// processor. Where the device's memory is not Go memory, two numbers for each pair and
+// statistic are copied.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)
@@ -151,8 +151,8 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ
 	}
-	// Two blocks at least: a block against all of the same points would be taken
-	// for a symmetric matrix, of which the backend makes the lower triangle.
+	// At least two blocks: the backend would treat a single block, with the same points on
+	// both sides, as a symmetric matrix, and evaluate only the lower triangle.
 	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
@@ -187,9 +187,9 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	return g, nil
 }
 
-// A block has blockElements pairs, 16 MB of weights and as much of derivatives. Where
-// sums over features are taken on the processor it has blockTerms terms at most,
-// so that a context that is done ends the work within some 0.1 s.
+// A block has blockElements pairs, 16 MB of weights and as much of derivatives. If sums
+// over features are computed on the processor, a block has at most blockTerms terms, so
+// that the work stops within about 0.1 s after its context is done.
 const (
 	blockElements = 1 << 21
 	blockTerms    = 1 << 25

@@ -46,7 +46,7 @@ func (w *work) buffer(h host) (buffer, error) {
 	return buffer{w, h, m, false}, err
 }
 
-// view is the rows from first on.
+// view returns the rows from first on.
 func (f buffer) view(first, rows int) buffer {
 	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.one}
 }
@@ -85,7 +85,8 @@ func checkMatrix(name string, h host) error {
 	return nil
 }
 
-// checkPoints is checkMatrix, the number of features and the kernel's rules.
+// checkPoints is checkMatrix, and also checks the number of features and the kernel's
+// rules.
 func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 	if err := checkMatrix(name, x); err != nil {
 		return err
@@ -119,7 +120,7 @@ func checkLambda(lambda float64) error {
 	return nil
 }
 
-// named is an error of a function of this package.
+// named adds the name of a function of this package to an error.
 func named(what string, err error) error {
 	if err == nil {
 		return nil

@@ -74,11 +74,10 @@ func (r *Ridge) Close() {
 	}
 }
 
-// Alpha returns α, n×t, which is not to be changed.
+// Alpha returns α, n×t, which must not be changed.
 func (r *Ridge) Alpha() backend.Host[float64] { return r.alpha }
 
-// Predict sets dst, m×t, to k(Z, X)α for the m×d points z. A z without rows is
-// X.
+// Predict sets dst, m×t, to k(Z, X)α for the m×d points z. A z without rows means X.
 func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
 	if z.Rows == 0 {
 		z = r.x
@@ -93,7 +92,7 @@ func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
 	return named("kernel ridge: predict", err)
 }
 
-// product is dst ← k(A, B)V.
+// product sets dst ← k(A, B)V.
 func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 	w, err := newWork(ctx, r.dev)
 	if err != nil {
@@ -123,8 +122,8 @@ type RidgeGradients struct {
 	Theta   []float64 // as in Gradients
 }
 
-// Gradient returns the gradients of a loss, given its gradient by f(Z), m×t. By
-// y and λ there always is one; WantX, WantZ and WantTheta ask for the others.
+// Gradient returns the gradients of a loss, given its gradient by f(Z), m×t. The gradients
+// by y and λ are always computed; WantX, WantZ and WantTheta request the others.
 //
 // With u = (K + λI)⁻¹k(X, Z)f̄ the weights of the two Gram matrices are −uαᵀ and
 // f̄αᵀ, of t columns each.

@@ -16,24 +16,24 @@ import (
 //	min over S of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
 //
 // by branch and bound over the tree of subsets of Gatu and Kontoghiorghes (2006),
-// Branch-and-bound algorithms for computing the best-subset regression models. A node
-// has columns that stay and a triangle of those that may still leave; the prefixes of
-// its columns are subsets whose residuals are sums of squares of the rotated z. A
-// child leaves one column out, by Givens rotations of O(q²) operations for a triangle
-// of order q. Leaving out never lowers the residual, so a child whose residual with
-// all columns is no better than the best subset so far is cut off. The columns stand
-// in the order of a forward selection: strong ones first, whose subtrees are large
-// and cut early.
+// Branch-and-bound algorithms for computing the best-subset regression models. A node has
+// fixed columns and a triangle of free columns, which may still be removed; the prefixes of
+// its columns are subsets whose residuals are sums of squares of the rotated z. A child
+// removes one column, by Givens rotations of O(q²) operations for a triangle of order q.
+// Removing a column never lowers the residual, so a child whose residual with all columns
+// is not below that of the best subset so far is pruned. The columns are in the order of a
+// forward selection: the strongest columns come first, and their large subtrees are pruned
+// early.
 //
-// A prefix whose columns are dependent spans what it does without the last of them,
-// so that it is not looked at, nor what keeps it.
+// A prefix with linearly dependent columns spans the same space without its last column, so
+// that neither it nor any subset that contains it is examined.
 type bestSubsets struct {
 	ctx     context.Context
-	most    int     // columns
-	penalty float64 // for each
-	tiny    float64 // up to which an entry of the diagonal is rounding
-	slack   float64 // differences of the objective that are rounding
-	work    int     // operations that are left
+	most    int     // largest number of columns
+	penalty float64 // penalty per column
+	tiny    float64 // diagonal entries up to tiny are rounding errors
+	slack   float64 // differences of the objective up to slack are rounding errors
+	work    int     // remaining operations
 	nodes   int
 
 	best   float64 // the objective
@@ -41,15 +41,15 @@ type bestSubsets struct {
 	spare  [][]float64 // triangles, one for each depth
 }
 
-// subsetColumns is up to how many columns the search is made, and subsetWork its
-// operations, a second or two: enough for all subsets of 24 columns.
+// subsetColumns is the largest number of columns for the search, and subsetWork the limit
+// of its operations, a second or two: enough for all subsets of 24 columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28
 )
 
-// search returns the best columns of a, k×d with columns of norm 1 or 0, ascending,
-// their objective, and whether the search came to its end.
+// search returns the best columns of a, k×d with columns of norm 1 or 0, ascending, their
+// objective, and whether the search was complete.
 func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
 	k, d := a.Dims()
 	s := &bestSubsets{
@@ -96,8 +96,8 @@ func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty fl
 	return s.chosen, s.best, s.work > 0, err
 }
 
-// searchSubsets does so for each output of c, and sets m and the objectives where
-// the search came to its end; the others it returns as they are so far.
+// searchSubsets searches for each output of c. It sets m and the objectives of outputs
+// whose search was complete, and returns the incomplete results of the others.
 func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, complete []bool, err error) {
 	norms, err := c.scales(t.Ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 		var qr mat.QR
 		qr.Factorize(part)
 		var w mat.VecDense
-		// Its error says that the condition is large, not that there is no solution.
+		// An error of type mat.Condition only warns of a large condition number.
 		if err := qr.SolveVecTo(&w, false, right); err != nil && !errors.As(err, new(mat.Condition)) {
 			return nil, nil, err
 		}
@@ -194,9 +194,9 @@ func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
 	return order
 }
 
-// node looks at the subsets that keep the columns of fixed. r is the triangle of
-// those of free, q×(q+1) with z in its last column, and lost the squares of z that no
-// column of the node reaches.
+// node examines the subsets that contain the columns of fixed. r is the triangle of the
+// columns of free, q×(q+1) with z in its last column, and lost is the squared norm of the
+// part of z orthogonal to all columns of the node.
 func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	s.nodes++
 	if s.nodes%1024 == 0 && s.ctx.Err() != nil {
@@ -215,9 +215,9 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
-	// The weak columns leave first: their subtrees are small and good.
+	// Remove weak columns first: their subtrees are small and have low objectives.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // and at least one more, as the prefix of these was looked at
+		kept := len(fixed) + j // and at least one more, because the prefix of these has been examined
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}
@@ -233,7 +233,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	return nil
 }
 
-// residualOf is the residual of the first i columns of a node.
+// residualOf returns the residual of the first i columns of a node.
 func residualOf(r []float64, q, i int, lost float64) float64 {
 	for ; i < q; i++ {
 		lost += r[i*(q+1)+q] * r[i*(q+1)+q]
@@ -241,8 +241,8 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// without returns the triangle of the columns after j, when column j leaves and those
-// before it stay, and the square of z that is lost.
+// without returns the triangle of the columns after j when column j is removed and the
+// earlier columns are fixed, and the squared norm of z that is lost.
 func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
 	if s.spare[n] == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the relative error of ‖w‖² that is allowed, and secularSteps
-// how many steps it may take. Newton's method converges quadratically; a
-// bisection halves a bracket whose ends differ by 2¹⁰²⁴ at most.
+// secularTol is the allowed relative error of ‖w‖², and secularSteps the limit of steps.
+// Newton's method converges quadratically; a bisection halves a bracket whose ends differ
+// by 2¹⁰²⁴ at most.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
@@ -25,10 +25,10 @@ const (
 type BoundedFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
-	Lambda    []float64 // of the ridge regression that it is, for each output; 0: the bound does not bind
+	Lambda    []float64 // λ of the equivalent ridge regression of each output; 0 if the bound is not active
 	Steps     int       // Newton steps for Lambda
 	Norm      float64   // ‖w‖² of the first output
-	Free      float64   // ‖w‖² of the first output without the bound: the least of all solutions
+	Free      float64   // ‖w‖² of the first output without the bound: the smallest of all solutions
 }
 
 // BoundedBytes returns the device memory of Bounded for n rows.
@@ -69,13 +69,13 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 				m.Steps += n
 			}
 		}
-		// The last word has ridge itself, with its refinement.
+		// The final solution is that of ridge regression itself, with its refinement.
 		hy := c.y.View(0, j, c.y.Rows, 1)
 		res, err := solvers.Solve(t.Ctx, t.Dev, solvers.Problem{
 			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: c.weights, Lambda: lambda, Intercept: c.intercept,
 		}, solvers.Params{Memory: memory})
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
-			// The bound does not bind, and many w are best.
+			// The bound is not active, and the solution is not unique.
 			one := c.output(j)
 			var s Solution
 			if err = one.qr(t.Ctx, &s); err == nil {
@@ -100,14 +100,14 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	return m, nil
 }
 
-// secular is ‖w(λ)‖ as a function: (M + λI)v = r for M = XᵀX and r = Xᵀy, where
-// v = w; or, with fewer rows than features, for M = XXᵀ and r = y, where w = Xᵀv.
+// secular is the function ‖w(λ)‖: (M + λI)v = r for M = XᵀX and r = Xᵀy, where v = w; or,
+// with fewer rows than features, for M = XXᵀ and r = y, where w = Xᵀv.
 type secular struct {
 	t    *run.Task
 	dual bool
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
-	most float64               // the largest sum of a row of |M| or more: ≥ ‖M‖
+	most float64               // at least the largest row sum of |M|: ≥ ‖M‖
 	// Of the factorization at λ = 0, the least pivot relative to its diagonal element: of XᵀX the
 	// part of a column's square that is orthogonal to the columns before it.
 	pivot float64
@@ -148,7 +148,8 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
 	}
 	if s.dual && c.intercept {
-		// M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ has the same v, and an inverse.
+		// M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ gives the same v and is
+		// invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root[i] * c.root[j] / c.weight
@@ -164,7 +165,7 @@ type unbounded struct {
 	singular    bool
 }
 
-// root returns the λ ≥ 0 of output j, and the steps that it took.
+// root returns the λ ≥ 0 of output j, and the number of steps.
 func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, steps int, err error) {
 	radius, size := math.Sqrt(theta), 0.0
 	for _, v := range s.r.Row(j) {
@@ -190,7 +191,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 		norm, slope, err := s.norm(j, lambda)
 		switch {
 		case errors.Is(err, backend.ErrNotPosDef):
-			low = lambda // too small for this M
+			low = lambda // λ is too small for this M
 			lambda = max(10*lambda, math.SmallestNonzeroFloat64)
 			continue
 		case err != nil:
@@ -214,7 +215,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
-// output returns the samples with target j alone.
+// output returns the samples with only target j.
 func (c *Samples) output(j int) *Samples {
 	one := *c
 	one.y, one.t, one.meanY = c.y.View(0, j, c.y.Rows, 1), 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}

@@ -10,22 +10,22 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// coordinate is coordinate descent (Friedman, Hastie and Tibshirani 2010) over the
-// weights that are not 0 or whose slope exceeds μ, until they stand still or are exact; then
-// the duality gap over all features decides. Sweeps that have cost as much as a
-// factorization of X_AᵀX_A, A the weights that are not 0, are followed by the exact
-// minimum over A: correlated columns would slow the sweeps down without limit.
+// coordinate is coordinate descent (Friedman, Hastie and Tibshirani 2010) over the weights
+// that are not 0 or whose slope exceeds μ, until they no longer change or are exact; then
+// the duality gap over all features decides. When the sweeps have cost as much as a
+// factorization of X_AᵀX_A, where A is the set of nonzero weights, the exact minimum over A
+// is computed, because with correlated columns the sweeps could converge arbitrarily
+// slowly.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// Where XᵀX is not formed: the columns of X and Y, and y − Xw of the state
-	// that it was made for.
+	// If XᵀX is not formed: the columns of X and Y, and y − Xw for the state `of`.
 	x, y     backend.Host[float64]
 	residual []float64
 	of       *lassoState
 	output   int
-	active   []int     // A, of the last exact minimum
-	factor   *cholesky // of its X_AᵀX_A
+	active   []int     // the set A of the last exact minimum
+	factor   *cholesky // factor of X_AᵀX_A for that set
 }
 
 func newCoordinate(a *normal) *coordinate {
@@ -35,7 +35,7 @@ func newCoordinate(a *normal) *coordinate {
 		c.residual = make([]float64, a.c.n)
 		return c
 	}
-	a.fixed.Free() // its products are not used, and a factorization takes its place
+	a.fixed.Free() // its products are not used, and a factorization reuses its memory
 	a.fixed = nil
 	return c
 }
@@ -53,8 +53,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int
-	work := 0   // multiplications of sweeps since the last exact minimum
-	sweeps := 1 // between duality gaps, at most; the last one was at another μ
+	work := 0   // multiplications in sweeps since the last exact minimum
+	sweeps := 1 // largest number of sweeps between duality gaps; the last gap was at another μ
 	s.least = 0
 	for s.steps = 0; ; sweeps = 100 {
 		list = list[:0]
@@ -80,7 +80,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				}
 			}
 			active = active[:min(len(active), c.a.c.factored())]
-			cost := 0 // of a factorization, in multiplications
+			cost := 0 // cost of a factorization, in multiplications
 			if !slices.Equal(active, c.active) {
 				cost = len(active) * len(active) * len(active) / 6
 			}
@@ -91,7 +91,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// Without a penalty no dual point bounds what correlated columns leave.
+			// Without a penalty no dual point bounds the error that correlated columns
+			// leave.
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
@@ -117,12 +118,13 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active, less the weights that become 0 on the way, and
-// reports whether it has come to that minimum.
+// exact minimizes over the weights of active, less the weights that become 0 on the way,
+// and reports whether it has reached that minimum.
 //
 // With the signs s of w_A the minimum is at w_A + δ, X_AᵀX_A δ = X_Aᵀ(y − Xw) − μs = v.
-// Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that have
-// changed their sign. Where the least value on that line has a weight of 0, that weight leaves A.
+// Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that
+// have changed their sign. If the minimum on that line has a weight of 0, that weight is
+// removed from A.
 func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bool, error) {
 	for {
 		if !slices.Equal(active, c.active) || c.factor == nil {
@@ -159,9 +161,9 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 	}
 }
 
-// newton goes to the least value on the line of exact, and returns the place in active of the
-// weight that is 0 there, or −1 and whether no weight has changed its sign. Where columns depend
-// on each other the weights of some stay.
+// newton moves to the minimum on the line of exact. It returns the index in active of the
+// weight that is 0 there, or −1, and whether no weight has changed its sign. If columns are
+// linearly dependent, the weights of some columns do not change.
 func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, done bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
@@ -207,11 +209,11 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along the directions z of the weights of active with Xz = 0 that the
-// factor has found, one after the other: each makes a weight 0, and the next ones are changed so
-// that it stays 0. It reports whether a weight has become 0. Sweeps go along such directions in steps
-// of the size of μ/‖x_p‖²: for the indicators of the categories of several columns, whose sums
-// are equal, they take long.
+// alongNull minimizes ‖w‖₁ along each of the directions z with Xz = 0, among the weights of
+// active, that the factor has found: each makes a weight 0, and the later directions are
+// changed so that this weight remains 0. It reports whether a weight has become 0. Sweeps
+// go along such directions in steps of the size of μ/‖x_p‖²: for the indicators of the
+// categories of several columns, whose sums are equal, they take long.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {
@@ -255,7 +257,7 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	return zeroed
 }
 
-// recompute sets XᵀXw, or y − Xw, which sums of many small changes round.
+// recompute sets XᵀXw, or y − Xw, which accumulate rounding errors over many small changes.
 func (c *coordinate) recompute(s *lassoState) {
 	if c.a.r == nil {
 		clear(s.q)
@@ -279,12 +281,12 @@ func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	return s.settled(c.a.t, mu, l)
 }
 
-// product is x_pᵀ(y − Xw).
+// product returns x_pᵀ(y − Xw).
 func (c *coordinate) product(p int) float64 {
 	return blas64.Dot(vector(c.x.Row(p)), vector(c.residual))
 }
 
-// slope is x_pᵀ(y − Xw).
+// slope returns x_pᵀ(y − Xw).
 func (c *coordinate) slope(s *lassoState, p int) float64 {
 	if c.a.r == nil {
 		return s.c[p] - s.q[p]
@@ -307,7 +309,7 @@ func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64,
 	for _, p := range list {
 		norm := c.diagonal[p]
 		if norm == 0 {
-			continue // a constant column: its weight stays 0
+			continue // a constant column: its weight remains 0
 		}
 		w := soft(c.slope(s, p)+norm*s.w[p], mu) / norm
 		delta := w - s.w[p]

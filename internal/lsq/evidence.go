@@ -21,19 +21,20 @@ type EvidenceFit struct {
 	Posterior
 	Evidence []float64 // log p(y) of each output
 	Steps    int       // the largest number of steps of an output
-	Warnings []string  // of the outputs whose steps ended before tol was reached
+	Warnings []string  // warnings for outputs whose steps ended before tol was reached
 }
 
-// Posterior is the variance of w under that posterior, and of the noise.
+// Posterior holds the posterior variance of w and the variance of the noise.
 type Posterior struct {
 	Center  []float64             // x̄
-	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
+	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one per row
 	Spread  backend.Host[float64] // t×r: variances of w along them
 	Prior   []float64             // σ_w², the variance of w in any other direction, of each output
 	Noise   []float64             // σ² of each output
 }
 
-// Projection returns the d×r W and the b for which Wᵀx + b = V(x − x̄), V the eigenvectors.
+// Projection returns the d×r W and the b for which Wᵀx + b = V(x − x̄), where V holds the
+// eigenvectors.
 func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
 	w, b = backend.NewHost[float64](p.Vectors.Cols, p.Vectors.Rows), make([]float64, p.Vectors.Rows)
 	for i := range b {
@@ -84,7 +85,7 @@ func (c *Samples) EvidenceBytes(n int) int64 {
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //
 // with the eigenvalues s_i of XᵀX and λ = σ²/σ_w², until the fitted values move by less
-// than tol of ‖y − ȳ‖, or there were maxIter of them.
+// than tol of ‖y − ȳ‖, for at most maxIter steps.
 func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit, error) {
 	e, err := c.spectrum(t)
 	if err != nil {
@@ -120,10 +121,10 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 	return m, t.Step("solve", 1)
 }
 
-// spectrum is X = U S^½ Vᵀ and y in its terms.
+// spectrum is X = U S^½ Vᵀ and the coordinates of y in U.
 type spectrum struct {
 	values   []float64             // S: the eigenvalues of XᵀX that are more than rounding
-	vectors  backend.Host[float64] // r×d: V, one a row
+	vectors  backend.Host[float64] // r×d: V, one vector per row
 	along    backend.Host[float64] // t×r: Uᵀy
 	total    []float64             // ‖y‖²
 	constant []bool                // y is its mean, up to rounding, or without an intercept 0
@@ -131,11 +132,11 @@ type spectrum struct {
 	d        int
 }
 
-// evidenceFit are the variances that maximize the evidence of an output.
+// evidenceFit holds the variances that maximize the evidence of an output.
 type evidenceFit struct {
 	noise, lambda, evidence float64
 	steps                   int
-	warning                 string // why the steps ended before tol; "": they did not
+	warning                 string // the reason if the steps ended before tol was reached
 }
 
 // spectrum decomposes XᵀX, or XXᵀ where that is smaller, on the host.
@@ -226,7 +227,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 // evidence runs MacKay's steps for output j.
 func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f evidenceFit, err error) {
 	a, total := e.along.Row(j), e.total[j]
-	outside := total // ‖y‖² in directions that no w reaches
+	outside := total // ‖y‖² in directions orthogonal to the range of X
 	for _, v := range a {
 		outside -= v * v
 	}
@@ -242,9 +243,9 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
 		return f, nil
 	}
-	// Below this a residual is rounding.
+	// A residual below this is rounding error.
 	least := total * epsilon * epsilon * n
-	f.noise, f.lambda = total/n, total/n // as scikit-learn begins: σ_w = 1
+	f.noise, f.lambda = total/n, total/n // initial values as in scikit-learn: σ_w = 1
 	for f.steps = 1; ; f.steps++ {
 		var gamma, squares, residual, change float64
 		for i, s := range e.values {
@@ -258,7 +259,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		noise := residual / max(n-gamma, epsilon*n)
 		lambda := noise * gamma / squares
 		if squares == 0 || lambda > 1e12*e.values[0] {
-			// Nothing but noise: w = 0.
+			// Only noise: w = 0.
 			noise, lambda = total/n, 1e12*e.values[0]
 		}
 		for i, s := range e.values {

@@ -16,8 +16,8 @@ import (
 type fista struct {
 	a         *normal
 	plain     bool    // ISTA
-	fixed     bool    // its step was given: lipschitz stays as it is
-	lipschitz float64 // at least the largest eigenvalue of XᵀX, as far as steps have shown
+	fixed     bool    // the step was given: lipschitz does not change
+	lipschitz float64 // estimate of the largest eigenvalue of XᵀX, raised when a step shows that it is too low
 }
 
 func newFista(a *normal, l Lasso) (*fista, error) {
@@ -95,10 +95,10 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled is that of the state. Where it would end without a penalty, the gap is at least
-// what the objective falls by in boundSteps steps of conjugate gradients, preconditioned by
-// the diagonal: the state's own is the fall by one weight alone, which correlated columns
-// make small.
+// settled is lassoState.settled with a stricter gap without a penalty: the gap is at least
+// the decrease of the objective in boundSteps steps of conjugate gradients, preconditioned
+// by the diagonal. The state's own gap is the decrease by a single weight, which is small
+// for correlated columns.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {
@@ -127,7 +127,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 			return false, err
 		}
 		curvature := blas64.Dot(vector(p), vector(q))
-		if !(rho > 0 && curvature > epsilon*rho) { // a direction that X does not have, but for rounding
+		if !(rho > 0 && curvature > epsilon*rho) { // a direction in the null space of X, up to rounding
 			break
 		}
 		fall += rho / curvature * rho / 2
@@ -138,7 +138,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	return s.within(l), nil
 }
 
-// norm is ‖w‖².
+// norm returns ‖w‖².
 func (s *lassoState) norm() (sum float64) {
 	for _, w := range s.w {
 		sum += w * w

@@ -68,7 +68,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	return a, nil
 }
 
-// Errors returns c_i of every output, n×t, for the fit with those weights and b.
+// Errors returns c_i of every output, n×t, for the fit with the given weights and b.
 func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Host[float64], error) {
 	c := a.c
 	errs := backend.NewHost[float64](c.n, c.t)
@@ -83,7 +83,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 				to[j] -= v * w
 			}
 		}
-		// A leverage of 1 leaves nothing else to fix a direction of w by.
+		// With a leverage of 1, no other sample determines some direction of w.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
 			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.rows[i]+1)
 		}
@@ -94,8 +94,8 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	return errs, nil
 }
 
-// Influence calls visit with √w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw of some rows x of points at
-// a time, n× up to 256.
+// Influence calls visit with √w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw for up to 256 rows x of points
+// at a time.
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))

@@ -26,8 +26,8 @@ type L0 struct {
 type L0Fit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
-	Complete  bool // the search for the best subset came to its end for each output
-	Steps     int  // of the local method
+	Complete  bool // whether the search for the best subset was complete for each output
+	Steps     int  // steps of the local method
 	Warnings  []string
 }
 
@@ -45,8 +45,8 @@ func (c *Samples) L0Bytes(l L0, n int) int64 {
 	return need
 }
 
-// L0 solves l: by a search over the subsets of up to 64 columns, and where that does not
-// end, or there are more, by iterative hard thresholding.
+// L0 solves l: by a search over the subsets of up to 64 columns, and if the search does not
+// finish, or there are more columns, by iterative hard thresholding.
 func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	m := &L0Fit{Coef: backend.NewHost[float64](c.d, c.t)}
 	best, complete := make([]float64, c.t), make([]bool, c.t)
@@ -123,12 +123,12 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	most, err := a.largest(h.scale)
-	// The estimate comes from below; d, the trace, is a bound.
+	// The estimate is a lower bound; d, the trace, is an upper bound.
 	h.lipschitz = min(1.1*most, float64(live))
 	return h, err
 }
 
-// objective is ‖y − Xw‖² less ‖y‖², plus the penalty.
+// objective returns ‖y − Xw‖² − ‖y‖² plus the penalty.
 func (h *threshold) objective() float64 {
 	sum := 0.0
 	for p, u := range h.u {
@@ -140,8 +140,9 @@ func (h *threshold) objective() float64 {
 	return sum
 }
 
-// minimize sets u for output j to the best of limit steps, at most, and returns their
-// number and, where that was not enough, by how much the last one lowered the objective.
+// minimize sets u for output j to the best result of at most limit steps. It returns the
+// number of steps and, if they were not enough, the decrease of the objective in the last
+// step.
 func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
@@ -160,8 +161,9 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 		}
 		copy(from, h.u)
 		copy(fromQ, h.q)
-		// A step of 1 is right for one column, and 1/L sure to lead downhill: of
-		// these and those between the best, since a long one may keep too many.
+		// A step of 1 is optimal for a single column, and a step of 1/L always decreases
+		// the objective. Choose the best step size between them, because a long step may
+		// keep too many weights.
 		before, moved := least, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
@@ -200,16 +202,17 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 	return limit, fall, nil
 }
 
-// keep returns the places of u that survive, ascending. Of equals the first do.
+// keep returns the indices of the elements of u that are kept, in ascending order. Among
+// equal elements the first are kept.
 func (h *threshold) keep(u []float64, length float64) []int {
 	var kept []int
 	for p, v := range u {
-		// v gains v²/length of the objective, as the step's model has it.
+		// in the model of the step, keeping v lowers the objective by v²/length.
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
 			kept = append(kept, p)
 		}
 	}
-	s := h.a.c.n // more columns are dependent
+	s := h.a.c.n // more columns than rows are linearly dependent
 	if h.l.Support > 0 {
 		s = min(s, h.l.Support)
 	}

@@ -16,8 +16,8 @@ import (
 type LassoMethod string
 
 const (
-	// CoordinateDescent minimizes over one weight after the other, most often
-	// over those that are not 0: the fast way on most data.
+	// CoordinateDescent minimizes over one weight at a time, mostly over the nonzero
+	// weights. It is the fastest method for most data.
 	CoordinateDescent LassoMethod = "coordinate-descent"
 	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with
 	// a restart when momentum leads uphill (O'Donoghue and Candès 2015). Each
@@ -31,8 +31,8 @@ const (
 //
 //	min Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁, or subject to ‖w‖₁ ≤ Theta
 //
-// for each λ of Lambdas and each output. Nil Lambdas are 100, evenly spaced in their
-// logarithms, from where all weights are 0 to a thousandth of that.
+// for each λ of Lambdas and each output. Nil Lambdas means 100 values, evenly spaced in the
+// logarithm, from the smallest λ for which all weights are 0 down to a thousandth of it.
 type Lasso struct {
 	Lambdas []float64
 	Theta   float64 // > 0 with Lambdas {0}; 0: none
@@ -63,8 +63,8 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(min(2*n, c.d)))
 }
 
-// factored is how many columns coordinate descent factors at most: of twice as many as rows at
-// least a half depends on the others.
+// factored returns the largest number of columns that coordinate descent factors: of twice
+// as many columns as rows, at least half depend linearly on the others.
 func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
@@ -72,8 +72,8 @@ func (c *Samples) factored() int {
 	return min(2*c.n, c.d)
 }
 
-// Lasso solves l, each λ from where the one before ended, from the largest to the
-// smallest. The fits are in the order of the λ.
+// Lasso solves l, starting each λ from the solution of the previous one, from the largest
+// to the smallest. The fits are in the order of the λ.
 func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	a, err := c.normal(t)
 	if err != nil {
@@ -144,7 +144,7 @@ type proximal interface {
 	minimize(s *lassoState, mu float64, l Lasso) error
 }
 
-// lassoState is an output's weights, and what belongs to them.
+// lassoState holds an output's weights and the quantities derived from them.
 type lassoState struct {
 	w, q        []float64 // w and XᵀXw
 	c           []float64 // Xᵀy
@@ -152,8 +152,8 @@ type lassoState struct {
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
 	least       float64   // of this μ; 0: none yet
-	stalls      int       // gaps since one was half of the least before it
-	rounding    float64   // of the last gap
+	stalls      int       // number of gaps since one was at most half of the previous minimum
+	rounding    float64   // rounding error of the last gap
 	steps       int
 	base, share float64 // of the progress
 	warning     string  // why it has not converged
@@ -211,12 +211,14 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.stalls++; s.gap < s.least/2 || s.least == 0 {
 		s.least, s.stalls = s.gap, 0
 	}
-	// The gap is a difference of numbers near ‖y‖²/2, or of larger ones where large weights cancel
-	// each other, and the slopes in s are as rounded as sums of d terms below ‖w‖₁·‖x_p‖². One that
-	// no longer falls and is within that rounding is as small as it gets.
+	// The gap is a difference of numbers near ‖y‖²/2, or of larger ones where large weights
+	// cancel each other, and the slopes in s are as rounded as sums of d terms below
+	// ‖w‖₁·‖x_p‖². A gap that no longer decreases and is within that rounding error is
+	// accepted.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// Without a penalty it is squares/2, which says nothing; then it is the gradient that must
-	// vanish: also of a weight that is 0, by which the objective can fall at least so much.
+	// Without a penalty the gap is squares/2, which is no bound. Then the gradient must
+	// vanish; the gap is replaced by the decrease that is possible by changing a single
+	// weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {
@@ -231,10 +233,11 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	return s.within(l), err
 }
 
-// within reports whether the gap is at most Tol asks for, or what rounding leaves.
+// within reports whether the gap is at most the requested tolerance, or at most its
+// rounding error.
 func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
 
-// unsettled says that MaxIter steps were not enough: w is kept as it is.
+// unsettled sets the warning that MaxIter steps were not enough.
 func (s *lassoState) unsettled(l Lasso, what string) {
 	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
 		s.steps, what, 2*s.gap/s.total, l.Tol)

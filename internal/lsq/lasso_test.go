@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// indicators are samples of columns of so many categories each, the first of which are more
-// frequent, as a 0 or 1 for each category: the sums over the categories of a column are equal, and
-// each row is scaled to deviation 1 where standard is set.
+// indicators returns samples of columns with the given number of categories, the first of
+// which are more frequent, encoded as a 0 or 1 for each category. The sums over the
+// categories of a column are equal; with standard, each feature is scaled to deviation 1.
 func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
@@ -43,8 +43,8 @@ func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backen
 	return x, y
 }
 
-// gapOf returns the objective and its duality gap by the residual y − ȳ − (x − x̄)w, from x and y
-// alone.
+// gapOf returns the objective and its duality gap computed from the residual y − ȳ − (x −
+// x̄)w, using only x and y.
 func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, gap float64) {
 	n, d := x.Rows, x.Cols
 	means, mean := make([]float64, d), 0.0
@@ -115,13 +115,13 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestLassoBeyondRounding: a tolerance that rounding keeps out of reach ends with a warning that
-// has the gap, and not with an error or after every step that is allowed.
+// TestLassoBeyondRounding: a tolerance below the rounding error gives a warning with the
+// gap, not an error, and does not use all allowed steps.
 func TestLassoBeyondRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	reached := 0
 	for _, lambda := range []float64{1, 0.1, 1e-3, 1e-5} {
-		// Columns that nearly agree have large weights that cancel each other.
+		// Nearly equal columns have large weights that cancel each other.
 		x, y := indicators(200, 3, 20, false, 42)
 		for i := range x.Rows {
 			for p := range 20 {

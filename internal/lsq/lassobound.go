@@ -8,24 +8,24 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// boundTol is the relative error of ‖w‖₁ at which a bound that binds is met, and
-// boundSteps how many penalties may be tried.
+// boundTol is the relative error of ‖w‖₁ within which an active bound is met, and
+// boundSteps is the largest number of penalties tried.
 const (
 	boundTol   = 1e-8
 	boundSteps = 200
 )
 
-// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the
-// penalized problem with the same solution, 0 where the bound does not bind.
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the penalized
+// problem with the same solution, or 0 if the bound is not active.
 //
-// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell
-// and Turlach 2000): μ falls from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded,
-// and then the secant, or where that is slow its variant "Illinois", closes in; each
-// solve starts from the one before. In the end w is scaled onto the bound.
+// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and
+// Turlach 2000): μ falls from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded, and then
+// the secant method, or its variant "Illinois" if it is slow, converges to the bound; each
+// solve starts from the previous solution. Finally w is scaled onto the bound.
 //
-// It ends by a bound of the distance from the minimum f*, f = ½‖y − Xw‖². The penalized
-// problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤
-// f(v) + μθ for every v that obeys the bound, so that for a multiple w' of w that obeys it
+// It stops by a bound on the distance from the minimum f*, f = ½‖y − Xw‖². The penalized
+// problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤ f(v)
+// + μθ for every v that obeys the bound, so that for a multiple w' of w that obeys it
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
@@ -78,7 +78,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// Illinois: an end that stays for a second time counts half.
+		// Illinois: halve the value at an end that is kept for a second time.
 		if h := norm - theta; h > 0 {
 			if last > 0 {
 				atHigh /= 2

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// choleskyCondition is the largest condition of the triangular factor up to which
-// Cholesky of the normal equations with one step of refinement is kept: it leaves
-// an error of εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
+// choleskyCondition is the largest condition of the triangular factor up to which Cholesky
+// of the normal equations with one step of refinement is accepted: it leaves an error of
+// εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.
@@ -25,9 +25,9 @@ type Solution struct {
 	Coef         backend.Host[float64] // d×t
 	Intercept    []float64
 	Condition    float64   // of X with columns scaled to norm 1
-	Rank         int       // of the same
+	Rank         int       // rank of the same matrix
 	Squares      []float64 // ‖y − Xw‖² of each output
-	ForwardError float64   // bound of the relative error of w by rounding, of all outputs
+	ForwardError float64   // bound on the relative rounding error of w, over all outputs
 }
 
 // LeastSquaresBytes returns the memory of LeastSquares for n rows: XᵀX, overwritten by its factor,
@@ -36,9 +36,9 @@ func (c *Samples) LeastSquaresBytes(n int) int64 {
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
 }
 
-// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)²: by Cholesky of the normal equations
-// with a step of refinement, or where they are too ill-conditioned by QR; of many
-// minima it is the one of minimum norm.
+// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)²: by Cholesky of the normal equations with
+// a step of refinement, or by QR if they are too ill-conditioned. If the minimum is not
+// unique, it is the one of minimum norm.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	s := &Solution{Method: "Cholesky of the normal equations", Rank: c.d}
 	solved, err := false, error(nil)
@@ -110,7 +110,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 			right.Row(p)[j] = m.c.Row(j)[p]
 		}
 	}
-	for range 2 { // the second corrects by the residual of X itself
+	for range 2 { // the second pass corrects with the residual computed from X
 		for p, v := range scale {
 			for j := range c.t {
 				right.Row(p)[j] *= v

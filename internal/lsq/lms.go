@@ -15,9 +15,9 @@ import (
 //
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
-// It comes to the solution for a small η; with a constant one it ends within a distance
-// of the order of η where the residual is not 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is
-// the default, no step leads away from the solutions of its own equation.
+// It converges to the solution for small η; with a constant η it ends within a distance of
+// order η unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default, no
+// step leads away from the solutions of its own equation.
 type LMS struct {
 	Rate      float64 // η; 0: the default
 	Epochs    int
@@ -32,7 +32,8 @@ type LMSFit struct {
 	Squares   []float64 // Σ_i w_i (y_i − f(x_i))² of each output
 }
 
-// Fit learns from the n×d samples x and the n×t targets y, with n weights, nil: all 1, as a task.
+// Fit learns from the n×d samples x and the n×t targets y, with n weights (nil means all
+// 1), as a task.
 func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*LMSFit, error) {
 	one := 0.0
 	if l.Intercept {
@@ -96,8 +97,8 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 	return m, t.Step("learn", 1)
 }
 
-// Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights are all 1. Rows
-// of weight 0 are not looked at.
+// Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights mean all 1. Rows
+// of weight 0 are not read.
 func Squares(ctx context.Context, x, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
 	squares := make([]float64, y.Cols)
 	for i := range x.Rows {

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// normal is w ↦ XᵀXw on the device, for iterative methods: with XᵀX where that
-// is not much larger than X, by X and Xᵀ elsewhere.
+// normal is w ↦ XᵀXw on the device, for iterative methods: by XᵀX if that is not much
+// larger than X, otherwise by X and Xᵀ.
 type normal struct {
 	t       *run.Task
 	c       *Samples
@@ -26,8 +26,8 @@ type normal struct {
 	out     backend.Host[float64]
 }
 
-// gramFeatures is up to how many features XᵀX is formed although there are fewer
-// samples: 32 MiB.
+// gramFeatures is the number of features up to which XᵀX is formed even with fewer samples
+// than features: 32 MiB.
 const gramFeatures = 2048
 
 // byGram reports whether XᵀX is formed.
@@ -185,7 +185,7 @@ func (c *Samples) factorBytes(n int, columns int64) int64 {
 // linearly dependent, the weights of redundant columns are 0.
 type cholesky struct {
 	l     backend.Host[float64]
-	order []int // of the columns; nil: as they come
+	order []int // order of the columns; nil means unchanged
 	rank  int
 	scale []float64
 }
@@ -210,7 +210,7 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 		return nil, err
 	}
 	defer m.Free()
-	rounding := 8 * epsilon * float64(s+a.c.n) // of a squared pivot
+	rounding := 8 * epsilon * float64(s+a.c.n) // rounding error of a squared pivot
 	err = a.t.B.Potrf(backend.Lower, m)
 	if err == nil {
 		err = a.t.B.Download(f.l, m)
@@ -253,7 +253,7 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop leaves out column i of a factor without pivots: the rows below are those of the factor of
+// drop removes column i of a factor without pivots: the rows below become the factor of
 // their product plus the square of its column (Golub and Van Loan 2013, 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
@@ -310,7 +310,7 @@ func (a *normal) largest(scale []float64) (float64, error) {
 	d := a.c.d
 	v, w := make([]float64, d), make([]float64, d)
 	for p := range v {
-		v[p] = 1 + float64(p%7)/7 // any that is not likely to be orthogonal
+		v[p] = 1 + float64(p%7)/7 // a vector that is unlikely to be orthogonal to the eigenvector
 	}
 	times := func(v []float64) {
 		for p, s := range scale {

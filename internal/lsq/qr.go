@@ -90,11 +90,11 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8 * (width + int64(c.qrRows(n)) + 2*int64(c.d)) * width
 }
 
-// triangle returns A and Z, for which ‖Aw − Z‖ and ‖Xw − Y‖ differ by what no w
-// changes, of the columns of X and Y divided by their norms: X and Y themselves
-// where n < d; otherwise R of X, and as many rows of QᵀY. QR takes some rows at a
-// time: the triangle of the rows so far stands above the next ones (Golub and Van
-// Loan 2013, 5.3 and 6.5).
+// triangle returns A and Z such that ‖Aw − Z‖² and ‖Xw − Y‖² differ by a constant
+// independent of w, for columns of X and Y divided by their norms: X and Y themselves where
+// n < d; otherwise R of X, and as many rows of QᵀY. QR takes some rows at a time: the
+// triangle of the rows so far stands above the next ones (Golub and Van Loan 2013, 5.3 and
+// 6.5).
 func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {
@@ -132,7 +132,7 @@ func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 			return nil, z, context.Cause(ctx)
 		}
 		r := min(rows, c.n-i)
-		for k := range width { // below the triangle stand the reflectors
+		for k := range width { // the reflectors are below the triangle
 			clear(stack.Data[k*width : k*width+k])
 		}
 		for k := range r {

@@ -1,6 +1,6 @@
-// Package lsq fits linear models f(x) = Wᵀx + b by least squares: plain, with a bound of
-// ‖w‖², with a penalty of ‖w‖₁ or of the number of weights, and by evidence. Its file
-// samples.go has what they share: samples less their weighted means, XᵀX and QR in
+// Package lsq fits linear models f(x) = Wᵀx + b by least squares: without regularization,
+// with a bound on ‖w‖², with a penalty on ‖w‖₁ or on the number of weights, and by
+// evidence. Its file samples.go has the shared parts: centered samples, XᵀX and QR in
 // blocks of rows.
 package lsq
 
@@ -17,21 +17,20 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Samples are the samples as linear least squares needs them: the rows of weight
-// > 0, as √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. An
-// intercept that is not penalized is then 0, and b = ȳ − wᵀx̄ afterwards. Without
-// an intercept the means are zeros. It never holds all rows at once unless all is
-// asked for.
+// Samples are the samples as linear least squares needs them: the rows of weight > 0, as
+// √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. An intercept that is
+// not penalized is then 0, and b = ȳ − wᵀx̄ afterwards. Without an intercept the means are
+// zeros. It never stores all transformed rows at once unless they are requested.
 type Samples struct {
 	x, y         backend.Host[float64] // as they were given
 	weights      []float64             // the same
 	intercept    bool
-	rows         []int        // that take part
-	root         []float64    // √w_i of those rows
+	rows         []int        // rows of weight > 0
+	root         []float64    // √w_i of these rows
 	weight       float64      // Σ w_i
 	meanX, meanY [2][]float64 // each an unevaluated sum: one number would be wrong by ε times an offset
-	constant     []int        // columns of x that vary by rounding only, which the mean leaves at 0
-	n, d, t      int          // rows that take part, features, outputs
+	constant     []int        // columns of x that vary only by rounding; they are centered to 0
+	n, d, t      int          // rows of weight > 0, features, outputs
 }
 
 // New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil:
@@ -60,9 +59,10 @@ func New(ctx context.Context, x, y backend.Host[float64], weights []float64, int
 	return c, err
 }
 
-// findConstant lists the columns of x whose every value is within spread.Rounding of the mean.
-// What rounding leaves of such a column would be a direction of tiny norm, with a huge weight.
-// A row of other values ends the search, so that it seldom goes beyond the first rows.
+// findConstant lists the columns of x whose every value is within spread.Rounding of the
+// mean. The rounding errors of such a column would be a direction of tiny norm with a huge
+// weight. The search in a column ends at the first value outside that bound, so it seldom
+// reads more than the first rows.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
@@ -89,8 +89,7 @@ func (c *Samples) Rows() int { return c.n }
 // Features is the number of features.
 func (c *Samples) Features() int { return c.d }
 
-// mean returns the weighted mean of each column, and the mean of what that
-// leaves.
+// mean returns the weighted mean of each column, and the mean of the remaining differences.
 func (c *Samples) mean(ctx context.Context, h backend.Host[float64], intercept bool) (m [2][]float64, err error) {
 	m[0], m[1] = make([]float64, h.Cols), make([]float64, h.Cols)
 	if !intercept {
@@ -135,8 +134,7 @@ func (c *Samples) fill(dst, h backend.Host[float64], mean [2][]float64, from int
 	}
 }
 
-// columns returns the transposes of X and Y, d×n and t×n, each feature in one
-// piece.
+// columns returns the transposes of X and Y, d×n and t×n, with contiguous features.
 func (c *Samples) columns() (x, y backend.Host[float64]) {
 	x, y = backend.NewHost[float64](c.d, c.n), backend.NewHost[float64](c.t, c.n)
 	for k, i := range c.rows {
@@ -157,8 +155,8 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 // blockRows returns the number of rows that each passes at a time: about 8 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
 
-// each calls f with blocks of rows of X and Y that lie on the device while it
-// runs; f may overwrite them.
+// each calls f with blocks of rows of X and Y that are on the device while it runs; f may
+// overwrite them.
 func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	hx, hy := backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
