@@ -100,7 +100,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 	l.starts = make([]int, windows+1)
 	for w := range windows {
 		l.starts[w+1] = x.Indptr[min((w+1)*l.window, l.rows)] - x.Indptr[0]
-		if l.starts[w+1]-l.starts[w] > math.MaxUint32 {
+		if int64(l.starts[w+1]-l.starts[w]) > math.MaxUint32 {
 			return fmt.Errorf("cpu: new: %d rows store %d elements; at most %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
 		}
 	}
