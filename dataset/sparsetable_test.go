@@ -93,6 +93,29 @@ func TestSparseFeatures(t *testing.T) {
 	}
 }
 
+// TestSparseLabelAsFeature checks that the label of a sparse file without targets becomes a feature
+// beside the block of the others, in streams as in memory.
+func TestSparseLabelAsFeature(t *testing.T) {
+	const rows, cols = 3000, 80
+	text, _ := sparseTable(5, rows, cols, 0.1, 1)
+	path := file(t, "a.libsvm", text)
+	table, err := dataset.Read(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := dataset.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streamed, err := s.Learn(t.Context(), dataset.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := learn(t, table, dataset.Rules{}); len(e.Inputs) != 2 || asJSON(t, e) != asJSON(t, streamed) {
+		t.Errorf("the encoder is\n%s\nin memory and\n%s\nof the stream", asJSON(t, e), asJSON(t, streamed))
+	}
+}
+
 // TestSparseStandardize checks that standardizing a sparse table divides each column by its
 // population standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that
 // passes over the file learn the same bits, and that weights count rows as copies of them would.

@@ -60,6 +60,9 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	s.rows, s.left = l.rows, l.left
 	s.remarks = e.remarks(l.rows, func(in Input) columnFacts {
 		f := l.byName[in.Name]
+		if f == nil { // the features of a sparse file
+			return columnFacts{}
+		}
 		facts := columnFacts{rising: !f.unordered && f.seen == l.rows, missing: float64(f.empty) / float64(l.rows)}
 		if first := f.first[marker].fault; first != nil {
 			facts.marker = first.Value
