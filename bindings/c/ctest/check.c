@@ -365,7 +365,7 @@ static void misuse(void)
 	bad = x, bad.data = (char *)v + 1, bad.rows = 1;
 	FAILS(MERCER_INVALID, "aligned", mercer_fit(0, &learner, &bad, &y, NULL, &model));
 	bad = x, bad.type = 5;
-	FAILS(MERCER_INVALID, "type 5", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "5 is not an element type", mercer_fit(0, &learner, &bad, &y, NULL, &model));
 	FAILS(MERCER_INVALID, "freed", mercer_fit(12345, &learner, &x, &y, NULL, &model));
 	FAILS(MERCER_INVALID, "freed", mercer_predict(0, 0, MERCER_VALUES, &x, v, 2, NULL));
 	FAILS(MERCER_UNAVAILABLE, "no device is called", mercer_open("abacus", 0, 0, &device));
