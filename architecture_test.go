@@ -461,7 +461,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 99385},
+	{"product lines", 99416},
 	{"exported names", 652},
 	{"exported fields", 785},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -48,6 +48,8 @@ func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*data
 			columns = append(columns, dataset.Numbers(in.Name, v))
 		case in.Number != nil:
 			columns = append(columns, dataset.Numbers(in.Name, slices.Repeat([]float64{in.Number.Fill}, n)))
+		case in.Sparse != nil:
+			return nil, usagef("--model: the model has sparse features %s, and a picture over two columns has no values for them", in.Name)
 		default:
 			columns = append(columns, dataset.Texts(in.Name, slices.Repeat([]string{in.Text.Fill}, n)))
 		}

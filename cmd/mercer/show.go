@@ -191,6 +191,14 @@ func plainColumns(b modelfile.Bundle) []column {
 			for _, v := range in.Text.Categories {
 				list = append(list, column{in.Name + "=" + v, 0, 1})
 			}
+		case in.Sparse != nil:
+			for j := range in.Sparse.Columns {
+				c := column{"x" + strconv.Itoa(in.Sparse.First+j), 0, 1}
+				if in.Sparse.Scale != nil {
+					c.scale = in.Sparse.Scale[j]
+				}
+				list = append(list, c)
+			}
 		default:
 			list = append(list, column{in.Name, 0, 1})
 		}
@@ -281,21 +289,27 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	p := a.newProgress()
 	defer p.close()
 	params := validate.ImportanceParams{Repeats: f.repeats, Seed: f.seed, Options: learners.Options{Weights: weights, Classes: names, Progress: p.report}}
+	var columns []string
 	for _, in := range b.Encoder.Inputs {
-		width := 1
-		if in.Text != nil {
-			width = len(in.Text.Categories)
+		switch {
+		case in.Text != nil:
+			columns, params.Widths = append(columns, in.Name), append(params.Widths, len(in.Text.Categories))
+		case in.Sparse != nil:
+			for j := range in.Sparse.Columns {
+				columns, params.Widths = append(columns, "x"+strconv.Itoa(in.Sparse.First+j)), append(params.Widths, 1)
+			}
+		default:
+			columns, params.Widths = append(columns, in.Name), append(params.Widths, 1)
 		}
-		params.Widths = append(params.Widths, width)
 	}
 	drops, err := validate.Importance(ctx, dev, b.Model, x, truth, params)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]importance, len(drops))
-	for k, in := range b.Encoder.Inputs {
+	for k, name := range columns {
 		s := validate.NewSummary(drops[k])
-		list[k] = importance{Column: in.Name, Mean: s.Mean, Std: s.SD, Drops: drops[k]}
+		list[k] = importance{Column: name, Mean: s.Mean, Std: s.SD, Drops: drops[k]}
 	}
 	slices.SortStableFunc(list, func(p, q importance) int { return cmp.Compare(q.Mean, p.Mean) })
 	return list, nil
@@ -340,6 +354,8 @@ func (s *shownModel) columnsText(rows int) string {
 			table = append(table, []string{in.Name, short(in.Number.Mean), short(in.Number.Scale), short(in.Number.Fill)})
 		case in.Text != nil:
 			table = append(table, []string{in.Name, count(len(in.Text.Categories), "value"), "", in.Text.Fill})
+		case in.Sparse != nil:
+			table = append(table, []string{in.Name, count(in.Sparse.Columns, "feature"), "", "0"})
 		default:
 			table = append(table, []string{in.Name, string(in.Raw) + "s"})
 		}

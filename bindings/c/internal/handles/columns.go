@@ -69,25 +69,40 @@ func plain(e *dataset.Encoder) bool {
 	return true
 }
 
+// rawColumns returns the names of the columns of x, the numbers that encoded takes.
+func rawColumns(e *dataset.Encoder) []string {
+	if e.Sparse() {
+		return e.FeatureNames()
+	}
+	names := make([]string, len(e.Inputs))
+	for j, in := range e.Inputs {
+		names[j] = in.Name
+	}
+	return names
+}
+
 // encoded returns the features of raw columns of numbers, in the order of the
 // encoder's inputs.
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
-	if x.Cols != len(e.Inputs) {
-		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(e.Inputs))
+	names := rawColumns(e)
+	if x.Cols != len(names) {
+		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(names))
 	}
 	if err := room("x", x.Rows, x.Cols, 2); err != nil {
 		return nil, err
 	}
-	columns := make([]dataset.Column, x.Cols)
-	for j, in := range e.Inputs {
-		if in.Number == nil {
+	for _, in := range e.Inputs {
+		if in.Number == nil && in.Sparse == nil {
 			return nil, fmt.Errorf("libmercer: predict: column %q of the model has texts, which a matrix of numbers cannot contain: use mercer predict", in.Name)
 		}
+	}
+	columns := make([]dataset.Column, x.Cols)
+	for j, name := range names {
 		values := make([]float64, x.Rows)
 		for i := range values {
 			values[i] = x.Row(i)[j]
 		}
-		columns[j] = dataset.Numbers(in.Name, values)
+		columns[j] = dataset.Numbers(name, values)
 	}
 	t, err := dataset.NewTable("x", columns...)
 	if err != nil {

@@ -127,10 +127,8 @@ func (f *description) columns(m *Model) {
 	}
 	f.Targets = e.TargetNames()
 	f.Raw, f.Missing = m.encodes, !e.RefuseMissing
-	f.Features = len(e.Inputs)
-	for _, in := range e.Inputs {
-		f.Names = append(f.Names, in.Name)
-	}
+	f.Names = rawColumns(e)
+	f.Features = len(f.Names)
 }
 
 // abilities fills in the capabilities of the model besides Predict.
