@@ -18,9 +18,12 @@ import (
 	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
-// numberInput returns the column of numbers of that name, or the next one after those
-// that are taken.
+// numberInput returns the column of numbers with the given name, or for an empty name the first
+// column of numbers that is not in taken. It refuses a model of sparse features.
 func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (string, error) {
+	if enc.Sparse() {
+		return "", usagef("%s: the features of the model are sparse, and a picture needs columns of a dense table", flag)
+	}
 	var names []string
 	for _, in := range enc.Inputs {
 		if in.Number != nil && !slices.Contains(taken, in.Name) {
@@ -48,8 +51,6 @@ func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*data
 			columns = append(columns, dataset.Numbers(in.Name, v))
 		case in.Number != nil:
 			columns = append(columns, dataset.Numbers(in.Name, slices.Repeat([]float64{in.Number.Fill}, n)))
-		case in.Sparse != nil:
-			return nil, usagef("--model: the model has sparse features %s, and a picture over two columns has no values for them", in.Name)
 		default:
 			columns = append(columns, dataset.Texts(in.Name, slices.Repeat([]string{in.Text.Fill}, n)))
 		}

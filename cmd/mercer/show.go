@@ -183,25 +183,24 @@ func plainColumns(b modelfile.Bundle) []column {
 		}
 		return list
 	}
+	for _, name := range b.Encoder.FeatureNames() {
+		list = append(list, column{name, 0, 1})
+	}
+	features := list
 	for _, in := range b.Encoder.Inputs {
+		width := 1
 		switch {
 		case in.Number != nil:
-			list = append(list, column{in.Name, in.Number.Mean, in.Number.Scale})
+			features[0].mean, features[0].scale = in.Number.Mean, in.Number.Scale
 		case in.Text != nil:
-			for _, v := range in.Text.Categories {
-				list = append(list, column{in.Name + "=" + v, 0, 1})
-			}
+			width = len(in.Text.Categories)
 		case in.Sparse != nil:
-			for j := range in.Sparse.Columns {
-				c := column{"x" + strconv.Itoa(in.Sparse.First+j), 0, 1}
-				if in.Sparse.Scale != nil {
-					c.scale = in.Sparse.Scale[j]
-				}
-				list = append(list, c)
+			width = in.Sparse.Columns
+			for j, scale := range in.Sparse.Scale {
+				features[j].scale = scale
 			}
-		default:
-			list = append(list, column{in.Name, 0, 1})
 		}
+		features = features[width:]
 	}
 	return list
 }
@@ -290,17 +289,17 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	defer p.close()
 	params := validate.ImportanceParams{Repeats: f.repeats, Seed: f.seed, Options: learners.Options{Weights: weights, Classes: names, Progress: p.report}}
 	var columns []string
+	features := b.Encoder.FeatureNames()
 	for _, in := range b.Encoder.Inputs {
+		names, width := []string{in.Name}, 1 // each name stands for width features, which are shuffled together
 		switch {
 		case in.Text != nil:
-			columns, params.Widths = append(columns, in.Name), append(params.Widths, len(in.Text.Categories))
+			width = len(in.Text.Categories)
 		case in.Sparse != nil:
-			for j := range in.Sparse.Columns {
-				columns, params.Widths = append(columns, "x"+strconv.Itoa(in.Sparse.First+j)), append(params.Widths, 1)
-			}
-		default:
-			columns, params.Widths = append(columns, in.Name), append(params.Widths, 1)
+			names = features[:in.Sparse.Columns]
 		}
+		columns, params.Widths = append(columns, names...), append(params.Widths, slices.Repeat([]int{width}, len(names))...)
+		features = features[len(names)*width:]
 	}
 	drops, err := validate.Importance(ctx, dev, b.Model, x, truth, params)
 	if err != nil {

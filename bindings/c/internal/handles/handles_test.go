@@ -373,6 +373,58 @@ func TestTableModel(t *testing.T) {
 	}
 }
 
+// TestSparseTableModel: a model that was fitted to a sparse table takes a column for each of its
+// features and scales it as the encoder does.
+func TestSparseTableModel(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, "ref")
+	const cols = 70
+	table, err := dataset.ReadLIBSVM("-", strings.NewReader("2 3:1\n4 3:2\n6 3:3 70:1\n8 3:4\n10 3:5\n0 70:1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y, e := learnertest.Encode(t, table, dataset.Rules{Targets: []string{"label"}, Standardize: true})
+	if !e.Sparse() {
+		t.Fatal("the table is encoded as a dense one")
+	}
+	fitted, err := learners.Ridge{Lambda: 1}.Fit(ctx, d.dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := modelfile.Save(path, modelfile.Bundle{Model: fitted, Encoder: e}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := backend.NewHost[float64](6, cols)
+	for i, row := range [][2]float64{{1, 0}, {2, 0}, {3, 1}, {4, 0}, {5, 0}, {0, 1}} {
+		raw.Row(i)[2], raw.Row(i)[cols-1] = row[0], row[1]
+	}
+	got := make([]float64, raw.Rows)
+	if err := m.Predict(ctx, d, Values, wide(raw), got); err != nil {
+		t.Fatal(err)
+	}
+	want, err := fitted.Predict(ctx, d.dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want.RawMatrix().Data) {
+		t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
+	}
+	narrow := backend.NewHost[float64](1, cols-1)
+	if err := m.Predict(ctx, d, Values, wide(narrow), got[:1]); err == nil || !strings.Contains(err.Error(), "x has 69 columns, the table that the model was fitted to 70") {
+		t.Errorf("69 of 70 columns: %v", err)
+	}
+	var told description
+	text, err := m.Describe(nil)
+	if err != nil || json.Unmarshal([]byte(text), &told) != nil || told.Features != cols || !slices.Equal(told.Names, e.FeatureNames()) {
+		t.Errorf("told %s, %v", text, err)
+	}
+}
+
 // TestColumns: a model fitted through the C interface gets an encoder that does not change
 // numbers, with the given names.
 func TestColumns(t *testing.T) {
