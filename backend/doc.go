@@ -21,7 +21,7 @@
 // of the data or of the world are errors, listed in errors.go.
 //
 // Some abilities are optional and found by assertion: Wrapper, Exponential,
-// PackedBackend, Expander, SparseBackend. SparseOf gives the last to every backend.
+// PackedBackend, Expander, SparseBackend. PlaceSparse works with every backend.
 //
 // Package backend/ref is a whole backend in plain loops: the specification in
 // executable form. Package backend/backendtest is the suite every backend

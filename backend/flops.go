@@ -2,8 +2,8 @@ package backend
 
 // Floating-point operations of each method, as counted for progress and for rates. A
 // multiplication and an addition count as two operations. The transcendental function of a
-// kernel is not counted; its time lowers the rate. A method of SparseBackend counts as the
-// same work on dense matrices.
+// kernel is not counted; its time lowers the rate. A method counts the same for
+// sparse matrices as for dense ones.
 
 // GemmFlops is 2mnk.
 func GemmFlops(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float64(k) }

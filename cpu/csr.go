@@ -62,28 +62,28 @@ const (
 	mostlyShare = 0.2
 )
 
-// windowFor is how many rows of x a window has: so many that the bounds of the lists take no more
+// windowFor is how many rows a window has: so many that the bounds of the lists take no more
 // memory than the elements.
-func windowFor[T backend.Float](x backend.CSR[T]) int {
+func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
-	if n := x.NNZ(); n > 0 {
-		each = int(min(float64(x.Rows)*float64(x.Cols)/float64(n), mostWindow))
+	if nnz > 0 {
+		each = int(min(float64(rows)*float64(cols)/float64(nnz), mostWindow))
 	}
-	return max(leastWindow, min(each, mostWindow, x.Rows)/leastWindow*leastWindow)
+	return max(leastWindow, min(each, mostWindow, rows)/leastWindow*leastWindow)
 }
 
-func (q *queue[T]) SparseBytes(x backend.CSR[T]) int64 {
-	windows, size := int64(panels(x.Rows, windowFor(x))), int64(unsafe.Sizeof(T(0)))
-	return int64(x.NNZ())*(2+size) + windows*(4*(int64(x.Cols)+1)+8) + 8*int64(x.Cols) + 16*int64(x.Rows)
+func (q *queue[T]) SparseBytes(rows, cols, nnz int) int64 {
+	windows, size := int64(panels(rows, windowFor(rows, cols, nnz))), int64(unsafe.Sizeof(T(0)))
+	return int64(nnz)*(2+size) + windows*(4*(int64(cols)+1)+8) + 8*int64(cols) + 16*int64(rows)
 }
 
-func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Sparse[T], error) {
+func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Matrix[T], error) {
 	check.NewSparse(x)
 	d := q.engine.device
 	if d.closed.Load() {
 		return nil, fmt.Errorf("cpu: new: the device has been closed")
 	}
-	l := &lists[T]{csr: x, window: windowFor(x), rows: x.Rows, cols: x.Cols, bytes: q.SparseBytes(x)}
+	l := &lists[T]{csr: x, window: windowFor(x.Rows, x.Cols, x.NNZ()), rows: x.Rows, cols: x.Cols, bytes: q.SparseBytes(x.Rows, x.Cols, x.NNZ())}
 	if err := d.memory.take(l.bytes); err != nil {
 		return nil, err
 	}
@@ -164,9 +164,9 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 
 func (x *sparseMatrix[T]) Dims() (rows, cols int) { return x.csr.Dims() }
 
-func (x *sparseMatrix[T]) SliceRows(i, k int) backend.Sparse[T] {
-	check.SliceRows(i, k, x.csr.Rows)
-	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, k), first: x.first + i, all: x.all, part: true}
+func (x *sparseMatrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
+	check.ViewSparse(i, j, rows, cols, x.csr.Rows, x.csr.Cols)
+	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, i+rows), first: x.first + i, all: x.all, part: true}
 }
 
 func (x *sparseMatrix[T]) Free() {
@@ -198,16 +198,30 @@ func rowsWithin(list []int32, lo, hi int) []int32 {
 	return list[from:to]
 }
 
-// ownSparse is x as a live sparse matrix of this device; any other panics.
-func (q *queue[T]) ownSparse(op string, x backend.Sparse[T]) *sparseMatrix[T] {
+// sparse is x as a live sparse matrix of this device, and nil for other kinds of matrices.
+func (q *queue[T]) sparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
 	own, ok := x.(*sparseMatrix[T])
-	if !ok || own.device != q.engine.device {
+	if !ok {
+		return nil
+	}
+	if own.device != q.engine.device {
 		check.Foreign(op)
 	}
 	if own.all.freed {
 		check.Freed(op)
 	}
 	return own
+}
+
+// sparsePair is x and z as sparse matrices, and nil for two other matrices. A sparse one beside
+// another kind is misuse.
+func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparseMatrix[T]) {
+	sx, sz = q.sparse(op, x), q.sparse(op, z)
+	if (sx == nil) != (sz == nil) {
+		q.own(op, x)
+		q.own(op, z)
+	}
+	return sx, sz
 }
 
 // onePoint evaluates a statistic of one point for all rows of x. The values for the newest

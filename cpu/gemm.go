@@ -8,6 +8,13 @@ import (
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
+	if x := q.sparse("Gemm", a); x != nil {
+		if tB != backend.NoTrans {
+			check.Sparse("Gemm")
+		}
+		q.gemmSparse(tA, alpha, x, q.own("Gemm", b), beta, q.own("Gemm", c))
+		return
+	}
 	q.gemm(alpha, q.own("Gemm", a).view().op(tA), q.own("Gemm", b).view().op(tB), beta, q.own("Gemm", c).view(), whole)
 }
 

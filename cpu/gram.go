@@ -11,13 +11,22 @@ import (
 )
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
-	check.Gram(dst, k, x, z)
+	n, m, _ := check.Gram(dst, k, x, z)
+	a, part := q.own("Gram", dst), whole
+	if sx, sz := q.sparsePair("Gram", x, z); sx != nil {
+		if sx.same(sz) {
+			part = lower
+		}
+		if n > 0 && m > 0 {
+			q.newSparseGram(k, sx, sz).into(a, part)
+		}
+		return
+	}
 	mx, mz := q.own("Gram", x), q.own("Gram", z)
-	part := whole
 	if mx.same(mz) {
 		part = lower
 	}
-	q.gram(q.own("Gram", dst), k, mx, mz, part)
+	q.gram(a, k, mx, mz, part)
 }
 
 // gram is A ← k(X, Z) on a region of A.

@@ -13,9 +13,18 @@ import (
 // only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
-	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
+	out, mv := q.own("GramMul", dst), q.own("GramMul", v)
+	empty := n == 0 || m == 0 || t == 0
+	if sx, sz := q.sparsePair("GramMul", x, z); sx != nil {
+		q.scale(0, out.view(), whole)
+		if !empty {
+			q.newSparseGram(k, sx, sz).times(mv, out, sx.same(sz))
+		}
+		return
+	}
+	mx, mz := q.own("GramMul", x), q.own("GramMul", z)
 	q.scale(0, out.view(), whole)
-	if n == 0 || m == 0 || t == 0 {
+	if empty {
 		return
 	}
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))

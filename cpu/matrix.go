@@ -137,6 +137,9 @@ func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
 		return own
 	}
+	if own, ok := m.(*sparseMatrix[T]); ok && own.device == e.device {
+		check.Sparse(op)
+	}
 	check.Foreign(op)
 	panic("unreachable")
 }

@@ -145,9 +145,21 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 }
 
 func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := check.GramPacked(a, k, x)
+	n, d := check.GramPacked(a, k, x)
+	sx, fixed := q.sparse("GramPacked", x), q.fixed("GramPacked", a)
+	if sx != nil && n == 0 {
+		return
+	}
+	switch {
+	case sx != nil && fixed != nil:
+		q.newSparseGram(k, sx, sx).fixed(fixed, k)
+		return
+	case sx != nil:
+		q.sparsePacked(q.ownPacked("GramPacked", a), k, sx)
+		return
+	}
 	mx := q.own("GramPacked", x)
-	if fixed := q.fixed("GramPacked", a); fixed != nil {
+	if fixed != nil {
 		q.newGram(k, mx, mx).useIntegers().fixed(fixed, k)
 		return
 	}

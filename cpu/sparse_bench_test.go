@@ -114,23 +114,24 @@ func benchmarkSparse[T backend.Float](b *testing.B, q backend.Backend[T], x back
 		return err
 	})
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 1}, kernels.Laplacian{Sigma: 10}, kernels.CosineSimilarity{}, kernels.ChiSquared{Gamma: 1}} {
-		run(fmt.Sprintf("op=gram/kernel=%v", k), pairs/2, func() error { return s.GramSparse(all, k, placed, placed) })
+		run(fmt.Sprintf("op=gram/kernel=%v", k), pairs/2, func() error { q.Gram(all, k, placed, placed); return q.Sync() })
 	}
 	k := kernels.Gaussian{Sigma: 1}
 	row := alloc(1, x.Rows)
 	i := 0
 	run("op=row", pairs/float64(x.Rows), func() error {
 		i = (i + 1) % x.Rows
-		return s.GramSparse(row, k, placed.SliceRows(i, i+1), placed)
+		q.Gram(row, k, placed.View(i, 0, 1, x.Cols), placed)
+		return q.Sync()
 	})
 	v := alloc(x.Rows, 1)
 	out := alloc(x.Rows, 1)
-	run("op=grammul/columns=1", pairs/2, func() error { return s.GramMulSparse(out, k, placed, placed, v) })
+	run("op=grammul/columns=1", pairs/2, func() error { q.GramMul(out, k, placed, placed, v); return q.Sync() })
 	for _, columns := range []int{1, 8} {
 		w, xw := alloc(x.Cols, columns), alloc(x.Rows, columns)
 		madds := float64(x.NNZ() * columns)
-		run(fmt.Sprintf("op=gemm/columns=%d", columns), madds, func() error { return s.GemmSparse(backend.NoTrans, 1, placed, w, 0, xw) })
-		run(fmt.Sprintf("op=gemm-transposed/columns=%d", columns), madds, func() error { return s.GemmSparse(backend.Transpose, 1, placed, xw, 0, w) })
+		run(fmt.Sprintf("op=gemm/columns=%d", columns), madds, func() error { q.Gemm(backend.NoTrans, backend.NoTrans, 1, placed, w, 0, xw); return q.Sync() })
+		run(fmt.Sprintf("op=gemm-transposed/columns=%d", columns), madds, func() error { q.Gemm(backend.Transpose, backend.NoTrans, 1, placed, xw, 0, w); return q.Sync() })
 	}
 	dense := alloc(x.Rows, x.Cols)
 	h := backend.NewHost[T](x.Rows, x.Cols)

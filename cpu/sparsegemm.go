@@ -5,19 +5,17 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 )
 
 // leastAxpy is from how many columns of B on its rows are added by the micro-kernel.
 const leastAxpy = 8
 
-// GemmSparse is C ← α op(A) B + β C. A row of C is the sum of the rows of B that a row of op(A)
+// gemmSparse is C ← α op(A) B + β C. A row of C is the sum of the rows of B that a row of op(A)
 // names: for each nonzero n multiply-adds, which read a row of B. The rows of Aᵀ are the lists of A.
-func (q *queue[T]) GemmSparse(t backend.Trans, alpha T, a backend.Sparse[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) error {
-	m, n, k := check.GemmSparse(t, a, b, c)
-	x, mb, mc := q.ownSparse("GemmSparse", a), q.own("GemmSparse", b), q.own("GemmSparse", c)
+func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
+	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {
-		return q.wait()
+		return
 	}
 	bad := findNotFinite(mb)
 	// About as many rows as are worth passing to another worker.
@@ -50,7 +48,6 @@ func (q *queue[T]) GemmSparse(t backend.Trans, alpha T, a backend.Sparse[T], b b
 		}
 		q.count(backend.GemmFlops(count, n, k))
 	})
-	return q.wait()
 }
 
 // addRows adds rows from + number of b times their values.

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -339,46 +338,11 @@ func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-func (q *queue[T]) GramSparse(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T]) error {
-	n, m, _ := check.GramSparse(dst, k, x, z)
-	a, sx, sz := q.own("GramSparse", dst), q.ownSparse("GramSparse", x), q.ownSparse("GramSparse", z)
-	part := whole
-	if sx.same(sz) {
-		part = lower
-	}
-	if n > 0 && m > 0 {
-		q.newSparseGram(k, sx, sz).into(a, part)
-	}
-	return q.wait()
-}
-
-func (q *queue[T]) GramMulSparse(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T], v backend.Matrix[T]) error {
-	n, m, _, t := check.GramMulSparse(dst, k, x, z, v)
-	out, mv := q.own("GramMulSparse", dst), q.own("GramMulSparse", v)
-	sx, sz := q.ownSparse("GramMulSparse", x), q.ownSparse("GramMulSparse", z)
-	q.scale(0, out.view(), whole)
-	if n > 0 && m > 0 && t > 0 {
-		q.newSparseGram(k, sx, sz).times(mv, out, sx.same(sz))
-	}
-	return q.wait()
-}
-
-// GramPackedSparse stores tiles of the lower triangle across both parts of packed storage, so
-// that they begin with windows.
-func (q *queue[T]) GramPackedSparse(a backend.Packed[T], k kernels.Kernel, x backend.Sparse[T]) error {
-	n, _ := check.GramPackedSparse(a, k, x)
-	sx, codes := q.ownSparse("GramPackedSparse", x), q.fixed("GramPackedSparse", a)
-	if codes != nil {
-		if n > 0 {
-			q.newSparseGram(k, sx, sx).fixed(codes, k)
-		}
-		return q.wait()
-	}
-	p := q.ownPacked("GramPackedSparse", a)
-	if n == 0 {
-		return q.wait()
-	}
-	g := q.newSparseGram(k, sx, sx)
+// sparsePacked is GramPacked for sparse points. Tiles of the lower triangle lie across both parts of
+// packed storage, so that they begin with windows.
+func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
+	n := x.csr.Rows
+	g := q.newSparseGram(k, x, x)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, n-j0)
@@ -403,5 +367,4 @@ func (q *queue[T]) GramPackedSparse(a backend.Packed[T], k kernels.Kernel, x bac
 			q.count(2 * float64(elements) * float64(g.d))
 		})
 	})
-	return q.wait()
 }

@@ -22,7 +22,7 @@
 //	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go passes the kernel
 //
-// There is no backend.SparseBackend here: backend.SparseOf uploads blocks of dense rows.
+// There is no backend.SparseBackend here: backend.PlaceSparse makes a dense copy.
 //
 // Matrices are row-major. A library that wants columns is given the transposed
 // problem.

@@ -10,15 +10,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Sparse matrices: the ability itself, or what backend.SparseOf makes of the dense methods.
+// Sparse matrices: those of backend.SparseBackend, or the dense copies of backend.PlaceSparse.
 
-func sparseOf[T backend.Float](r *rig[T]) backend.SparseBackend[T] {
-	r.Helper()
-	b := backend.SparseOf(r.b)
-	if _, ok := b.With(r.Context(), nil).(backend.SparseBackend[T]); !ok {
-		r.Fatal("the backend takes sparse matrices, but what With returns does not")
-	}
-	return b
+// rowsOf is a view of rows i … k−1.
+func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
+	_, cols := m.Dims()
+	return m.View(i, 0, k-i, cols)
 }
 
 var densities = []float64{0, 0.05, 0.3, 1}
@@ -69,20 +66,20 @@ func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 }
 
 // placeSparse puts h on the device under test, sliced before or afterwards.
-func (r *rig[T]) placeSparse(b backend.SparseBackend[T], h host) (x backend.Sparse[T], free func()) {
+func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
 	whole, first := r.stored(h)
 	early := r.rng.IntN(2) == 0
 	if early {
 		whole = whole.SliceRows(first, first+h.Rows)
 	}
-	x, err := b.NewSparse(whole)
+	x, err := backend.PlaceSparse(r.b, whole)
 	if err != nil {
 		r.Fatal(err)
 	}
 	free = x.Free
 	if !early {
-		x = x.SliceRows(first, first+h.Rows)
+		x = rowsOf(x, first, first+h.Rows)
 	}
 	if rows, cols := x.Dims(); rows != h.Rows || cols != h.Cols {
 		r.Fatalf("Dims() = %d, %d of a %d×%d matrix", rows, cols, h.Rows, h.Cols)
@@ -94,14 +91,13 @@ func (r *rig[T]) placeSparse(b backend.SparseBackend[T], h host) (x backend.Spar
 // the dense points.
 func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
-	b := sparseOf(r)
-	sx, freeX := r.placeSparse(b, x)
+	sx, freeX := r.placeSparse(x)
 	defer freeX()
-	sz, freeZ := r.placeSparse(b, z)
+	sz, freeZ := r.placeSparse(z)
 	defer freeZ()
 	n, m := x.Rows, z.Rows
 	dst := filled(n, m, sentinel)
-	got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, dst)
+	got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
 	if n == 0 || m == 0 {
 		return
 	}
@@ -114,10 +110,10 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	dst = filled(n, n, sentinel)
 	same := sx
 	if r.rng.IntN(2) == 0 {
-		same = sx.SliceRows(0, n)
+		same = rowsOf(sx, 0, n)
 	}
 	want, bound := r.ask(what, symmetricCall[T](k, false), x, dst), sparseBounds[T](k, x, x)
-	got = r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, same) }, dst)
+	got = r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, same); return nil }, dst)
 	r.untouched(what, got)
 	r.within(what, got, want, bound)
 
@@ -132,7 +128,8 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	}
 	defer a.Free()
 	low := backend.NewHost[T](n, n)
-	if err := errors.Join(b.GramPackedSparse(a, k, sx), r.save(p, low, a)); err != nil {
+	p.GramPacked(a, k, sx)
+	if err := r.save(p, low, a); err != nil {
 		r.Fatalf("%s: %v", what, err)
 	}
 	for i := range n {
@@ -151,19 +148,19 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 			}
 			density := pick(r, densities)
 			n, m := r.rng.IntN(40), r.rng.IntN(40)
-			r.sparseGram(fmt.Sprintf("GramSparse %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, pick(r, densities)))
+			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, pick(r, densities)))
 		}
 	}
 	for _, density := range densities {
 		for _, k := range append(distanceKernels(40, 1), kernels.Linear{}, kernels.CosineSimilarity{}, kernels.Polynomial{Degree: 2, C: 1}) {
 			for range r.fewer(3) {
 				n, m, d := r.block(), r.block(), 40
-				r.sparseGram(fmt.Sprintf("GramSparse %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, density))
+				r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, density))
 			}
 		}
 	}
 	for _, k := range everyKernel(0) {
-		r.sparseGram(fmt.Sprintf("GramSparse %v d=0", k), k, r.normals(5, 0), r.normals(3, 0))
+		r.sparseGram(fmt.Sprintf("sparse Gram %v d=0", k), k, r.normals(5, 0), r.normals(3, 0))
 	}
 	r.report()
 }
@@ -175,7 +172,7 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 		for _, k := range []kernels.Kernel{chi2, kernels.Gradient(chi2)[0], kernels.Normalized{Kernel: kernels.Sum{chi2, kernels.Linear{}}}} {
 			for _, density := range densities {
 				x, z := abs(r.thinned(1+r.rng.IntN(40), d, density)), abs(r.thinned(1+r.rng.IntN(40), d, density))
-				r.sparseGram(fmt.Sprintf("GramSparse %v density=%g", k, density), k, x, z)
+				r.sparseGram(fmt.Sprintf("sparse Gram %v density=%g", k, density), k, x, z)
 			}
 		}
 	}
@@ -189,12 +186,12 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 		return 0
 	})
 	k := kernels.Precomputed{}
-	b := sparseOf(r)
-	x, free := r.placeSparse(b, values)
+	x, free := r.placeSparse(values)
 	defer free()
 	dst := filled(20, 20, sentinel)
-	got := r.do("precomputed", func(_ backend.Backend[T], op []backend.Matrix[T]) error {
-		return b.GramSparse(op[0], k, x, x)
+	got := r.do("precomputed", func(b backend.Backend[T], op []backend.Matrix[T]) error {
+		b.Gram(op[0], k, x, x)
+		return nil
 	}, dst)
 	r.equal("precomputed", got, r.ask("precomputed", symmetricCall[T](k, false), values, dst))
 	r.report()
@@ -217,13 +214,12 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 				}
 				return float64(T(x.Row(i)[j] * (1 + tiny*r.rng.NormFloat64())))
 			})
-			what := fmt.Sprintf("GramSparse %v density=%g, near duplicates", k, density)
+			what := fmt.Sprintf("sparse Gram %v density=%g, near duplicates", k, density)
 			r.sparseGram(what, k, x, z)
 
-			b := sparseOf(r)
-			sx, freeX := r.placeSparse(b, x)
-			sz, freeZ := r.placeSparse(b, z)
-			got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, filled(n, n, sentinel))
+			sx, freeX := r.placeSparse(x)
+			sz, freeZ := r.placeSparse(z)
+			got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, filled(n, n, sentinel))
 			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
 			for i := 0; i < n; i += 2 {
 				if got.Row(i)[i] != atZero {
@@ -241,7 +237,6 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 // on the zeros that are not stored, and none on other pairs.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
-	b := sparseOf(r)
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
 		for _, density := range densities {
 			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
@@ -259,7 +254,7 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 					spoiled = x
 				}
 				row, _ := r.poison(spoiled, v)
-				what := fmt.Sprintf("GramSparse %v n=%d m=%d density=%g, %v in row %d", k, n, m, density, v, row)
+				what := fmt.Sprintf("sparse Gram %v n=%d m=%d density=%g, %v in row %d", k, n, m, density, v, row)
 				for i := range n {
 					for j := range m {
 						if ofX && i == row || !ofX && j == row {
@@ -267,10 +262,10 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 						}
 					}
 				}
-				sx, freeX := r.placeSparse(b, x)
-				sz, freeZ := r.placeSparse(b, z)
+				sx, freeX := r.placeSparse(x)
+				sz, freeZ := r.placeSparse(z)
 				dst := filled(n, m, sentinel)
-				got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error { return b.GramSparse(op[0], k, sx, sz) }, dst)
+				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
 				r.alike(what, got, r.ask(what, gramCall[T](k), x, z, dst), bound)
 				freeX()
 				freeZ()
@@ -280,24 +275,24 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 }
 
 func testSparseGramMul[T backend.Float](r *rig[T]) {
-	b := sparseOf(r)
 	compare := func(k kernels.Kernel, n, m, d, t int, density float64) {
 		same := r.rng.IntN(2) == 0
 		x, z := r.thinned(n, d, density), r.thinned(m, d, density)
-		sx, freeX := r.placeSparse(b, x)
+		sx, freeX := r.placeSparse(x)
 		defer freeX()
 		sz := sx
 		if same {
 			z, m = x, n
 		} else {
 			var freeZ func()
-			sz, freeZ = r.placeSparse(b, z)
+			sz, freeZ = r.placeSparse(z)
 			defer freeZ()
 		}
 		v, dst := r.normals(m, t), filled(n, t, sentinel)
-		what := fmt.Sprintf("GramMulSparse %v n=%d m=%d d=%d t=%d density=%g", k, n, m, d, t, density)
-		got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
-			return b.GramMulSparse(op[1], k, sx, sz, op[0])
+		what := fmt.Sprintf("sparse GramMul %v n=%d m=%d d=%d t=%d density=%g", k, n, m, d, t, density)
+		got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			b.GramMul(op[1], k, sx, sz, op[0])
+			return nil
 		}, v, dst)
 		if n == 0 || m == 0 {
 			r.equal(what, got, filled(n, t, 0))
@@ -323,7 +318,6 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 // testSparseGemm works on small integers, so that every order of the sums gives the same, with and
 // without an element that is not finite in any operand.
 func testSparseGemm[T backend.Float](r *rig[T]) {
-	b := sparseOf(r)
 	for range r.fewer(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
 		if r.rng.IntN(4) == 0 {
@@ -340,15 +334,16 @@ func testSparseGemm[T backend.Float](r *rig[T]) {
 		if beta == 0 {
 			c = filled(m, n, sentinel)
 		}
-		what := fmt.Sprintf("GemmSparse %v m=%d n=%d k=%d alpha=%g beta=%g density=%g", t, m, n, k, alpha, beta, density)
+		what := fmt.Sprintf("sparse Gemm %v m=%d n=%d k=%d alpha=%g beta=%g density=%g", t, m, n, k, alpha, beta, density)
 		if spoiled := pick(r, []host{{}, a, x, x}); spoiled.Rows > 0 && spoiled.Cols > 0 {
 			v := pick(r, []float64{math.NaN(), math.Inf(1), math.Inf(-1)})
 			r.poison(spoiled, v)
 			what += fmt.Sprintf(", %v", v)
 		}
-		sa, free := r.placeSparse(b, op(t, a))
-		got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
-			return b.GemmSparse(t, T(alpha), sa, op[0], T(beta), op[1])
+		sa, free := r.placeSparse(op(t, a))
+		got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			b.Gemm(t, backend.NoTrans, T(alpha), sa, op[0], T(beta), op[1])
+			return nil
 		}, x, c)
 		r.alike(what, got, combine(alpha, mul(a, x), beta, c), filled(m, n, 0))
 		free()
@@ -364,31 +359,28 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	v, w := round[T](r.normals(wx.Rows, t)), round[T](r.normals(d, t))
 	var first []backend.Host[T]
 	for _, threads := range []int{1, 2, 3, 8} {
-		plain := r.queue(r.Open(r, backend.Config{Threads: threads}))
-		b := backend.SparseOf(plain)
+		b := r.queue(r.Open(r, backend.Config{Threads: threads}))
 		var results []backend.Host[T]
-		sx, errX := b.NewSparse(wx)
-		sz, errZ := b.NewSparse(wz)
+		sx, errX := backend.PlaceSparse(b, wx)
+		sz, errZ := backend.PlaceSparse(b, wz)
 		if err := errors.Join(errX, errZ); err != nil {
 			r.Fatal(err)
 		}
-		V, W := Upload(r, plain, v), Upload(r, plain, w)
-		keep := func(rows, cols int, f func(out backend.Matrix[T]) error) {
-			out := r.alloc(plain, rows, cols)
+		V, W := Upload(r, b, v), Upload(r, b, w)
+		keep := func(rows, cols int, f func(out backend.Matrix[T])) {
+			out := r.alloc(b, rows, cols)
 			defer out.Free()
-			if err := f(out); err != nil {
-				r.Fatal(err)
-			}
-			results = append(results, Download(r, plain, out))
+			f(out)
+			results = append(results, Download(r, b, out))
 		}
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.CosineSimilarity{}} {
-			keep(wx.Rows, wx.Rows, func(out backend.Matrix[T]) error { return b.GramSparse(out, k, sx, sx) })
-			keep(wz.Rows, wx.Rows, func(out backend.Matrix[T]) error { return b.GramSparse(out, k, sz, sx) })
-			keep(wx.Rows, t, func(out backend.Matrix[T]) error { return b.GramMulSparse(out, k, sx, sx, V) })
-			keep(wz.Rows, t, func(out backend.Matrix[T]) error { return b.GramMulSparse(out, k, sz, sx, V) })
+			keep(wx.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sx, sx) })
+			keep(wz.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sz, sx) })
+			keep(wx.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sx, sx, V) })
+			keep(wz.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sz, sx, V) })
 		}
-		keep(wx.Rows, t, func(out backend.Matrix[T]) error { return b.GemmSparse(backend.NoTrans, 1, sx, W, 0, out) })
-		keep(d, t, func(out backend.Matrix[T]) error { return b.GemmSparse(backend.Transpose, 1, sx, V, 0, out) })
+		keep(wx.Rows, t, func(out backend.Matrix[T]) { b.Gemm(backend.NoTrans, backend.NoTrans, 1, sx, W, 0, out) })
+		keep(d, t, func(out backend.Matrix[T]) { b.Gemm(backend.Transpose, backend.NoTrans, 1, sx, V, 0, out) })
 		for _, f := range []interface{ Free() }{sx, sz, V, W} {
 			f.Free()
 		}
@@ -405,7 +397,7 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {
-		return // SparseOf leaves the matrix where it is
+		return // PlaceSparse makes a dense copy
 	}
 	for _, n := range []int{0, 1, 50, 1100} {
 		x, _ := r.stored(r.thinned(n, 30, 0.1))
@@ -414,10 +406,10 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if now, _ := r.dev.InUse(); now-before != b.SparseBytes(x) {
-			r.Errorf("n=%d: NewSparse took %d bytes, SparseBytes is %d", n, now-before, b.SparseBytes(x))
+		if now, _ := r.dev.InUse(); now-before != b.SparseBytes(x.Rows, x.Cols, x.NNZ()) {
+			r.Errorf("n=%d: NewSparse took %d bytes, SparseBytes is %d", n, now-before, b.SparseBytes(x.Rows, x.Cols, x.NNZ()))
 		}
-		s.SliceRows(0, n/2).Free()
+		rowsOf(s, 0, n/2).Free()
 		s.Free()
 		s.Free()
 	}
@@ -430,53 +422,71 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 
 // testSparseFaults: misuse, and a context that is done.
 func testSparseFaults[T backend.Float](r *rig[T]) {
-	b := sparseOf(r)
-	x, freeX := r.placeSparse(b, r.thinned(6, 4, 1))
+	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
-	narrow, freeNarrow := r.placeSparse(b, r.thinned(6, 3, 1))
+	narrow, freeNarrow := r.placeSparse(r.thinned(6, 3, 1))
 	defer freeNarrow()
-	oracle := backend.SparseOf(r.oracle)
-	stranger, err := oracle.NewSparse(backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
+	stranger, err := backend.PlaceSparse(r.oracle, backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
 	if err != nil {
 		r.Fatal(err)
 	}
 	dst, v := r.alloc(r.b, 6, 6), r.alloc(r.b, 6, 2)
 	defer dst.Free()
 	defer v.Free()
-	linear := kernels.Linear{}
-	for _, c := range []struct {
+	b, linear := r.b, kernels.Linear{}
+	no := backend.NoTrans
+	type fault struct {
 		op string
-		f  func() error
-	}{
-		{"NewSparse", func() error {
-			_, err := b.NewSparse(backend.CSR[T]{Rows: 1, Cols: 1, Indptr: []int{0, 1}, Indices: []int32{1}, Data: []T{1}})
-			return err
-		}},
-		{"Gram", func() error { return b.GramSparse(dst, linear, x, narrow) }},
-		{"Gram", func() error { return b.GramSparse(dst, nil, x, x) }},
-		{"Gram", func() error { return b.GramSparse(dst, kernels.Gaussian{}, x, x) }},
-		{"Gram", func() error { return b.GramSparse(v, linear, x, x) }},
-		{"Gram", func() error { return b.GramSparse(dst, linear, x, stranger) }},
-		{"GramMul", func() error { return b.GramMulSparse(v, linear, x, x, dst) }},
-		{"GramMul", func() error { return b.GramMulSparse(v, linear, x, stranger, v) }},
-		{"GemmSparse", func() error { return b.GemmSparse(backend.NoTrans, 1, x, v, 0, v) }},
-		{"Gemm", func() error { return b.GemmSparse(backend.NoTrans, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
-	} {
-		r.panics(c.op, func() { _ = c.f() })
+		f  func()
 	}
-	if err := r.b.Sync(); err != nil {
+	faults := []fault{
+		{"Gram", func() { b.Gram(dst, linear, x, narrow) }},
+		{"Gram", func() { b.Gram(dst, nil, x, x) }},
+		{"Gram", func() { b.Gram(dst, kernels.Gaussian{}, x, x) }},
+		{"Gram", func() { b.Gram(v, linear, x, x) }},
+		{"Gram", func() { b.Gram(dst, linear, x, stranger) }},
+		{"GramMul", func() { b.GramMul(v, linear, x, x, dst) }},
+		{"GramMul", func() { b.GramMul(v, linear, x, stranger, v) }},
+		{"Gemm", func() { b.Gemm(no, no, 1, x, v, 0, v) }},
+		{"Gemm", func() { b.Gemm(no, no, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
+	}
+	malformed := backend.CSR[T]{Rows: 1, Cols: 1, Indptr: []int{0, 1}, Indices: []int32{1}, Data: []T{1}}
+	if s, ok := b.(backend.SparseBackend[T]); ok {
+		dense := r.alloc(b, 6, 4)
+		defer dense.Free()
+		faults = append(faults,
+			fault{"NewSparse", func() { _, _ = s.NewSparse(malformed) }},
+			fault{"Matrix.View", func() { x.View(0, 0, 6, 3) }},
+			fault{"Matrix.View", func() { x.View(0, 0, 7, 4) }},
+			fault{"Gram", func() { b.Gram(dst, linear, x, dense) }},
+			fault{"Gram", func() { b.Gram(dst, linear, dense, x) }},
+			fault{"GramMul", func() { b.GramMul(v, linear, dense, x, v) }},
+			fault{"GramMul", func() { b.GramMul(v, linear, x, x, narrow) }},
+			fault{"Gemm", func() { b.Gemm(no, backend.Transpose, 1, x, v.View(0, 0, 2, 2), 0, v) }},
+			fault{"Gemm", func() { b.Gemm(no, backend.Transpose, 1, x, dense, 0, dst) }},
+			fault{"Gemm", func() { b.Gemm(no, no, 1, dst, x, 0, dense) }},
+			fault{"Syrk", func() { b.Syrk(backend.Lower, no, 1, x, 0, dst) }},
+		)
+	} else {
+		faults = append(faults, fault{"PlaceSparse", func() { _, _ = backend.PlaceSparse(b, malformed) }})
+	}
+	for _, c := range faults {
+		r.panics(c.op, c.f)
+	}
+	if err := b.Sync(); err != nil {
 		r.Errorf("Sync after misuse: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	why := errors.New("reason")
 	cancel(why)
-	done := b.With(ctx, nil).(backend.SparseBackend[T])
-	for name, err := range map[string]error{
-		"GramSparse":    done.GramSparse(dst, linear, x, x),
-		"GramMulSparse": done.GramMulSparse(v, linear, x, x, dst.View(0, 0, 6, 2)),
-		"GemmSparse":    done.GemmSparse(backend.NoTrans, 1, x, v.View(0, 0, 4, 2), 0, v),
+	done := b.With(ctx, nil)
+	for name, f := range map[string]func(){
+		"Gram":    func() { done.Gram(dst, linear, x, x) },
+		"GramMul": func() { done.GramMul(v, linear, x, x, dst.View(0, 0, 6, 2)) },
+		"Gemm":    func() { done.Gemm(no, no, 1, x, v.View(0, 0, 4, 2), 0, v) },
 	} {
-		if !errors.Is(err, why) {
+		f()
+		if err := done.Sync(); !errors.Is(err, why) {
 			r.Errorf("%s with a context that is done: %v", name, err)
 		}
 	}
@@ -489,17 +499,17 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 	for _, density := range []float64{0.02, 0.3} {
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}} {
 			x := r.thinned(n, d, density)
-			r.sparseGram(fmt.Sprintf("GramSparse %v n=%d density=%g", k, n, density), k, x, r.thinned(n+1, d, density))
-			b := sparseOf(r)
-			sx, free := r.placeSparse(b, x)
+			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d density=%g", k, n, density), k, x, r.thinned(n+1, d, density))
+			sx, free := r.placeSparse(x)
 			for range 3 {
 				i, j := r.rng.IntN(n), r.rng.IntN(n)
 				rows, cols := min(1+r.rng.IntN(30), n-i), min(1+r.rng.IntN(n), n-j)
 				part, others := x.View(i, 0, rows, d), x.View(j, 0, cols, d)
-				what := fmt.Sprintf("GramSparse %v n=%d, rows from %d on against %d from %d on", k, n, i, cols, j)
+				what := fmt.Sprintf("sparse Gram %v n=%d, rows from %d on against %d from %d on", k, n, i, cols, j)
 				dst := filled(rows, cols, sentinel)
-				got := r.do(what, func(_ backend.Backend[T], op []backend.Matrix[T]) error {
-					return b.GramSparse(op[0], k, sx.SliceRows(i, i+rows), sx.SliceRows(j, j+cols))
+				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+					b.Gram(op[0], k, rowsOf(sx, i, i+rows), rowsOf(sx, j, j+cols))
+					return nil
 				}, dst)
 				if i == j && rows == cols {
 					continue
@@ -511,15 +521,15 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 	}
 	// The transposed product of rows within windows.
 	a := r.integers(n, d, 1)
-	b := sparseOf(r)
-	sa, free := r.placeSparse(b, a)
+	sa, free := r.placeSparse(a)
 	defer free()
 	i := r.rng.IntN(n / 2)
 	k := i + r.rng.IntN(n-i)
 	v := r.integers(k-i, 2, 3)
-	got := r.do("GemmSparse of a slice", func(_ backend.Backend[T], op []backend.Matrix[T]) error {
-		return b.GemmSparse(backend.Transpose, 1, sa.SliceRows(i, k), op[0], 0, op[1])
+	got := r.do("sparse Gemm of a slice", func(b backend.Backend[T], op []backend.Matrix[T]) error {
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, rowsOf(sa, i, k), op[0], 0, op[1])
+		return nil
 	}, v, filled(d, 2, sentinel))
-	r.equal("GemmSparse of a slice", got, mul(transpose(a.View(i, 0, k-i, d)), v))
+	r.equal("sparse Gemm of a slice", got, mul(transpose(a.View(i, 0, k-i, d)), v))
 	r.report()
 }

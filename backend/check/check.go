@@ -56,7 +56,7 @@ func Transfer[T backend.Float](op string, m backend.Matrix[T], h backend.Host[T]
 
 // SameDims panics unless a and b have the same shape. The element types
 // may differ.
-func SameDims(op string, a, b sized) {
+func SameDims(op string, a, b interface{ Dims() (int, int) }) {
 	ar, ac := a.Dims()
 	br, bc := b.Dims()
 	if ar != br || ac != bc {
@@ -172,21 +172,9 @@ func Columns[T backend.Float](op string, v []T, x, y backend.Matrix[T]) (rows, c
 // Gram panics unless X is n × d, Z m × d, dst n × m and the kernel's
 // parameters obey their rules.
 func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) (n, m, d int) {
-	return gram("Gram", dst, k, x, z)
-}
-
-// GramSparse is Gram for sparse X and Z.
-func GramSparse[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T]) (n, m, d int) {
-	return gram("GramSparse", dst, k, x, z)
-}
-
-// sized is a matrix of any kind.
-type sized interface{ Dims() (rows, cols int) }
-
-func gram(op string, dst sized, k kernels.Kernel, x, z sized) (n, m, d int) {
-	n, m, d = points(op, k, x, z)
+	n, m, d = points("Gram", k, x, z)
 	if r, c := dst.Dims(); r != n || c != m {
-		misuse(op, "dst must be %d×%d, is %d×%d", n, m, r, c)
+		misuse("Gram", "dst must be %d×%d, is %d×%d", n, m, r, c)
 	}
 	return n, m, d
 }
@@ -194,24 +182,15 @@ func gram(op string, dst sized, k kernels.Kernel, x, z sized) (n, m, d int) {
 // GramMul panics unless X is n × d, Z m × d, V m × t, dst n × t and the
 // kernel's parameters obey their rules.
 func GramMul[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) (n, m, d, t int) {
-	return gramMul("GramMul", dst, k, x, z, v)
-}
-
-// GramMulSparse is GramMul for sparse X and Z.
-func GramMulSparse[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Sparse[T], v backend.Matrix[T]) (n, m, d, t int) {
-	return gramMul("GramMulSparse", dst, k, x, z, v)
-}
-
-func gramMul(op string, dst sized, k kernels.Kernel, x, z, v sized) (n, m, d, t int) {
-	n, m, d = points(op, k, x, z)
+	n, m, d = points("GramMul", k, x, z)
 	vr, t := v.Dims()
 	if r, c := dst.Dims(); r != n || c != t || vr != m {
-		misuse(op, "shapes do not fit: k(X, Z) %d×%d, V %d×%d, dst %d×%d", n, m, vr, t, r, c)
+		misuse("GramMul", "shapes do not fit: k(X, Z) %d×%d, V %d×%d, dst %d×%d", n, m, vr, t, r, c)
 	}
 	return n, m, d, t
 }
 
-func points(op string, k kernels.Kernel, x, z sized) (n, m, d int) {
+func points[T backend.Float](op string, k kernels.Kernel, x, z backend.Matrix[T]) (n, m, d int) {
 	n, d = x.Dims()
 	m, zd := z.Dims()
 	if d != zd {
@@ -278,18 +257,9 @@ func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, 
 // GramPacked panics unless X is n × d for dst of order n and the kernel's
 // parameters obey their rules.
 func GramPacked[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) (n, d int) {
-	return gramPacked("GramPacked", dst.Order(), k, x)
-}
-
-// GramPackedSparse is GramPacked for sparse X.
-func GramPackedSparse[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x backend.Sparse[T]) (n, d int) {
-	return gramPacked("GramPackedSparse", dst.Order(), k, x)
-}
-
-func gramPacked(op string, order int, k kernels.Kernel, x sized) (n, d int) {
-	n, _, d = points(op, k, x, x)
-	if order != n {
-		misuse(op, "dst must have order %d, has %d", n, order)
+	n, _, d = points("GramPacked", k, x, x)
+	if dst.Order() != n {
+		misuse("GramPacked", "dst must have order %d, has %d", n, dst.Order())
 	}
 	return n, d
 }
@@ -367,24 +337,13 @@ func NewSparse[T backend.Float](x backend.CSR[T]) {
 	}
 }
 
-// SliceRows panics unless rows i … k−1 exist.
-func SliceRows(i, k, rows int) {
-	if i < 0 || k < i || k > rows {
-		misuse("Sparse.SliceRows", "%d to %d of %d rows", i, k, rows)
+// ViewSparse is View for a sparse matrix.
+func ViewSparse(i, j, rows, cols, r, c int) {
+	View(i, j, rows, cols, r, c)
+	if cols != c {
+		misuse("Matrix.View", "%d of the %d columns of a sparse matrix; a view has all", cols, c)
 	}
 }
 
-// GemmSparse panics unless op(A) is m × k, B k × n and C m × n.
-func GemmSparse[T backend.Float](t backend.Trans, a backend.Sparse[T], b, c backend.Matrix[T]) (m, n, k int) {
-	validTrans("GemmSparse", t)
-	m, k = a.Dims()
-	if t == backend.Transpose {
-		m, k = k, m
-	}
-	k2, n := b.Dims()
-	cr, cc := c.Dims()
-	if k != k2 || cr != m || cc != n {
-		misuse("GemmSparse", "shapes do not fit: op(A) %d×%d, B %d×%d, C %d×%d", m, k, k2, n, cr, cc)
-	}
-	return m, n, k
-}
+// Sparse panics: a method does not take this argument as a sparse matrix.
+func Sparse(op string) { misuse(op, "a matrix is sparse where a dense one is needed") }
