@@ -89,6 +89,7 @@ var layers = []layer{
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
+	{folder: "internal/tfidf"},
 	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
 	// message has errors that say what to do, and makes one line of them.

@@ -1,0 +1,301 @@
+// Package tfidf makes features of texts: the n-grams of words or characters of each text, weighted by
+// the term frequency and the inverse document frequency (Salton and Buckley 1988). The numbers are
+// those of TfidfVectorizer of scikit-learn with the same settings.
+package tfidf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// An Analyzer specifies the units of the n-grams.
+type Analyzer string
+
+const (
+	Word   Analyzer = "word"    // words: two or more letters, digits and underscores
+	Char   Analyzer = "char"    // characters
+	CharWB Analyzer = "char_wb" // characters inside words, which are padded with a space on both sides
+)
+
+// Analyzers returns all analyzers.
+func Analyzers() []Analyzer { return []Analyzer{Word, Char, CharWB} }
+
+// Params are the settings. The zero value makes a feature of each word, in lower case.
+type Params struct {
+	Analyzer    Analyzer `json:"analyzer,omitempty"`     // "": Word
+	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0: 1
+	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0: MinN
+	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored: a number of texts, or below 1 a share of the texts
+	MaxFeatures int      `json:"max_features,omitempty"` // the n-grams with the most occurrences in all texts are kept, ties in their order; 0: all
+	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
+	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
+}
+
+// maxN is the largest n: the number of different n-grams grows with it.
+const maxN = 20
+
+// maxMinDF is the largest MinDF, above which not every integer is a float64.
+const maxMinDF = 1 << 53
+
+// complete returns p with the defaults in place of zeros.
+func (p Params) complete() Params {
+	p.Analyzer = cmp.Or(p.Analyzer, Word)
+	p.MinN = cmp.Or(p.MinN, 1)
+	p.MaxN = cmp.Or(p.MaxN, p.MinN)
+	return p
+}
+
+// Check returns nil, or an error that names the first invalid setting.
+func (p Params) Check() error {
+	p = p.complete()
+	switch {
+	case !slices.Contains(Analyzers(), p.Analyzer):
+		return fmt.Errorf("the analyzer is %q; it must be word, char or char_wb", string(p.Analyzer))
+	case p.MinN < 1 || p.MaxN < p.MinN || p.MaxN > maxN:
+		return fmt.Errorf("n-grams of n from %d to %d; the range must be within 1 to %d", p.MinN, p.MaxN, maxN)
+	case !(p.MinDF >= 0 && p.MinDF <= maxMinDF) || p.MinDF > 1 && p.MinDF != math.Trunc(p.MinDF):
+		return fmt.Errorf("the smallest document frequency is %v; it must be a number of texts, or a share of the texts from 0 to 1", p.MinDF)
+	case p.MaxFeatures < 0:
+		return fmt.Errorf("at most %d features; the number must not be negative", p.MaxFeatures)
+	}
+	return nil
+}
+
+// minTexts returns the number of texts, of n, that an n-gram must be in.
+func (p Params) minTexts(n int) float64 {
+	if p.MinDF < 1 {
+		return p.MinDF * float64(n)
+	}
+	return p.MinDF
+}
+
+// A Vocabulary holds the n-grams of the training texts in the order of their code points, and their
+// document frequencies. It marshals to JSON and back without loss. It must not be changed after Check
+// or NewRow.
+type Vocabulary struct {
+	Params
+	Texts int      `json:"texts"` // the number of training texts
+	Grams []string `json:"grams"`
+	DF    []int    `json:"df"` // the number of training texts with each n-gram
+
+	once  sync.Once
+	fault error
+	index map[string]int32
+	idf   []float64
+}
+
+// Len returns the number of n-grams.
+func (v *Vocabulary) Len() int { return len(v.Grams) }
+
+// IDF returns the inverse document frequency of an n-gram: log((1 + texts) / (1 + texts with the
+// n-gram)) + 1.
+func (v *Vocabulary) IDF(i int) float64 {
+	return math.Log(float64(1+v.Texts)/float64(1+v.DF[i])) + 1
+}
+
+// Nonzeros returns the number of features of the training texts that are not 0.
+func (v *Vocabulary) Nonzeros() int64 {
+	var n int64
+	for _, texts := range v.DF {
+		n += int64(texts)
+	}
+	return n
+}
+
+// Check returns nil if Learn could have returned v, or an error that names the first fault. Only the
+// first call reads the vocabulary.
+func (v *Vocabulary) Check() error {
+	v.once.Do(func() {
+		if v.fault = v.check(); v.fault != nil {
+			return
+		}
+		v.index, v.idf = make(map[string]int32, len(v.Grams)), make([]float64, len(v.Grams))
+		for i, gram := range v.Grams {
+			v.index[gram], v.idf[i] = int32(i), v.IDF(i)
+		}
+	})
+	return v.fault
+}
+
+func (v *Vocabulary) check() error {
+	if err := v.Params.Check(); err != nil {
+		return err
+	}
+	if v.Texts < 1 || v.Texts > math.MaxInt32 {
+		return fmt.Errorf("the vocabulary is of %d texts; it must be of 1 to %d", v.Texts, math.MaxInt32)
+	}
+	if len(v.Grams) == 0 || len(v.Grams) > math.MaxInt32 || len(v.DF) != len(v.Grams) {
+		return fmt.Errorf("the vocabulary has %d n-grams and %d document frequencies", len(v.Grams), len(v.DF))
+	}
+	for i, gram := range v.Grams {
+		switch {
+		case gram == "" || !utf8.ValidString(gram):
+			return fmt.Errorf("n-gram %d, %.40q, is empty or not UTF-8", i+1, gram)
+		case i > 0 && v.Grams[i-1] >= gram:
+			return fmt.Errorf("n-gram %d, %.40q, does not come after n-gram %d, %.40q, in the order of code points", i+1, gram, i, v.Grams[i-1])
+		case v.DF[i] < 1 || v.DF[i] > v.Texts:
+			return fmt.Errorf("n-gram %d, %.40q, is in %d of %d texts", i+1, gram, v.DF[i], v.Texts)
+		}
+	}
+	return nil
+}
+
+// use counts an n-gram in the training texts.
+type use struct {
+	texts int32 // with the n-gram
+	times int64 // in all of them
+}
+
+// shards is the number of maps that the counts are split into, so that workers seldom wait for one
+// another.
+const shards = 256
+
+// Learn returns the vocabulary of texts. An n-gram is stored once, whatever the number of texts and
+// of workers.
+func Learn(texts []string, p Params) (*Vocabulary, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(texts) > math.MaxInt32 {
+		return nil, fmt.Errorf("%d texts; at most %d can be used", len(texts), math.MaxInt32)
+	}
+	var counts [shards]struct {
+		sync.Mutex
+		uses map[string]*use
+	}
+	for k := range counts {
+		counts[k].uses = map[string]*use{}
+	}
+	seed := maphash.MakeSeed()
+	each(len(texts), func() func(int) {
+		g, own := &grams{Params: p.complete()}, map[string]int64{}
+		return func(i int) {
+			clear(own)
+			g.of(texts[i], func(gram string) { own[gram]++ })
+			for gram, times := range own {
+				c := &counts[maphash.String(seed, gram)%shards]
+				c.Lock()
+				u := c.uses[gram]
+				if u == nil {
+					u = &use{}
+					c.uses[strings.Clone(gram)] = u // not a part of the whole text
+				}
+				u.texts++
+				u.times += times
+				c.Unlock()
+			}
+		}
+	})
+	type counted struct {
+		gram string
+		use
+	}
+	var list []counted
+	least := p.minTexts(len(texts))
+	for k := range counts {
+		for gram, u := range counts[k].uses {
+			if float64(u.texts) >= least {
+				list = append(list, counted{gram, *u})
+			}
+		}
+		counts[k].uses = nil
+	}
+	if len(list) == 0 && least > 1 {
+		return nil, fmt.Errorf("no n-gram is in %v of the %d texts", math.Ceil(least), len(texts))
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the texts have no n-grams")
+	}
+	if p.MaxFeatures > 0 && len(list) > p.MaxFeatures {
+		slices.SortFunc(list, func(a, b counted) int {
+			return cmp.Or(cmp.Compare(b.times, a.times), cmp.Compare(a.gram, b.gram))
+		})
+		list = list[:p.MaxFeatures]
+	}
+	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.gram, b.gram) })
+	v := &Vocabulary{Params: p, Texts: len(texts), Grams: make([]string, len(list)), DF: make([]int, len(list))}
+	for i, c := range list {
+		v.Grams[i], v.DF[i] = c.gram, int(c.texts)
+	}
+	return v, nil
+}
+
+// each calls the functions that worker makes with 0 to n − 1, on all processors.
+func each(n int, worker func() func(i int)) {
+	var next atomic.Int64
+	var running sync.WaitGroup
+	const block = 16
+	for range min(runtime.GOMAXPROCS(0), (n+block-1)/block) {
+		running.Go(func() {
+			f := worker()
+			for {
+				begin := int(next.Add(block)) - block
+				if begin >= n {
+					return
+				}
+				for i := begin; i < min(begin+block, n); i++ {
+					f(i)
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+// A Row makes the features of texts, one text after another.
+type Row struct {
+	v     *Vocabulary
+	grams grams
+	found []int32
+}
+
+// NewRow returns a Row for one goroutine, or the error of Check.
+func (v *Vocabulary) NewRow() (*Row, error) {
+	if err := v.Check(); err != nil {
+		return nil, err
+	}
+	return &Row{v: v, grams: grams{Params: v.complete()}}, nil
+}
+
+// Append appends the columns and the values of the features of a text that are not 0, in increasing
+// order of the columns, the first of which is first. The values have the ℓ₂ norm 1, unless the text
+// has no n-gram of the vocabulary.
+func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
+	r.found = r.found[:0]
+	r.grams.of(text, func(gram string) {
+		if i, ok := r.v.index[gram]; ok {
+			r.found = append(r.found, i)
+		}
+	})
+	slices.Sort(r.found)
+	begin, squares := len(values), 0.0
+	for i := 0; i < len(r.found); {
+		j := r.found[i]
+		n := 1
+		for i+n < len(r.found) && r.found[i+n] == j {
+			n++
+		}
+		i += n
+		w := float64(n)
+		if r.v.Sublinear {
+			w = 1 + math.Log(w)
+		}
+		w *= r.v.idf[j]
+		squares += w * w
+		columns, values = append(columns, int32(first)+j), append(values, w)
+	}
+	norm := math.Sqrt(squares)
+	for k := begin; k < len(values); k++ {
+		values[k] /= norm
+	}
+	return columns, values
+}
