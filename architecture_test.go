@@ -76,7 +76,7 @@ var layers = []layer{
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},

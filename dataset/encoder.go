@@ -25,10 +25,12 @@ type Rules struct {
 	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
 	AnyLabels     bool     // with Labels: accept up to MaxCategories classes of any numbers, whatever the number of rows
 	Text, Tree    string   // the column that is the whole input, not encoded: see Encoder.Texts
+	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
+	NGrams        NGrams   // with TFIDF: the settings of these features
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
-	RefuseUnknown bool     // a category that the training table lacks is an error
+	RefuseUnknown bool     // a category that the training table lacks is an error, and so is a text of TFIDF without a known n-gram
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
 	part  bool     // leave out columns without values: see LearnPart
@@ -52,13 +54,14 @@ type Encoder struct {
 }
 
 // Input specifies how one column, or the features of a sparse table, become features. Exactly one of
-// Number, Text, Sparse and Raw is set.
+// Number, Text, Sparse, TFIDF and Raw is set.
 type Input struct {
-	Name   string  `json:"name"`
-	Number *Number `json:"number,omitempty"`
-	Text   *Text   `json:"text,omitempty"`
-	Sparse *Sparse `json:"sparse,omitempty"`
-	Raw    Raw     `json:"raw,omitempty"` // the column is the only input and is not encoded
+	Name   string      `json:"name"`
+	Number *Number     `json:"number,omitempty"`
+	Text   *Text       `json:"text,omitempty"`
+	Sparse *Sparse     `json:"sparse,omitempty"`
+	TFIDF  *Vocabulary `json:"tfidf,omitempty"` // one feature for each n-gram
+	Raw    Raw         `json:"raw,omitempty"`   // the column is the only input and is not encoded
 }
 
 // Number makes one feature, (x − Mean) / Scale, of a number x, or 0 where x is within
@@ -98,6 +101,12 @@ type Text struct {
 // r.AnyLabels is set, numbers that are not integers are rejected as classes, and so are more than
 // 20 classes with fewer rows per class than ten (numbers) or two (texts).
 //
+// Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams selects:
+// the number of times that the n-gram occurs in the text, multiplied by log((1 + n) / (1 + m)) + 1 if m
+// of the n training texts have the n-gram, and divided by the norm of the row of these features. They are
+// not standardized and do not depend on the weights of the rows. A text without a known n-gram makes
+// zeros: see Encoder.Unknown. Encoder.Sparse is then true.
+//
 // A column without any value, a column with too many distinct texts to be categories, and
 // everything that Features, Texts or Targets would refuse are each an *Error.
 func Learn(t *Table, r Rules) (*Encoder, error) {
@@ -105,6 +114,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return nil, t.noRows()
 	}
 	if err := t.checkRoles(r, t.Names()); err != nil {
+		return nil, err
+	}
+	if err := t.checkTFIDF(r); err != nil {
 		return nil, err
 	}
 	if r.Gram {
@@ -164,7 +176,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	e.Inputs = slices.DeleteFunc(e.Inputs, func(in Input) bool {
-		empty := in.Number == nil && in.Text == nil && in.Sparse == nil
+		empty := in.Number == nil && in.Text == nil && in.Sparse == nil && in.TFIDF == nil
 		if empty {
 			e.Dropped = append(e.Dropped, in.Name)
 		}
@@ -206,6 +218,9 @@ func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
 	}
+	if slices.Contains(r.TFIDF, c.name) {
+		return t.learnTFIDF(c, r)
+	}
 	declared := slices.Contains(r.Categorical, c.name)
 	if c.plain && declared {
 		return nil, t.fault(c.name, notCategorical)
@@ -240,8 +255,8 @@ const notCategorical = "cannot be categorical: its format stores numbers, not te
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
 // FeatureNames returns the names of the columns of the matrix that Features returns: the column's
-// name for numbers, column=value for a category. A column of texts or trees that is the whole input
-// counts as one feature.
+// name for numbers, column=value for a category and column=n-gram for tf-idf features. A column of
+// texts or trees that is the whole input counts as one feature.
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
@@ -252,6 +267,8 @@ func (e *Encoder) FeatureNames() []string {
 			}
 		case in.Sparse != nil:
 			names = in.Sparse.appendNames(names)
+		case in.TFIDF != nil:
+			names = appendGrams(names, in.Name, in.TFIDF)
 		default:
 			names = append(names, in.Name)
 		}
@@ -269,6 +286,8 @@ func (in *Input) width() int {
 		return len(in.Text.Categories)
 	case in.Sparse != nil:
 		return in.Sparse.Columns
+	case in.TFIDF != nil:
+		return in.TFIDF.Len()
 	}
 	return 1
 }
@@ -326,17 +345,25 @@ func (e *Encoder) Check() error {
 }
 
 func (in *Input) check() error {
+	kinds := 0
+	for _, set := range []bool{in.Number != nil, in.Text != nil, in.Sparse != nil, in.TFIDF != nil, in.Raw != ""} {
+		if set {
+			kinds++
+		}
+	}
 	switch {
-	case in.Raw != "" && in.Number == nil && in.Text == nil && in.Sparse == nil:
-		return in.Raw.check()
-	case in.Sparse != nil && in.Number == nil && in.Text == nil && in.Raw == "":
-		return in.Sparse.check()
-	case in.Sparse != nil, (in.Number == nil) == (in.Text == nil) || in.Raw != "":
+	case kinds != 1:
 		return errors.New("must be either a number or a text")
 	case in.Number != nil:
 		return in.Number.check()
+	case in.Text != nil:
+		return in.Text.check()
+	case in.Sparse != nil:
+		return in.Sparse.check()
+	case in.TFIDF != nil:
+		return in.TFIDF.Check()
 	}
-	return in.Text.check()
+	return in.Raw.check()
 }
 
 func (n *Number) check() error {
@@ -426,7 +453,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
 	}
-	if t.rows > math.MaxInt/8/width || t.tooSparse(width) {
+	if t.rows > math.MaxInt/8/width || e.tooSparse(t, width) {
 		return nil, t.fault("", fmt.Sprintf("%s of %d features, zeros included, are too many for a dense matrix", count.Of(t.rows, "row"), width))
 	}
 	data := make([]float64, t.rows*width)
@@ -481,6 +508,12 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		}
 		place := place{table: t, column: c, refuse: e.RefuseMissing, marked: e.NAValues != nil, at: width}
 		switch {
+		case in.TFIDF != nil:
+			w, err := newGramWriter(place, in.TFIDF, e.RefuseUnknown)
+			if err != nil {
+				return nil, 0, err
+			}
+			writers = append(writers, w)
 		case in.Number != nil:
 			writers = append(writers, &numberWriter{place, in.Number})
 		case c.plain:

@@ -359,11 +359,15 @@ func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
 // tooSparse reports whether the dense matrix of the features would be too large in proportion to
-// the values in the file: a single index in one line can imply millions of columns.
-func (t *Table) tooSparse(width int) bool {
+// the values in the file: a single index in one line can imply millions of columns, and so can the
+// n-grams of texts.
+func (e *Encoder) tooSparse(t *Table, width int) bool {
 	const small, sparse = 1 << 27, 10_000 // numbers
-	if !t.sparse || t.rows*width <= small {
+	if !t.sparse && !e.Sparse() || t.rows*width <= small {
 		return false
+	}
+	if !t.sparse {
+		return int64(t.rows*width/sparse) > e.Nonzeros(t)
 	}
 	return t.features == nil || t.rows*width/sparse > t.features.NNZ()
 }

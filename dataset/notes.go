@@ -4,7 +4,7 @@ import "slices"
 
 // Notes lists the cells of one row that Encoder.Features replaces, converts or ignores.
 type Notes struct {
-	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table lacks
+	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table lacks, or the text without a known n-gram
 	Missing []string          `json:"missing,omitempty"` // columns whose missing cell was filled
 	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers for which FromRows got the number as a text
 	Unused  []string          `json:"unused,omitempty"`  // columns that the training table lacks
@@ -30,15 +30,19 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		if c == nil || in.Raw != "" {
 			continue
 		}
+		var unknown []int // entries of c
+		if in.TFIDF != nil {
+			unknown = unknownTexts(c, c.valueCounts(), in.TFIDF)
+		}
 		for i := range list {
 			n := &list[i]
 			_, k := c.number(i)
 			switch {
-			case k == missing, k == marker && (in.Number != nil || e.NAValues != nil):
+			case k == missing, k == marker && in.TFIDF == nil && (in.Number != nil || e.NAValues != nil):
 				n.Missing = append(n.Missing, in.Name)
 			case in.Number != nil && c.quoted != nil && c.quoted[i]:
 				n.Quoted = append(n.Quoted, in.Name)
-			case in.Text != nil && !in.Text.has(c.cell(i)):
+			case in.Text != nil && !in.Text.has(c.cell(i)), in.TFIDF != nil && isUnknown(unknown, c.codes[i]):
 				if n.Unknown == nil {
 					n.Unknown = map[string]string{}
 				}
@@ -57,6 +61,12 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		}
 	}
 	return list
+}
+
+// isUnknown reports whether an entry is in a list of unknownTexts.
+func isUnknown(list []int, code int32) bool {
+	_, unknown := slices.BinarySearch(list, int(code))
+	return unknown
 }
 
 // has reports whether category is one of the categories.

@@ -27,7 +27,7 @@ type Outside struct {
 // High − Low is taken as at least 1000·ε·max(|Low|, |High|), so that any other number is reported
 // in a column that was constant in training. A column that was 0 in every training row is not
 // reported: in sparse data and images most new values are of this kind.
-func (e *Encoder) Outside(list []Outside, x *mat.Dense) []Outside {
+func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()
 	if list == nil {
 		list = make([]Outside, len(e.Inputs))

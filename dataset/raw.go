@@ -54,23 +54,45 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 		return nil, t.noColumn(string(in.Raw)+" column", in.Name, t.Names())
 	case t.rows == 0:
 		return nil, t.noRows()
-	case c.plain: // their spelling was not kept
-		return nil, t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", in.Raw))
+	}
+	return t.textCells(c, in.Raw, e.RefuseMissing)
+}
+
+// textCells returns the cells of a column of texts or trees. A missing cell is an empty text unless
+// refuse is set.
+func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
+	if c.broken != "" {
+		return nil, t.brokenFault(c)
+	}
+	if c.plain {
+		return nil, t.noTexts(c, kind)
 	}
 	texts := make([]string, t.rows)
 	for i := range texts {
-		if c.codes[i] >= 0 {
-			texts[i] = c.entries[c.codes[i]].text
-			continue
-		}
-		if e.RefuseMissing {
-			return nil, t.missingFault(c, i, refused)
-		}
-		if in.Raw == RawTree {
-			return nil, t.missingFault(c, i, "a tree is needed, such as (S (NP she) (VP ran))")
+		var err error
+		if texts[i], err = t.textCell(c, i, kind, refuse); err != nil {
+			return nil, err
 		}
 	}
 	return texts, nil
+}
+
+// textCell returns one of them.
+func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, error) {
+	switch {
+	case c.codes[row] >= 0:
+		return c.entries[c.codes[row]].text, nil
+	case refuse:
+		return "", t.missingFault(c, row, refused)
+	case kind == RawTree:
+		return "", t.missingFault(c, row, "a tree is needed, such as (S (NP she) (VP ran))")
+	}
+	return "", nil
+}
+
+// noTexts is the fault of a column of numbers, whose spelling was not kept.
+func (t *Table) noTexts(c *column, kind Raw) *Error {
+	return t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
 }
 
 // learnRaw learns the encoding of a column of texts or trees that is the whole input.

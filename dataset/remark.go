@@ -87,6 +87,9 @@ func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Re
 // mostlyMissing is the rule for a column of which more than half was missing.
 func (in Input) mostlyMissing(f columnFacts) string {
 	fill := "the median"
+	if in.TFIDF != nil {
+		fill = "the features of an empty text"
+	}
 	if in.Text != nil {
 		fill = "the category " + quote(in.Text.Fill)
 	}

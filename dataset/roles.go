@@ -43,10 +43,10 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 	for _, of := range []struct {
 		role  string
 		names []string
-	}{{"a target", r.Targets}, {"the weight", named(r.Weight)}, {"dropped", r.Drop}, {"the text", named(r.Text)}, {"the tree", named(r.Tree)}, {"categorical", r.Categorical}} {
+	}{{"a target", r.Targets}, {"the weight", named(r.Weight)}, {"dropped", r.Drop}, {"the text", named(r.Text)}, {"the tree", named(r.Tree)}, {"a text for tf-idf features", r.TFIDF}, {"categorical", r.Categorical}} {
 		for _, name := range of.names {
-			if r.Text+r.Tree != "" && of.role == "categorical" {
-				return t.fault(name, "is named as categorical, but the whole input is the column "+quote(r.Text+r.Tree))
+			if r.Text+r.Tree != "" && slices.Contains([]string{"a text for tf-idf features", "categorical"}, of.role) {
+				return t.fault(name, "is named as "+of.role+", but the whole input is the column "+quote(r.Text+r.Tree))
 			}
 			if err := take(name, of.role); err != nil {
 				return err

@@ -29,7 +29,7 @@ const (
 
 // Sparse reports whether SparseFeatures encodes tables for e.
 func (e *Encoder) Sparse() bool {
-	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil })
+	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil || in.TFIDF != nil })
 }
 
 // Width returns the number of columns of the matrix that Features or SparseFeatures returns: the
@@ -313,23 +313,11 @@ func (w *blockWriter) row(i int, indices []int32, data []float64) ([]int32, []fl
 }
 
 func (w *blockWriter) write(x []float64, width, first, last int) (int, error) {
-	var indices []int32
-	var data []float64
-	for i := first; i < last; i++ {
-		var err error
-		if indices, data, err = w.row(i, indices[:0], data[:0]); err != nil {
-			return i, err
-		}
-		row := x[(i-first)*width:][:width]
-		for k, j := range indices {
-			row[j] = data[k]
-		}
-	}
-	return last, nil
+	return writeRows(w, x, width, first, last)
 }
 
 // SparseFeatures is Features for an encoder whose Sparse is true, as a sparse matrix: the features
-// of a sparse table, and the features of the other columns after them. It shares memory with t where
+// of a sparse table or of texts, and the features of the other columns. It shares memory with t where
 // the features are the numbers of t.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]

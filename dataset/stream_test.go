@@ -336,7 +336,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories) + "one,1\n", y, `:2002: column "x": "one" is not a number; correct it, or name it as a marker of missing values`},
 		{"a.csv", "x,y\n" + numbersBelow(50) + "one,1\n", y, `:52: column "x": "one" is not a number, but 50 of the 51 cells of the column are; correct it, name it as a marker of missing values, or name the column as categorical`},
 		{"a.csv", "x,y\n,1\n", y, `: column "x": has no values; drop the column`},
-		{"a.csv", "x,y\n1,1\n", dataset.Rules{Text: "x"}, `: column "x": is a column of texts or trees, which cannot be read in blocks; read the whole file`},
+		{"a.csv", "x,y\n1,1\n", dataset.Rules{Text: "x"}, `: column "x": is a column of texts or trees, which cannot be learned in blocks; read the whole file`},
 		{"a.csv", "x,y\n1,1\n", dataset.Rules{Targets: []string{"y", "y"}}, `: column "y": is named twice as a target`},
 		{"a.csv", "x,y\n1,1\n", dataset.Rules{Labels: true}, `: classification needs exactly one target column, not 0`},
 		{"a.npy", string(bin), dataset.Rules{}, `: row 7: column "x2": "+Inf" is not a finite number`},

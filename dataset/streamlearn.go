@@ -20,13 +20,13 @@ const SampleNumbers = 1 << 22
 //   - means and standard deviations are combined from parts of the file (Chan, Golub and LeVeque 1983), and differ by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
 //
-// A column of texts must be a column of categories; Rules.Text and Rules.Tree are refused. If there
+// A column of texts must be a column of categories; Rules.Text, Rules.Tree and Rules.TFIDF are refused. If there
 // are several errors, the first in the file is reported, which may differ from the error that the
 // function Learn reports.
 func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	t := &Table{Source: s.file.Path}
-	if r.Text != "" || r.Tree != "" {
-		return nil, t.fault(r.Text+r.Tree, "is a column of texts or trees, which cannot be read in blocks; read the whole file")
+	if whole := slices.Concat(named(r.Text), named(r.Tree), r.TFIDF); len(whole) > 0 {
+		return nil, t.fault(whole[0], "is a column of texts or trees, which cannot be learned in blocks; read the whole file")
 	}
 	if r.Labels && len(r.Targets) != 1 {
 		return nil, t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(r.Targets)))

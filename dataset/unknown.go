@@ -2,27 +2,41 @@ package dataset
 
 import "slices"
 
-// Unknown describes the categories of one column that its encoder does not know.
+// Unknown describes the categories or texts of one column that its encoder does not know.
 type Unknown struct {
 	Column  string
-	Rows    int    // number of rows with a category that the training table lacks
-	Example string // the first of these categories in sorted order
+	TFIDF   bool   // the column has tf-idf features
+	Rows    int    // number of rows with a category that the training table lacks, or without a known n-gram
+	Example string // the first of these categories or texts in sorted order, "" only if all are empty
 }
 
-// Unknown returns the columns of t with categories that the training table lacks, in the order of
-// the inputs. Features encodes such a category as zeros, unless RefuseUnknown is set.
+// Unknown returns the columns of t with categories that the training table lacks, and the columns of
+// tf-idf features with texts that have no known n-gram, in the order of the inputs. Features encodes
+// such a category or text as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {
 		c := t.find(in.Name)
-		if in.Text == nil || c == nil || c.plain {
+		if in.Text == nil && in.TFIDF == nil || c == nil || c.plain {
 			continue
 		}
-		u := Unknown{Column: in.Name}
-		for code, n := range c.valueCounts() {
-			text := c.entries[code].text
-			if _, known := slices.BinarySearch(in.Text.Categories, text); n > 0 && !known && !(e.NAValues != nil && c.entries[code].kind == marker) {
-				u.add(n, text)
+		u := Unknown{Column: in.Name, TFIDF: in.TFIDF != nil}
+		counts := c.valueCounts()
+		if u.TFIDF {
+			empty := t.rows
+			for _, n := range counts {
+				empty -= n
+			}
+			u.add(empty, "")
+			for _, code := range unknownTexts(c, counts, in.TFIDF) {
+				u.add(counts[code], c.entries[code].text)
+			}
+		} else {
+			for code, n := range counts {
+				text := c.entries[code].text
+				if n > 0 && !in.Text.has(text) && !(e.NAValues != nil && c.entries[code].kind == marker) {
+					u.add(n, text)
+				}
 			}
 		}
 		if u.Rows > 0 {
@@ -33,7 +47,7 @@ func (e *Encoder) Unknown(t *Table) []Unknown {
 }
 
 func (u *Unknown) add(rows int, example string) {
-	if u.Rows == 0 || example < u.Example {
+	if u.Example == "" || example != "" && example < u.Example {
 		u.Example = example
 	}
 	u.Rows += rows

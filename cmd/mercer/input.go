@@ -68,10 +68,14 @@ func (a *app) notice(format string, args ...any) {
 }
 
 // reportUnknown prints a line for each column with texts that were not there in
-// training. row is what was counted.
+// training, or without an n-gram of training. row is what was counted.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
-		a.notice("%s: column %.60q: %s with texts unseen in training, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), u.Example)
+		what := "with texts unseen in training"
+		if u.TFIDF {
+			what = "without any n-gram of the training texts"
+		}
+		a.notice("%s: column %.60q: %s %s, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), what, u.Example)
 	}
 }
 

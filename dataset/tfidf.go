@@ -1,0 +1,163 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/internal/tfidf"
+)
+
+// NGrams are the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is what Learn derives from a
+// column of texts.
+type (
+	NGrams     = tfidf.Params
+	Vocabulary = tfidf.Vocabulary
+)
+
+// checkTFIDF returns an error for rules that contradict Rules.TFIDF, whose columns t has.
+func (t *Table) checkTFIDF(r Rules) error {
+	if len(r.TFIDF) == 0 {
+		if r.NGrams != (NGrams{}) {
+			return t.fault("", "n-grams need the name of a column of texts")
+		}
+		return nil
+	}
+	fault := func(err error) error { return t.fault(r.TFIDF[0], noTFIDF+err.Error()) }
+	if r.Gram {
+		return fault(errors.New("the columns are a Gram matrix"))
+	}
+	if err := r.NGrams.Check(); err != nil {
+		return fault(err)
+	}
+	for _, name := range r.TFIDF {
+		if c := t.find(name); c.plain {
+			return t.noTexts(c, RawText)
+		}
+	}
+	return nil
+}
+
+const noTFIDF = "cannot become tf-idf features: "
+
+// learnTFIDF learns the vocabulary of a column of texts.
+func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
+	texts, err := t.textCells(c, RawText, r.RefuseMissing)
+	if err != nil {
+		return nil, err
+	}
+	v, err := tfidf.Learn(texts, r.NGrams)
+	if err != nil {
+		return nil, t.fault(c.name, noTFIDF+err.Error())
+	}
+	return &Input{Name: c.name, TFIDF: v}, nil
+}
+
+// unknownTexts returns the entries of a column of texts, among those that occur, that have no n-gram
+// of v. counts is c.valueCounts().
+func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
+	row, err := v.NewRow()
+	if err != nil {
+		return nil
+	}
+	var indices []int32
+	var data []float64
+	for code, n := range counts {
+		if n == 0 {
+			continue
+		}
+		if indices, data = row.Append(c.entries[code].text, 0, indices[:0], data[:0]); len(data) == 0 {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// appendGrams appends the names of the tf-idf features of a column: column=n-gram.
+func appendGrams(names []string, column string, v *Vocabulary) []string {
+	for _, gram := range v.Grams {
+		names = append(names, column+"="+gram)
+	}
+	return names
+}
+
+// A gramWriter writes the tf-idf features of a column of texts.
+type gramWriter struct {
+	place
+	strict bool      // refuse a text without a known n-gram
+	rows   sync.Pool // of *tfidf.Row
+}
+
+// newGramWriter returns the writer for a column that may hold texts of which v is the vocabulary.
+func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
+	first, err := v.NewRow()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: encoder: column %s: %w", quote(p.column.name), err)
+	}
+	if p.column.plain {
+		return nil, p.table.noTexts(p.column, RawText)
+	}
+	w := &gramWriter{place: p, strict: strict}
+	w.rows.Put(first)
+	w.rows.New = func() any { row, _ := v.NewRow(); return row } // v is valid
+	return w, nil
+}
+
+func (w *gramWriter) row(i int, indices []int32, data []float64) ([]int32, []float64, error) {
+	text, err := w.table.textCell(w.column, i, RawText, w.refuse)
+	if err != nil {
+		return nil, nil, err
+	}
+	row, before := w.rows.Get().(*tfidf.Row), len(data)
+	indices, data = row.Append(text, w.at, indices, data)
+	w.rows.Put(row)
+	if w.strict && text != "" && len(data) == before {
+		return nil, nil, w.table.cellFault(w.column, i, text, "has no n-gram that training had")
+	}
+	return indices, data, nil
+}
+
+func (w *gramWriter) write(x []float64, width, first, last int) (int, error) {
+	return writeRows(w, x, width, first, last)
+}
+
+// writeRows is write of a writer for a rowWriter.
+func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
+	var indices []int32
+	var data []float64
+	for i := first; i < last; i++ {
+		var err error
+		if indices, data, err = w.row(i, indices[:0], data[:0]); err != nil {
+			return i, err
+		}
+		row := x[(i-first)*width:][:width]
+		for k, j := range indices {
+			row[j] = data[k]
+		}
+	}
+	return last, nil
+}
+
+// Nonzeros returns how many features of the rows of t are not 0 where SparseFeatures encodes them, as
+// far as this is known without encoding: columns of numbers count as without zeros, and texts as the
+// training texts on average. It is 0 for an encoder whose Sparse is false.
+func (e *Encoder) Nonzeros(t *Table) int64 {
+	if !e.Sparse() {
+		return 0
+	}
+	var n int64
+	for _, in := range e.Inputs {
+		switch {
+		case in.TFIDF != nil:
+			n += int64(math.Ceil(float64(in.TFIDF.Nonzeros()) / float64(in.TFIDF.Texts) * float64(t.rows)))
+		case in.Sparse != nil && t.features != nil:
+			n += int64(t.nonzeros())
+		case in.Sparse != nil:
+			n += int64(t.rows) * int64(min(in.Sparse.Columns, len(t.columns)))
+		default:
+			n += int64(t.rows)
+		}
+	}
+	return n
+}
