@@ -65,7 +65,7 @@ var layers = []layer{
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.
-	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},

@@ -69,9 +69,11 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // of a LearnerFunc the kernel is not known
 		if field := v.FieldByName("Kernel"); field.IsValid() {
 			k, _ := field.Interface().(kernels.Kernel)
-			if hx, err = numeric.SamplePoints(k, hx); err != nil {
+			points, err := numeric.SamplePoints(k, numeric.DensePoints(hx))
+			if err != nil {
 				return nil, fmt.Errorf("mercer: cross-validate: %w", err)
 			}
+			hx = points.Dense
 		}
 	}
 	splits, parts := validate.Held(fold)
@@ -128,9 +130,11 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	if err != nil {
 		return l, nil, err
 	}
-	if hx, err = numeric.SamplePoints(l.Kernel, hx); err != nil {
+	points, err := numeric.SamplePoints(l.Kernel, numeric.DensePoints(hx))
+	if err != nil {
 		return l, nil, fmt.Errorf("mercer: tune: %w", err)
 	}
+	hx = points.Dense
 	if l.Kernel == nil {
 		sigma, err := learners.MedianDistance(ctx, x, o.Weights, l.Seed)
 		if err != nil {

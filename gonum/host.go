@@ -30,6 +30,10 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 		return h, nil
 	}
 	h := backend.NewHost[float64](rows, cols)
+	if c, ok := m.(backend.CSR[float64]); ok && c.Check() == nil {
+		c.DenseTo(h)
+		return h, nil
+	}
 	if u, ok := untransposed(m); ok {
 		if source, ok := shared(u); ok {
 			transpose(h, source)

@@ -48,10 +48,47 @@ func (ChiSquared) bounded() bool { return true }
 // distances rejects points whose distances may overflow, because its values would be the values at
 // an infinite distance.
 func PointRule(k Kernel) func(x []float64) error {
+	rules := pointRules(k)
+	if rules == nil {
+		return nil
+	}
+	return func(x []float64) error { return obey(rules, len(x), SparsePoint[float64]{Values: x}) }
+}
+
+// SparsePointRule is PointRule for points of d features of which only some are stored.
+func SparsePointRule(k Kernel, d int) func(x SparsePoint[float64]) error {
+	rules := pointRules(k)
+	if rules == nil {
+		return nil
+	}
+	return func(x SparsePoint[float64]) error { return obey(rules, d, x) }
+}
+
+func obey(rules []pointRule, d int, x SparsePoint[float64]) error {
+	for _, r := range rules {
+		if err := r(d, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A pointRule checks a point of d features. Without Columns, Values are all of them. No rule is
+// broken by a 0 that is not stored.
+type pointRule func(d int, x SparsePoint[float64]) error
+
+// feature is the number of the feature Values[p], from 0.
+func (x SparsePoint[T]) feature(p int) int {
+	if x.Columns == nil {
+		return p
+	}
+	return int(x.Columns[p])
+}
+
+func pointRules(k Kernel) (rules []pointRule) {
 	if k == nil || k.Check(-1) != nil {
 		return nil
 	}
-	var rules []func(x []float64) error
 	for _, s := range Compile(k).Stats {
 		switch {
 		case s.Kind == Chi2:
@@ -59,24 +96,17 @@ func PointRule(k Kernel) func(x []float64) error {
 		case s.Kind == SqDist || s.Kind == L1:
 			rules = append(rules, s.inRange)
 		case s.Kind == Entry:
-			rules = append(rules, precomputedPoint)
+			rules = append(rules, func(d int, x SparsePoint[float64]) error {
+				if len(x.Values) != d {
+					x.Values = x.dense(d)
+				}
+				return precomputedPoint(x.Values)
+			})
 		case s.Of != nil:
-			if r := PointRule(s.Of); r != nil {
-				rules = append(rules, r)
-			}
+			rules = append(rules, pointRules(s.Of)...)
 		}
 	}
-	if rules == nil {
-		return nil
-	}
-	return func(x []float64) error {
-		for _, r := range rules {
-			if err := r(x); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return rules
 }
 
 // PointError is the error for a point at which a kernel is not defined.
@@ -107,34 +137,36 @@ func (overflow) Is(target error) bool { return target == ErrOverflow }
 
 // inRange rejects a point x if the bound ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁, may
 // overflow for some accepted z.
-func (s Stat) inRange(x []float64) error {
+func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	sum, most, largest := 0.0, math.MaxFloat64/4, 0
 	if s.Kind == L1 {
 		most = math.MaxFloat64 / 2
 	}
-	for p, v := range x {
+	for p, v := range x.Values {
 		scaled := math.Abs(v)
-		if p < len(s.Scale) {
-			scaled *= math.Abs(s.Scale[p])
+		if s.Scale != nil {
+			if at := x.feature(p); at < len(s.Scale) {
+				scaled *= math.Abs(s.Scale[at])
+			}
 		}
 		if s.Kind == SqDist {
 			scaled *= scaled
 		}
 		sum += scaled
-		if math.Abs(v) > math.Abs(x[largest]) {
+		if math.Abs(v) > math.Abs(x.Values[largest]) {
 			largest = p
 		}
 	}
 	if sum <= most {
 		return nil
 	}
-	return &PointError{Kernel: s.Kind.String(), Feature: largest + 1, Value: x[largest], Rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
+	return &PointError{Kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], Rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
 }
 
-func notNegative(x []float64) error {
-	for p, v := range x {
+func notNegative(_ int, x SparsePoint[float64]) error {
+	for p, v := range x.Values {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return &PointError{Kernel: "chi2", Feature: p + 1, Value: v, Rule: "features must be finite numbers ≥ 0"}
+			return &PointError{Kernel: "chi2", Feature: x.feature(p) + 1, Value: v, Rule: "features must be finite numbers ≥ 0"}
 		}
 	}
 	return nil

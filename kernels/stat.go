@@ -176,13 +176,13 @@ func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64
 	case Entry:
 		return entry(x.dense(d), z.dense(d))
 	case SelfX:
-		return diagSparse(s.Of, d, x)
+		return DiagSparse(s.Of, d, x)
 	case SelfZ:
-		return diagSparse(s.Of, d, z)
+		return DiagSparse(s.Of, d, z)
 	case RootX:
-		return inverseRoot(diagSparse(s.Of, d, x))
+		return inverseRoot(DiagSparse(s.Of, d, x))
 	case RootZ:
-		return inverseRoot(diagSparse(s.Of, d, z))
+		return inverseRoot(DiagSparse(s.Of, d, z))
 	}
 	sum, union := 0.0, 0
 	for p, q := 0, 0; p < len(x.Columns) || q < len(z.Columns); union++ {
@@ -216,8 +216,8 @@ func (x SparsePoint[T]) dense(d int) []float64 {
 	return features
 }
 
-// diagSparse is Diag for a sparse point.
-func diagSparse[T float32 | float64](k Kernel, d int, x SparsePoint[T]) float64 {
+// DiagSparse is Diag for a point of d features of which only some are stored.
+func DiagSparse[T float32 | float64](k Kernel, d int, x SparsePoint[T]) float64 {
 	p := Compile(k)
 	stats := make([]float64, len(p.Stats))
 	for i, s := range p.Stats {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 )
 
@@ -40,6 +41,7 @@ type Description struct {
 	Parameters []Parameter `json:"parameters"` // in the order in which they are shown
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"` // takes several targets at once
+	Sparse     bool        `json:"-"`       // takes a backend.CSR as it is; other learners make a dense copy of it
 	// Grid is what mercer tune tries of a parameter where nothing else is asked for, as
 	// NAME=V,W,…; a number before × is multiplied by one of the data. "": nothing, or the
 	// scores of the learner have a closed form.
@@ -201,9 +203,25 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 		return nil, wrong
 	}
 	if task == Classification && d.classify {
-		return Classify(d.Name, fit), nil
+		fit = Classify(d.Name, fit)
+	}
+	if !d.Sparse {
+		fit = remarkCopy(d.Name, fit)
 	}
 	return fit, nil
+}
+
+// remarkCopy adds the fact "warning" to a model that was fitted to a dense copy of sparse samples.
+func remarkCopy(learner string, fit Fitter) Fitter {
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+		m, err := fit(ctx, dev, x, y, o)
+		if s, wrong := sparseOf("x", x); err == nil && wrong == nil && s != nil {
+			if r, ok := m.(interface{ remark(text string) }); ok {
+				r.remark(fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(s.Rows, "row"), count.Of(s.Cols, "feature")))
+			}
+		}
+		return m, err
+	}
 }
 
 // Parse returns the learner's parameters, given as texts by their names, with defaults for the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -89,7 +90,7 @@ func (m *linear) coefFields(cols size) []field {
 type kernelExpansion struct {
 	model
 	kernel    kernels.Kernel
-	points    backend.Host[float64] // x_i, m×d
+	points    numeric.Points        // x_i, m×d
 	coef      backend.Host[float64] // a_i, m×t
 	intercept []float64             // b
 }
@@ -119,7 +120,7 @@ func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercep
 func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
 	return []field{
 		pointsField(points, &m.kernel, &m.points),
-		matrixField(coef, &m.coef, rowsOf(&m.points), cols),
+		matrixField(coef, &m.coef, numberOfPoints(&m.points), cols),
 		rowField("intercept", &m.intercept, colsOf(&m.coef), anyNumber),
 	}
 }

@@ -152,7 +152,7 @@ func lambdaField(to *float64) field { return paramField("lambda", to, nonNegativ
 // intField is a parameter that is an integer ≥ 0.
 func intField(name string, to *int) field {
 	v := float64(*to)
-	f := paramField(name, &v, rule{"an integer ≥ 0", func(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }})
+	f := paramField(name, &v, rule{"an integer ≥ 0", isCount})
 	return field{save: f.save, load: func(s State) error {
 		err := f.load(s)
 		*to = int(v)
@@ -185,11 +185,23 @@ func fixedField[T comparable](name string, value T) field {
 	}
 }
 
+// numberOfPoints is the number of points.
+func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
+
 // pointsField is a kernel, the parameter "kernel", and the array of the points that it
-// works on.
-func pointsField(name string, k *kernels.Kernel, points *backend.Host[float64]) field {
+// works on. Sparse points are the arrays name+".starts", 1×(m+1), and, unless they are empty,
+// name+".columns" and name+".values", 1×nonzeros, with the parameter name+".features": those of
+// backend.CSR.
+func pointsField(name string, k *kernels.Kernel, points *numeric.Points) field {
 	return field{
-		save: func(s State) { s.Params["kernel"], s.Arrays[name] = (*k).String(), *points },
+		save: func(s State) {
+			s.Params["kernel"] = (*k).String()
+			if points.Sparse == nil {
+				s.Arrays[name] = points.Dense
+				return
+			}
+			saveSparse(s, name, *points.Sparse)
+		},
 		load: func(s State) error {
 			text, err := param[string](s, "kernel")
 			if err != nil {
@@ -198,13 +210,98 @@ func pointsField(name string, k *kernels.Kernel, points *backend.Host[float64]) 
 			if *k, err = kernels.Parse(text); err != nil {
 				return err
 			}
-			if *points, err = s.array(name, -1, -1); err != nil {
+			if _, sparse := s.Arrays[name+".starts"]; sparse {
+				x, err := loadSparse(s, name)
+				if err != nil {
+					return err
+				}
+				*points = numeric.SparsePoints(x)
+				return (*k).Check(points.Cols)
+			}
+			h, err := s.array(name, -1, -1)
+			if err != nil {
 				return err
 			}
+			*points = numeric.DensePoints(h)
 			return (*k).Check(points.Cols)
 		},
 	}
 }
+
+// saveSparse saves x with its row pointers counted from 0.
+func saveSparse(s State, name string, x backend.CSR[float64]) {
+	starts := make([]float64, x.Rows+1)
+	for i := range starts {
+		starts[i] = float64(x.Indptr[i] - x.Indptr[0])
+	}
+	s.Params[name+".features"], s.Arrays[name+".starts"] = float64(x.Cols), numeric.Row(starts)
+	if x.NNZ() == 0 {
+		return
+	}
+	columns := make([]float64, x.NNZ())
+	for p, c := range x.Indices[x.Indptr[0]:x.Indptr[x.Rows]] {
+		columns[p] = float64(c)
+	}
+	s.Arrays[name+".columns"], s.Arrays[name+".values"] = numeric.Row(columns), numeric.Row(x.Data[x.Indptr[0]:x.Indptr[x.Rows]])
+}
+
+// loadSparse reads what saveSparse wrote.
+func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
+	features, err := param[float64](s, name+".features")
+	if err != nil {
+		return x, err
+	}
+	starts, err := s.array(name+".starts", 1, -1)
+	if err != nil {
+		return x, err
+	}
+	var columns, values backend.Host[float64]
+	if _, some := s.Arrays[name+".columns"]; some {
+		if columns, err = s.array(name+".columns", 1, -1); err == nil {
+			values, err = s.array(name+".values", 1, columns.Cols)
+		}
+		if err != nil {
+			return x, err
+		}
+	}
+	if starts.Cols < 2 || !isCount(features) || features < 1 {
+		return x, fmt.Errorf("array %q: %d points of %v features", name+".starts", starts.Cols-1, features)
+	}
+	integers := func(of string, h backend.Host[float64]) (list []int, err error) {
+		if h.Rows == 0 {
+			return nil, nil
+		}
+		for p, v := range h.Row(0) {
+			if !isCount(v) {
+				return nil, fmt.Errorf("array %q: column %d must be an integer from 0 to %d, got %v", name+of, p+1, math.MaxInt32, v)
+			}
+			list = append(list, int(v))
+		}
+		return list, nil
+	}
+	indptr, err := integers(".starts", starts)
+	if err != nil {
+		return x, err
+	}
+	indices, err := integers(".columns", columns)
+	if err != nil {
+		return x, err
+	}
+	x = backend.CSR[float64]{Rows: starts.Cols - 1, Cols: int(features), Indptr: indptr, Indices: make([]int32, len(indices)), Data: values.Data}
+	for p, c := range indices {
+		x.Indices[p] = int32(c)
+	}
+	if x.Data = x.Data[:len(indices)]; indptr[0] != 0 || indptr[x.Rows] != len(indices) {
+		return x, fmt.Errorf("array %q goes from %d to %d, not from 0 to %d, the number of values", name+".starts", indptr[0], indptr[x.Rows], len(indices))
+	}
+	if err := x.Check(); err != nil {
+		return x, fmt.Errorf("array %q: %w", name, err)
+	}
+	return x, nil
+}
+
+// isCount reports whether v is an integer from 0 to 2³¹ − 1.
+func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }
 
 // classesField are the classes of a classifier.
 func classesField(c *Classes) field { return field{c.save, c.load} }

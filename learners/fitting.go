@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/message"
@@ -29,7 +28,8 @@ type fitting struct {
 	dev     backend.Device
 	o       Options
 	learner string
-	x, y    backend.Host[float64] // empty after an error, y also for Novelty
+	x, y    backend.Host[float64] // empty after an error, y also for Novelty, x for sparse samples
+	points  numeric.Points        // x, for a learner whose Description is Sparse; empty after an error
 	err     error
 }
 
@@ -47,35 +47,43 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	if f.err != nil {
 		return f
 	}
-	hx, hy, err := backend.Host[float64]{}, backend.Host[float64]{}, error(nil)
-	if y == nil {
-		hx, err = gonum.Host("x", x)
-	} else {
-		hx, hy, err = samples(x, y)
-	}
-	f.fail(err)
 	if dev == nil {
 		f.fail(errors.New("no device was given"))
 	}
-	f.fail(checkFinite("x", hx))
+	var hy backend.Host[float64]
+	points, err := f.take(x)
+	if err == nil && y != nil {
+		hy, err = targets(points.Rows, y)
+	}
+	f.fail(err)
+	f.fail(points.CheckFinite("x"))
 	for _, p := range parameters {
 		if k, ok := p.load().(kernels.Kernel); ok && f.err == nil {
-			hx, err = numeric.SamplePoints(k, hx)
+			points, err = numeric.SamplePoints(k, points)
 			f.fail(err)
 		}
 	}
 	f.fail(checkFinite("y", hy))
-	f.fail(numeric.CheckWeights(o.Weights, hx.Rows))
+	f.fail(numeric.CheckWeights(o.Weights, points.Rows))
 	if f.err == nil {
-		f.x, f.y = hx, hy
+		f.points, f.x, f.y = points, points.Dense, hy
 	}
 	return f
+}
+
+// take returns the samples in the form that the learner takes.
+func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
+	if catalogue[f.learner].Sparse {
+		return pointsOf("x", x)
+	}
+	h, err := denseSamples(f.dev, f.o, f.learner, x)
+	return numeric.DensePoints(h), err
 }
 
 // fail keeps the first error.
 func (f *fitting) fail(err error) {
 	if f.err == nil && err != nil {
-		f.err, f.x, f.y = err, backend.Host[float64]{}, backend.Host[float64]{}
+		f.err, f.x, f.y, f.points = err, backend.Host[float64]{}, backend.Host[float64]{}, numeric.Points{}
 	}
 }
 
@@ -85,6 +93,14 @@ func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 		return backend.Host[float64]{}
 	}
 	return dropZeroWeight(h, f.o.Weights)
+}
+
+// keptPoints returns a copy of the samples of weight > 0.
+func (f *fitting) keptPoints() numeric.Points {
+	if f.err != nil {
+		return numeric.Points{}
+	}
+	return f.points.Kept(f.o.Weights)
 }
 
 // oneTarget refuses a y of several columns.
@@ -109,7 +125,7 @@ func (f *fitting) classes() (c Classes, index []int) {
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {
 		var err error
-		k, err = kernelFor(f.ctx, k, f.x, f.o.Weights, seed)
+		k, err = kernelFor(f.ctx, k, f.points, f.o.Weights, seed)
 		f.fail(err)
 	}
 	return k
@@ -119,7 +135,7 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 // gamma="scale": see neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	if f.err == nil && k == nil {
-		sigma, err := neighbors.ScaleSigma(f.x, f.o.Weights)
+		sigma, err := neighbors.ScaleSigma(f.points, f.o.Weights)
 		f.fail(err)
 		k = kernels.Gaussian{Sigma: sigma}
 	}

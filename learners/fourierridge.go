@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -58,7 +59,7 @@ type FourierRidgeModel struct {
 	model
 	solution
 	kernel      kernels.Kernel
-	frequencies backend.Host[float64] // D×d
+	frequencies numeric.Points        // D×d
 	cosines     backend.Host[float64] // D×t
 	sines       backend.Host[float64] // D×t
 	intercept   []float64
@@ -66,7 +67,7 @@ type FourierRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	data, err := inMemory(fourierRidgeName, x, y, o)
+	data, err := inMemory(dev, fourierRidgeName, x, y, o)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	return &FourierRidgeModel{
 		model:  model{fourierRidgeName, warned([]Fact{{"features", 2 * pairs}, {"passes", res.Iters}}, constantWarning(res.Constant, t))},
-		kernel: k, frequencies: res.Frequencies, solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
+		kernel: k, frequencies: numeric.DensePoints(res.Frequencies), solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
 	}, nil
@@ -104,7 +105,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 // Frequencies returns a copy of the ω_j, one a row; nil when the model is not
 // fitted.
 func (m *FourierRidgeModel) Frequencies() *mat.Dense {
-	return denseOf(m.frequencies)
+	return densePoints(m.frequencies)
 }
 
 // Coef returns copies of the coefficients of the cosines and of the sines, a row
@@ -150,7 +151,7 @@ func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
 func (m *FourierRidgeModel) fields() []field {
 	return append(m.solutionFields(), pointsField("frequencies", &m.kernel, &m.frequencies),
-		matrixField("cosines", &m.cosines, rowsOf(&m.frequencies), nil),
-		matrixField("sines", &m.sines, rowsOf(&m.frequencies), colsOf(&m.cosines)),
+		matrixField("cosines", &m.cosines, numberOfPoints(&m.frequencies), nil),
+		matrixField("sines", &m.sines, numberOfPoints(&m.frequencies), colsOf(&m.cosines)),
 		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber))
 }

@@ -24,6 +24,7 @@ func init() {
 		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximize p(y)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, 2.2 and 5.4.1",
 		Outputs: true,
+		Sparse:  true,
 	}, (*GaussianProcess).parameters, GaussianProcess.Fit)
 }
 
@@ -91,18 +92,18 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if f.err != nil {
 		return nil, f.err
 	}
-	hx, hy := f.x, f.y
+	points, hy := f.points, f.y
 	if l.Kernel == nil {
-		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
+		sigma, err := medianDistance(ctx, points, o.Weights, l.Seed)
 		if err != nil {
 			return nil, err
 		}
 		l.Kernel = kernels.Gaussian{Sigma: sigma}
 		if l.ARD {
-			l.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, hx.Cols)}
+			l.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, points.Cols)}
 		}
 	}
-	m = &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
+	m = &GaussianProcessModel{weights: positiveWeights(o.Weights, points.Rows)}
 	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
 	centered := hy
 	if !l.NoIntercept {
@@ -114,7 +115,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		}
 	}
 	informed := nonzeroColumns(centered)
-	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
+	p := solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
 	evaluations := 0
@@ -152,7 +153,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		return nil, err
 	}
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
-	m.points, m.coef = dropZeroWeight(hx, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
+	m.points, m.coef = points.Kept(o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if !l.Fixed {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
 		if refused > 0 {
@@ -208,7 +209,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	if err != nil {
 		return nil, err
 	}
-	v, err := u.Variance(ctx, dev, h, 0)
+	v, err := u.Variance(ctx, dev, h.Matrix(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 // factors is the one that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
 	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
-		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
+		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
 	}}
 }
 
@@ -252,6 +253,6 @@ func (m *GaussianProcessModel) State() State { return stateOf(m) }
 
 func (m *GaussianProcessModel) fields() []field {
 	return append(m.expansionFields("centers", "alpha", nil), paramField("lambda", &m.lambda, positive),
-		rowField("weights", &m.weights, rowsOf(&m.points), positive), rowField("scale", &m.scale, colsOf(&m.coef), positive),
+		rowField("weights", &m.weights, numberOfPoints(&m.points), positive), rowField("scale", &m.scale, colsOf(&m.coef), positive),
 		numberField("evidence", &m.evidence, anyNumber))
 }

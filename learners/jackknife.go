@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -64,7 +65,7 @@ func coverageRank(level float64, n int) (int, error) {
 // gives, for the outputs of one λ, the errors c and what visits the influences b of the
 // samples on predictions, in blocks of points: see jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
-	without func(lambda float64, x backend.Host[float64]) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
+	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
 	if err != nil {
 		return nil, nil, err
@@ -110,14 +111,14 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (c host, influence func(func(int, host)) error, err error) {
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x numeric.Points) (c host, influence func(func(int, host)) error, err error) {
 		loo, err := m.factors(dev).of(ctx, dev, lambda)
 		if err != nil {
 			return c, nil, err
 		}
 		c, err = loo.Errors(m.coef)
 		return c, func(visit func(first int, b host)) error {
-			return loo.Influence(ctx, dev, x, 0, func(first int, b host) error { visit(first, b); return nil })
+			return loo.Influence(ctx, dev, x.Matrix(), 0, func(first int, b host) error { visit(first, b); return nil })
 		}, err
 	})
 }
@@ -129,7 +130,7 @@ func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOne
 			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 		}
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
-			Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
+			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
 		}, 0)
 	}}
 }
@@ -163,7 +164,7 @@ func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Ma
 		return nil, nil, errNoSamples
 	}
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x host) (errs host, influence func(func(int, host)) error, err error) {
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x numeric.Points) (errs host, influence func(func(int, host)) error, err error) {
 		a, err := m.factors(dev).of(ctx, dev, lambda)
 		if err != nil {
 			return errs, nil, err
@@ -172,7 +173,7 @@ func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Ma
 		return errs, func(visit func(first int, b host)) error {
 			frame := run.NewTask(ctx, dev, nil)
 			defer frame.Mem.FreeAll()
-			return a.Influence(frame, x, visit)
+			return a.Influence(frame, dense(densePoints(x)), visit)
 		}, err
 	})
 }

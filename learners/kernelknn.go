@@ -22,6 +22,7 @@ func init() {
 		Formula:    "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
 		Source:     "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
 		Outputs:    true,
+		Sparse:     true,
 		classifier: fitterOf((*KernelKNN).parameters, KernelKNN.FitClasses),
 		model: func(s State) (fielded, error) {
 			classes, err := isOfClasses(s)
@@ -94,7 +95,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	}
 	m = &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, 0)
-	f.copied(func(n int) int64 { return neighbors.Bytes(n, f.x.Cols) })
+	f.copied(func(n int) int64 { return neighbors.Bytes(dev, f.points, n) })
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -103,7 +104,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	}
 	for i, v := range m.own {
 		if !finite(v) {
-			return nil, numeric.PointError(m.kernel, i, m.points.Row(i), v)
+			return nil, numeric.PointError(m.kernel, i, m.points.Point(i), v)
 		}
 	}
 	return m, nil
@@ -118,10 +119,7 @@ func (m *KernelKNNModel) norms() error {
 	if m.k < 1 || float64(m.k) > total {
 		return fmt.Errorf("k must be an integer from 1 to the number of samples, %v, got %d", total, m.k)
 	}
-	m.own = make([]float64, m.points.Rows)
-	for i := range m.own {
-		m.own[i] = kernels.Diag(m.kernel, m.points.Row(i))
-	}
+	m.own = m.points.Diagonal(m.kernel)
 	return nil
 }
 
@@ -131,10 +129,10 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 
 // nearest calls f with the samples nearest to each row of x, so many that their
 // weights make K, and their d² less k(x, x). self says that f needs k(x, x) too.
-func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
-	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self}.check(dev, x)
+func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
+	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
 	if err == nil {
-		err = m.samples().Nearest(ctx, dev, h, m.k, func(i int, list []int, keys []float64) { f(i, h.Row(i), list, keys) })
+		err = m.samples().Nearest(ctx, dev, h, m.k, func(i int, list []int, keys []float64) { f(i, h, list, keys) })
 	}
 	if err != nil {
 		return 0, predictError(m.learner, err)
@@ -146,8 +144,8 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 // of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
 // their d².
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
-	n, err := m.nearest(ctx, dev, x, true, func(_ int, row []float64, list []int, keys []float64) {
-		own := kernels.Diag(m.kernel, row)
+	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
+		own := x.Diag(m.kernel, i)
 		d := make([]float64, len(keys))
 		for i, key := range keys {
 			d[i] = math.Max(own+key, 0)
@@ -166,7 +164,7 @@ func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x ma
 func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	t := m.y.Cols
 	var data []float64
-	n, err := m.nearest(ctx, dev, x, false, func(_ int, _ []float64, list []int, _ []float64) {
+	n, err := m.nearest(ctx, dev, x, false, func(_ int, _ numeric.Points, list []int, _ []float64) {
 		data = append(data, m.samples().Mean(m.y, m.k, list)...)
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/glm"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -81,7 +82,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	if r.Rank > 0 {
 		facts = []Fact{{"newton steps", r.Steps}, {"basis functions", r.Rank}, {"loss", r.Loss}, {squaredNorm, r.Square}, {"residual", r.Residual}}
 	}
-	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, warned(facts, r.Warning)}, k, p.X, r.Alpha, r.Intercept}, classified{classes}}, l.Lambda}, nil
+	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, warned(facts, r.Warning)}, k, numeric.DensePoints(p.X), r.Alpha, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of

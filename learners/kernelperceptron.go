@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/internal/svm"
 	"github.com/mercer-go/mercer/kernels"
@@ -92,12 +93,12 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	}
 	cacheBytes := svm.CacheWithin(dev, o.Memory, l.Cache)
 	t := f.task(run.X.Rows, func(n int) int64 {
-		return svm.CachePlan(dev, n, run.X.Cols, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
+		return svm.CachePlan(dev, numeric.DensePoints(run.X), n, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
 	})
 	if f.err != nil {
 		return nil, f.err
 	}
-	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, svm.CacheSize{Bytes: cacheBytes, Least: 2, Batch: online.Block})
+	cache, err := svm.NewRowCache(ctx, dev.F64(), k, numeric.DensePoints(run.X), svm.CacheSize{Bytes: cacheBytes, Least: 2, Batch: online.Block})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		used[0] = 1 // f = 0 is a model too: all changes have undone each other
 	}
 	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
-	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, dropZeroWeight(run.X, used), dropZeroWeight(e.A, used), e.B}
+	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, numeric.DensePoints(dropZeroWeight(run.X, used)), dropZeroWeight(e.A, used), e.B}
 	kept.classes = classes
 	return kept, nil
 }

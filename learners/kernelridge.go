@@ -22,7 +22,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "(K + lambda W⁻¹) α + b 1 = y; f(x) = Σ α_i k(x_i, x) + b",
 		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
-		Outputs: true, classify: true, checkpoints: true,
+		Outputs: true, Sparse: true, classify: true, checkpoints: true,
 	}, (*KernelRidge).parameters, KernelRidge.Fit)
 }
 
@@ -87,7 +87,11 @@ type KernelRidgeModel struct {
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
-	hx, hy, err := samples(x, y)
+	points, err := pointsOf("x", x)
+	var hy backend.Host[float64]
+	if err == nil {
+		hy, err = targets(points.Rows, y)
+	}
 	if err == nil {
 		if wrong := refused(l.parameters()); wrong != nil {
 			err = fmt.Errorf("%s: %s", wrong.Parameter, wrong.Rule)
@@ -95,10 +99,10 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	k := l.Kernel
 	if err == nil {
-		hx, err = numeric.SamplePoints(k, hx)
+		points, err = numeric.SamplePoints(k, points)
 	}
 	if err == nil && k == nil {
-		k, err = kernelFor(ctx, nil, hx, o.Weights, l.Seed)
+		k, err = kernelFor(ctx, nil, points, o.Weights, l.Seed)
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +116,8 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    k,
-		X:         hx,
+		X:         points.Dense,
+		Sparse:    points.Sparse,
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
@@ -122,10 +127,10 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, err
 	}
 	m = &KernelRidgeModel{
-		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: dropZeroWeight(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
+		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: points.Kept(o.Weights), coef: res.Alpha, intercept: res.Intercept},
 		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
 	}
-	if m.points.Rows < hx.Rows {
+	if m.points.Rows < points.Rows {
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
@@ -145,7 +150,7 @@ func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {
 	return append(append(m.expansionFields("centers", "alpha", nil), m.solutionFields()...),
-		optionalRow("weights", &m.weights, rowsOf(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
+		optionalRow("weights", &m.weights, numberOfPoints(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }
 
 // each returns the λ of the targets: lambda alone where there is no list.

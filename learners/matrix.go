@@ -51,17 +51,20 @@ func checkFinite(name string, h backend.Host[float64]) error {
 // errNoCheckpoint is the error of learners that write none.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
 
-// samples returns x and y as row-major matrices with as many rows. NaN and Inf
-// are left to the solver, which looks at every element anyway.
-func samples(x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
-	if hx, err = gonum.Host("x", x); err != nil {
-		return hx, hy, err
+// samples returns x and y as row-major matrices with as many rows, for a learner that takes no
+// sparse samples. NaN and Inf are left to the solver, which looks at every element anyway.
+func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
+	if hx, err = denseSamples(dev, o, learner, x); err == nil {
+		hy, err = targets(hx.Rows, y)
 	}
-	if hy, err = gonum.Host("y", y); err != nil {
-		return hx, hy, err
+	return hx, hy, err
+}
+
+// targets returns y as a row-major matrix, for so many samples.
+func targets(rows int, y mat.Matrix) (backend.Host[float64], error) {
+	h, err := gonum.Host("y", y)
+	if err == nil && h.Rows != rows {
+		err = fmt.Errorf("x has %s, y has %d", count.Of(rows, "row"), h.Rows)
 	}
-	if hx.Rows != hy.Rows {
-		return hx, hy, fmt.Errorf("x has %s, y has %d", count.Of(hx.Rows, "row"), hy.Rows)
-	}
-	return hx, hy, nil
+	return h, err
 }

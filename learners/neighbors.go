@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -12,7 +13,7 @@ import (
 type trainingSet struct {
 	model
 	kernel  kernels.Kernel
-	points  backend.Host[float64] // the samples of weight > 0
+	points  numeric.Points // the samples of weight > 0
 	weight  []float64
 	y       backend.Host[float64] // their targets, n×t, or 1 in the column of their class, n×K
 	classes Classes               // none for regression
@@ -52,7 +53,7 @@ func (r *trainingSet) setFields(task Task) []field {
 		list, cols = []field{classesField(&r.classes)}, numberOf(&r.classes)
 	}
 	return append(list, fixedField("task", string(task)), pointsField("points", &r.kernel, &r.points),
-		rowField("weights", &r.weight, rowsOf(&r.points), positive), matrixField("targets", &r.y, rowsOf(&r.points), cols))
+		rowField("weights", &r.weight, numberOfPoints(&r.points), positive), matrixField("targets", &r.y, numberOfPoints(&r.points), cols))
 }
 
 // trainingSet copies the samples of weight > 0, with their targets or classes.
@@ -68,13 +69,13 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 			}
 		}
 	}
-	r.points, r.y, r.weight = f.kept(f.x), f.kept(y), positiveWeights(f.o.Weights, f.x.Rows)
+	r.points, r.y, r.weight = f.keptPoints(), f.kept(y), positiveWeights(f.o.Weights, f.points.Rows)
 	return r
 }
 
 // copied ends a fit that only keeps its samples. needed are bytes on the device for n rows.
 func (f *fitting) copied(needed func(n int) int64) {
-	if t := f.task(f.x.Rows, needed); t != nil {
+	if t := f.task(f.points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))
 	}
 }

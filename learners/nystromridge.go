@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -63,7 +64,7 @@ type NystromRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	data, err := inMemory(nystromRidgeName, x, y, o)
+	data, err := inMemory(dev, nystromRidgeName, x, y, o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
 			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
-			kernel: k, points: copyOf(res.Centers), coef: res.Beta, intercept: res.Intercept,
+			kernel: k, points: numeric.DensePoints(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 	}, nil
@@ -97,7 +98,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 
 // Centers returns a copy of the M×d centers; nil when the model is not fitted.
 func (m *NystromRidgeModel) Centers() *mat.Dense {
-	return denseOf(m.points)
+	return densePoints(m.points)
 }
 
 // Beta returns a copy of the M×t coefficients; nil when the model is not fitted.

@@ -15,6 +15,7 @@ func init() {
 	register(Description{
 		Name:    oneClassSVMName,
 		Tasks:   []Task{Novelty},
+		Sparse:  true,
 		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b ≥ 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
 	}, (*OneClassSVM).parameters, OneClassSVM.Fit)
@@ -55,6 +56,6 @@ func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matri
 	if f.err != nil {
 		return nil, f.err
 	}
-	p := svm.OneClass(k, f.kept(f.x), positiveWeights(o.Weights, f.x.Rows), l.Nu)
+	p := svm.OneClass(k, f.keptPoints(), positiveWeights(o.Weights, f.points.Rows), l.Nu)
 	return f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
 }

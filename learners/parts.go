@@ -12,8 +12,9 @@ type Parts struct {
 	// Kernel is that of f(x) = Σ_i k(x_i, x) a_i + b; nil for other models.
 	Kernel kernels.Kernel
 	// Points are the x_i, m×d: samples with a coefficient, support or relevance vectors,
-	// centers; of models without coefficients all samples. Nil for models without a kernel.
-	Points *mat.Dense
+	// centers; of models without coefficients all samples. They are a *mat.Dense, or a
+	// backend.CSR if the model was fitted to sparse samples. Nil for models without a kernel.
+	Points mat.Matrix
 	// Coef is m×k, a row of coefficients a_i for each point, or without points the d×k
 	// weights W of xᵀW + b; nil for models that have neither. There is a column for each
 	// output, or decision value; of an SVC of K classes K − 1, a point's in the machines of
@@ -38,15 +39,15 @@ func (m *linear) parts() Parts {
 }
 
 func (m *kernelExpansion) parts() Parts {
-	return Parts{Kernel: m.kernel, Points: denseOf(m.points), Coef: denseOf(m.coef), Intercept: m.Intercept()}
+	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.points), Coef: denseOf(m.coef), Intercept: m.Intercept()}
 }
 
 func (r *trainingSet) parts() Parts {
-	return Parts{Kernel: r.kernel, Points: denseOf(r.points)}
+	return Parts{Kernel: r.kernel, Points: copyOfPoints(r.points)}
 }
 
 func (m *SVCModel) parts() Parts {
-	return Parts{Kernel: m.kernel, Points: denseOf(m.points), Coef: denseOf(m.coef), Intercept: slices.Clone(m.b)}
+	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.points), Coef: denseOf(m.coef), Intercept: slices.Clone(m.b)}
 }
 
 func (m *FourierRidgeModel) parts() Parts {

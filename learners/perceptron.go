@@ -202,7 +202,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // samples of weight > 0.
 func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	if f.o.Weights != nil {
-		f.x, f.y, f.o.Weights = f.kept(f.x), f.kept(f.y), ofPositive(f.o.Weights, f.o.Weights)
+		f.x, f.y, f.points, f.o.Weights = f.kept(f.x), f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
 	}
 	classes, index := f.classes()
 	classes.ZeroIsPositive = l.ZeroIsPositive

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
@@ -20,18 +19,19 @@ type predictor struct {
 	learner   string
 	features  int            // 0: not fitted
 	kernel    kernels.Kernel // whose rule the points must obey; nil: there is none
-	fixed     []backend.Host[float64]
+	fixed     []numeric.Points
 	intercept []float64
 	sum       bool // out ← k(x, fixed[0]) fixed[1]
 	self      bool // k(x, x) is needed too
+	linear    bool // xW + b, for sparse and dense x alike
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
 // expansion is the predictor of Σ_j k(x, x_j) V_j + b.
-func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64], b []float64) predictor {
+func expansion(learner string, k kernels.Kernel, points numeric.Points, v backend.Host[float64], b []float64) predictor {
 	return predictor{
 		learner: learner, features: points.Cols, intercept: b, kernel: k, sum: true,
-		fixed: []backend.Host[float64]{points, v},
+		fixed: []numeric.Points{points, numeric.DensePoints(v)},
 		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.GramMul(out, k, x, fixed[0], fixed[1])
 		},
@@ -41,8 +41,8 @@ func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64]
 // affine is the predictor of xW + b.
 func affine(learner string, w backend.Host[float64], b []float64) predictor {
 	return predictor{
-		learner: learner, features: w.Rows, intercept: b,
-		fixed: []backend.Host[float64]{w},
+		learner: learner, features: w.Rows, intercept: b, linear: true,
+		fixed: []numeric.Points{numeric.DensePoints(w)},
 		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
 		},
@@ -74,49 +74,34 @@ func predictError(learner string, err error) error {
 }
 
 func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	h, err := p.check(dev, x)
+	points, err := p.check(dev, x)
 	if err != nil {
 		return nil, err
 	}
-	fixed, err := p.place(dev)
+	fixed, err := numeric.PlaceAll(dev.F64(), p.fixed...)
 	if err != nil {
 		return nil, err
 	}
-	defer free(fixed)
-	f := backend.NewHost[float64](h.Rows, len(p.intercept))
-	if err := p.blocks(ctx, dev, f, h, fixed); err != nil {
+	defer numeric.FreeAll(fixed)
+	f := backend.NewHost[float64](points.Rows, len(p.intercept))
+	if err := p.blocks(ctx, dev, f, points, fixed); err != nil {
 		return nil, err
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// place puts the fixed matrices on the device.
-func (p predictor) place(dev backend.Device) (fixed []backend.Matrix[float64], err error) {
-	for _, h := range p.fixed {
-		m, err := backend.Place(dev.F64(), h)
-		if err != nil {
-			free(fixed)
-			return nil, err
-		}
-		fixed = append(fixed, m)
-	}
-	return fixed, nil
-}
-
-func free(list []backend.Matrix[float64]) {
-	for _, m := range list {
-		m.Free()
-	}
-}
-
 // blocks sets f to the predictions for the rows of x, given the fixed matrices on
 // the device.
-func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.Host[float64], fixed []backend.Matrix[float64]) error {
+func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Host[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	rows := min(x.Rows, max(256, 1<<22/(x.Cols+f.Cols))) // the points are packed again for each block
+	width := x.Cols
+	if x.Sparse != nil {
+		width = x.Sparse.NNZ()/x.Rows + 1
+	}
+	rows := min(x.Rows, max(256, 1<<22/(width+f.Cols))) // the points are packed again for each block
 	out, err := b.New(rows, f.Cols)
 	if err != nil {
 		return err
@@ -124,7 +109,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.
 	defer out.Free()
 	for i := 0; i < x.Rows; i += rows {
 		r := min(rows, x.Rows-i)
-		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.View(i, 0, r, x.Cols), fixed); err != nil {
+		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.Slice(i, r), fixed); err != nil {
 			return err
 		}
 		if err := checkPredicted("prediction", f.View(i, 0, r, f.Cols), i); err != nil {
@@ -134,40 +119,54 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.
 	return nil
 }
 
-// check returns x as a row-major matrix that the model can be applied to.
-func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float64], err error) {
+// check returns x as points that the model can be applied to.
+func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
 	if p.features == 0 {
-		return h, errNotFitted
+		return points, errNotFitted
 	}
 	if dev == nil {
-		return h, errNoDevice
+		return points, errNoDevice
 	}
-	h, err = gonum.Host("x", x)
-	if err != nil {
-		return h, err
+	if points, err = pointsOf("x", x); err != nil {
+		return points, err
 	}
-	h, known := numeric.OtherPoints(p.kernel, h, p.features)
+	points, known := numeric.OtherPoints(p.kernel, points, p.features)
 	if !known && p.self {
-		return h, errors.New("x has kernel values with the training objects alone, and those of its rows with themselves are needed: give the points of gram.OtherPoints")
+		return points, errors.New("x has kernel values with the training objects alone, and those of its rows with themselves are needed: give the points of gram.OtherPoints")
 	}
-	if h.Cols != p.features {
-		return h, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(h.Cols, "column"), p.features)
+	if points.Cols != p.features {
+		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)
 	}
-	return h, p.checkValues(h)
+	points = p.inForm(points)
+	return points, p.checkValues(points)
+}
+
+// inForm returns points as a sparse matrix if the points of the model's kernel are one, and as a
+// dense matrix otherwise. A linear model takes both.
+func (p predictor) inForm(points numeric.Points) numeric.Points {
+	sparse := len(p.fixed) > 0 && p.fixed[0].Sparse != nil
+	switch {
+	case p.linear:
+	case sparse && points.Sparse == nil:
+		return numeric.SparsePoints(points.Dense.CSR())
+	case !sparse && points.Sparse != nil:
+		return numeric.DensePoints(dense(densePoints(points)))
+	}
+	return points
 }
 
 // checkValues refuses rows that the model cannot be applied to.
-func (p predictor) checkValues(h backend.Host[float64]) error {
-	err := checkFinite("x", h)
+func (p predictor) checkValues(points numeric.Points) error {
+	err := points.CheckFinite("x")
 	if err == nil && p.kernel != nil {
-		err = backend.CheckPoints(p.kernel, "x", h)
+		err = points.CheckRule(p.kernel, "x")
 	}
 	return err
 }
 
 // block sets f to the predictions for the rows of x.
-func (p predictor) block(base, b backend.Backend[float64], f backend.Host[float64], out backend.Matrix[float64], x backend.Host[float64], fixed []backend.Matrix[float64]) error {
-	place, err := backend.Place(base, x)
+func (p predictor) block(base, b backend.Backend[float64], f backend.Host[float64], out backend.Matrix[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
+	place, err := x.Place(base)
 	if err != nil {
 		return err
 	}

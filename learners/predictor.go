@@ -75,10 +75,10 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 		p.classes = &classes
 	}
 	var err error
-	if e, ok := dev.F64().(backend.Expander[float64]); ok && p.plain.sum {
-		p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0], p.plain.fixed[1])
+	if e, ok := dev.F64().(backend.Expander[float64]); ok && p.plain.sum && p.plain.fixed[0].Sparse == nil {
+		p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0].Dense, p.plain.fixed[1].Dense)
 	} else {
-		p.fixed, err = p.plain.place(dev)
+		p.fixed, err = numeric.PlaceAll(dev.F64(), p.plain.fixed...)
 	}
 	if err != nil {
 		return nil, p.failed(err)
@@ -116,7 +116,7 @@ func (p *Predictor) Close() {
 	if p.sum != nil {
 		p.sum.Free()
 	}
-	free(p.fixed)
+	numeric.FreeAll(p.fixed)
 	p.sum, p.fixed = nil, nil
 }
 
@@ -161,7 +161,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
 	if p.ready && p.classes == nil && !values {
-		h := numeric.Row(x)
+		h := p.plain.inForm(numeric.DensePoints(numeric.Row(x)))
 		err := p.plain.checkValues(h)
 		if err == nil {
 			err = p.apply(ctx, numeric.Row(dst), h)
@@ -180,11 +180,11 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 }
 
 // apply sets f to the values for the rows of x.
-func (p *Predictor) apply(ctx context.Context, f, x backend.Host[float64]) error {
+func (p *Predictor) apply(ctx context.Context, f backend.Host[float64], x numeric.Points) error {
 	if p.sum == nil {
 		return p.plain.blocks(ctx, p.dev, f, x, p.fixed)
 	}
-	if err := p.sum.Apply(ctx, f, x); err != nil {
+	if err := p.sum.Apply(ctx, f, x.Dense); err != nil {
 		return err
 	}
 	p.plain.addIntercept(f)

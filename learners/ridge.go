@@ -64,7 +64,7 @@ type RidgeModel struct {
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
 	defer named(ridgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
-	hx, hy, err := samples(x, y)
+	hx, hy, err := samples(dev, o, ridgeName, x, y)
 	if err == nil && o.Checkpoint.Dir != "" {
 		err = errNoCheckpoint
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -196,9 +197,9 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 }
 
 // inMemory returns x and y for a learner that reads its samples in passes.
-func inMemory(learner string, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
+func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
 	defer named(learner, nil, &data, &err)
-	hx, hy, err := samples(x, y)
+	hx, hy, err := samples(dev, o, learner, x, y)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
 		return nil, neighbors.ErrEqualRows
 	}
-	return kernelFor(ctx, nil, some, nil, seed)
+	return kernelFor(ctx, nil, numeric.DensePoints(some), nil, seed)
 }
 
 // copyOf returns a copy of h without gaps.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/sparse"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -79,11 +80,11 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	facts := []Fact{{"relevance vectors", r.Functions}, {"machines", r.Coef.Cols}, {"steps", r.Steps}, {"modes", r.Modes}, {"log evidence", r.Evidence}}
-	return &RVCModel{kernelClassifier{kernelExpansion{model{rvcName, warned(facts, r.Warning)}, k, r.Points, r.Coef, r.Intercept}, classified{classes}}, r.Traces}, nil
+	return &RVCModel{kernelClassifier{kernelExpansion{model{rvcName, warned(facts, r.Warning)}, k, numeric.DensePoints(r.Points), r.Coef, r.Intercept}, classified{classes}}, r.Traces}, nil
 }
 
 // Relevance returns a copy of the relevance vectors.
-func (m *RVCModel) Relevance() *mat.Dense { return denseOf(m.points) }
+func (m *RVCModel) Relevance() *mat.Dense { return densePoints(m.points) }
 
 // Traces returns the log evidence of each machine at first and after each batch of
 // steps that raised it; nil for a restored model.

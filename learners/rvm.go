@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/sparse"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -127,12 +128,12 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	facts := []Fact{{"relevance vectors", r.Functions}, {"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise)}, {"log evidence", r.Evidence}}
-	return &RVMModel{kernelExpansion{model{rvmName, warned(facts, r.Warning)}, k, r.Points, r.Coef, r.Intercept}, r.Root, r.Noise, r.Traces[0]}, nil
+	return &RVMModel{kernelExpansion{model{rvmName, warned(facts, r.Warning)}, k, numeric.DensePoints(r.Points), r.Coef, r.Intercept}, r.Root, r.Noise, r.Traces[0]}, nil
 }
 
 // Relevance returns copies of the relevance vectors and their weights.
 func (m *RVMModel) Relevance() (points *mat.Dense, weights []float64) {
-	return denseOf(m.points), slices.Clone(m.coef.Data)
+	return densePoints(m.points), slices.Clone(m.coef.Data)
 }
 
 // Noise returns σ².

@@ -7,9 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -17,12 +16,12 @@ import (
 // have a weight, of at most 500 of them, chosen by seed: the sigma at which searches of
 // the Gaussian kernel begin.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
-	h, err := gonum.Host("x", x)
+	p, err := pointsOf("x", x)
 	if err == nil {
-		err = checkFinite("x", h)
+		err = p.CheckFinite("x")
 	}
 	if err == nil {
-		sigma, err = medianDistance(ctx, h, weights, seed)
+		sigma, err = medianDistance(ctx, p, weights, seed)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("learners: %w", err)
@@ -41,17 +40,17 @@ func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uin
 
 // medianDistance is neighbors.MedianDistance. A fit refuses what is not finite in x; here
 // it is looked for only after an error.
-func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
+func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
-		err = cmp.Or(checkFinite("x", x), err)
+		err = cmp.Or(x.CheckFinite("x"), err)
 	}
 	return sigma, err
 }
 
 // kernelFor is k, or where it is nil the Gaussian whose sigma is that of DefaultSigma. It
 // refuses one that is not made for the samples.
-func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], weights []float64, seed uint64) (kernels.Kernel, error) {
+func kernelFor(ctx context.Context, k kernels.Kernel, x numeric.Points, weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
 		sigma, err := medianDistance(ctx, x, weights, seed)
 		if err != nil {
@@ -62,5 +61,5 @@ func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], w
 	if err := k.Check(x.Cols); err != nil {
 		return nil, err
 	}
-	return k, backend.CheckPoints(k, "x", x)
+	return k, x.CheckRule(k, "x")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/svm"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -19,6 +20,7 @@ func init() {
 		Name:    svcName,
 		Grid:    "C=0.1,1,10,100",
 		Tasks:   []Task{Classification},
+		Sparse:  true,
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 	}, (*SVC).parameters, SVC.Fit)
@@ -81,7 +83,7 @@ type SVCModel struct {
 	classified
 	kernel kernels.Kernel
 	// The support vectors of class 0, then of class 1, and so on.
-	points backend.Host[float64]
+	points numeric.Points
 	counts []float64 // support vectors of each class
 	// coef has K−1 columns: for a support vector of class a its coefficients in
 	// the machines of a and each other class, in the order of the others.
@@ -102,7 +104,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	hx := f.x
+	hx := f.points
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, err
 	}
@@ -168,7 +170,7 @@ func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 	for _, c := range m.counts {
 		counts = append(counts, int(c))
 	}
-	return denseOf(m.points), counts
+	return densePoints(m.points), counts
 }
 
 // Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the
@@ -185,7 +187,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	var own []int // the class of each pair of matrices
 	for c, count := range m.counts {
 		if n := int(count); n > 0 {
-			p.fixed = append(p.fixed, m.points.View(first, 0, n, features), m.coef.View(first, 0, n, k-1))
+			p.fixed = append(p.fixed, m.points.Slice(first, n), numeric.DensePoints(m.coef.View(first, 0, n, k-1)))
 			own = append(own, c)
 			first += n
 		}
@@ -249,7 +251,7 @@ func (m *SVCModel) State() State { return stateOf(m) }
 func (m *SVCModel) fields() []field {
 	return []field{
 		classesField(&m.classes), pointsField("points", &m.kernel, &m.points),
-		matrixField("coef", &m.coef, rowsOf(&m.points), func() int { return m.classes.Len() - 1 }),
+		matrixField("coef", &m.coef, numberOfPoints(&m.points), func() int { return m.classes.Len() - 1 }),
 		rowField("counts", &m.counts, numberOf(&m.classes), nonNegative), derived(m.checkCounts),
 		rowField("intercept", &m.b, func() int { return svm.At(m.classes.Len()-2, m.classes.Len()-1, m.classes.Len()) + 1 }, anyNumber),
 		{

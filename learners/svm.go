@@ -55,12 +55,12 @@ type SupportModel struct{ kernelExpansion }
 
 // smo solves p, and returns its model.
 func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
-	par, err := par.WithDefaults(f.x.Rows)
+	par, err := par.WithDefaults(f.points.Rows)
 	if err != nil {
 		return nil, err
 	}
 	par.Cache = svm.CacheWithin(f.dev, f.o.Memory, par.Cache)
-	t := f.task(f.x.Rows, func(n int) int64 { return svm.Bytes(f.dev, n, f.x.Cols, par.Cache) })
+	t := f.task(f.points.Rows, func(n int) int64 { return svm.Bytes(f.dev, f.points, n, par.Cache) })
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -75,7 +75,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 }
 
 // Support returns a copy of the support vectors.
-func (m *SupportModel) Support() *mat.Dense { return denseOf(m.points) }
+func (m *SupportModel) Support() *mat.Dense { return densePoints(m.points) }
 
 // Beta returns a copy of the coefficients of the support vectors.
 func (m *SupportModel) Beta() []float64 { return slices.Clone(m.coef.Data) }

@@ -17,6 +17,7 @@ func init() {
 		Name:    svrName,
 		Grid:    "C=0.1,1,10,100",
 		Tasks:   []Task{Regression},
+		Sparse:  true,
 		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 	}, (*SVR).parameters, SVR.Fit)
@@ -64,16 +65,16 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	if l.C, err = penaltyOf(l.C, l.Lambda, f.x.Rows, o); err != nil {
+	if l.C, err = penaltyOf(l.C, l.Lambda, f.points.Rows, o); err != nil {
 		return nil, err
 	}
-	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.x.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1}
+	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.points.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1}
 	if !l.NoStandardize {
 		if t.Mean, t.Scale, err = svm.Standardization(t.Y, t.Weights); err != nil {
 			return nil, err
 		}
 	}
-	p := svm.Regression(k, f.kept(f.x), t)
+	p := svm.Regression(k, f.keptPoints(), t)
 	m, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
 	if err == nil && !l.NoStandardize {
 		for i := range m.coef.Data {

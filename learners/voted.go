@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -22,7 +23,7 @@ type VotedModel struct {
 	model
 	kernel kernels.Kernel
 	classified
-	centers backend.Host[float64] // samples that were mistaken
+	centers numeric.Points // samples that were mistaken
 	votes   online.Votes
 }
 
@@ -30,7 +31,9 @@ type VotedModel struct {
 // hypothesis.
 func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
-	m.votes, m.centers = run.Voted()
+	var mistaken backend.Host[float64]
+	m.votes, mistaken = run.Voted()
+	m.centers = numeric.DensePoints(mistaken)
 	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
 }
@@ -41,7 +44,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	p := predictor{learner: m.Learner(), features: features, kernel: m.kernel}
 	if features > 0 {
 		p.intercept = make([]float64, m.centers.Rows)
-		p.fixed = []backend.Host[float64]{m.centers}
+		p.fixed = []numeric.Points{m.centers}
 		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.Gram(out, m.kernel, x, fixed[0])
 		}
@@ -64,7 +67,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 // parts are those of the last hypothesis.
 func (m *VotedModel) parts() Parts {
 	coef, b := m.votes.Last(m.centers.Rows)
-	return Parts{Kernel: m.kernel, Points: denseOf(m.centers), Coef: denseOf(coef), Intercept: b}
+	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.centers), Coef: denseOf(coef), Intercept: b}
 }
 
 // Dims implements Model.

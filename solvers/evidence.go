@@ -121,6 +121,9 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
+		if s.Sparse != nil {
+			return numeric.Total(s.placedSparse(dev, n), numeric.Bytes(numeric.Total(numeric.Elements(squares*n, n), more(n, 0, s.t))))
+		}
 		e := numeric.Total(numeric.Elements(squares*n, n), more(n, s.d, s.t))
 		if !wrapped {
 			e = numeric.Total(e, numeric.Elements(n, s.d))
@@ -270,28 +273,42 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 // each point, block by block. Where rounding makes the difference negative,
 // which it cannot be, it is 0: the error of each is about 2⁻⁵² k(z, z) times the
 // condition number of K + λW⁻¹ at worst.
-func Variance(ctx context.Context, dev backend.Device, p Problem, points backend.Host[float64], limit int64) ([]float64, error) {
-	if err := p.checkPoints(points); err != nil {
+func Variance(ctx context.Context, dev backend.Device, p Problem, points Points, limit int64) ([]float64, error) {
+	z, err := p.otherPoints(points)
+	if err != nil {
 		return nil, err
 	}
-	rows := min(points.Rows, evidenceBlock)
+	rows := min(z.Rows, evidenceBlock)
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Mem.FreeAll()
-	variance, err := f.variance(points, rows)
+	variance, err := f.variance(z, rows)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
 	return variance, nil
 }
 
-func (p Problem) checkPoints(points backend.Host[float64]) error {
-	if points.Cols != p.X.Cols {
-		return fmt.Errorf("solvers: variance: points have %s, x has %d", count.Of(points.Cols, "column"), p.X.Cols)
+// Points are points of a kernel, one in each row: a backend.Host, or a backend.CSR if the samples are
+// sparse.
+type Points interface{ Dims() (rows, cols int) }
+
+// otherPoints are points for the kernel values with the samples.
+func (p Problem) otherPoints(points Points) (numeric.Points, error) {
+	z, err := numeric.PointsOf(points)
+	if err != nil {
+		return z, fmt.Errorf("solvers: variance: points: %w", err)
 	}
-	return nil
+	x := p.points()
+	if z.Cols != x.Cols {
+		return z, fmt.Errorf("solvers: variance: points have %s, x has %d", count.Of(z.Cols, "column"), x.Cols)
+	}
+	if (z.Sparse == nil) != (x.Sparse == nil) {
+		return z, errors.New("solvers: variance: the points or x are sparse, the others are not: give both in one form")
+	}
+	return z, nil
 }
 
 // Uncertainty is the factor of Variance, kept in the memory of the host: n²
@@ -329,48 +346,45 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 // Variance is that of the package for the samples of u: n² operations for each
 // point. Where the device has other memory than Go's the factor is copied to it
 // once a call.
-func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Host[float64], limit int64) ([]float64, error) {
-	s := u.s
-	if err := s.checkPoints(points); err != nil {
+func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
+	z, err := u.s.otherPoints(points)
+	if err != nil {
 		return nil, err
 	}
-	rows := min(points.Rows, evidenceBlock)
+	rows := min(z.Rows, evidenceBlock)
 	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
 	defer f.Mem.FreeAll()
-	variance, err := f.variance(points, rows)
+	variance, err := f.variance(z, rows)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
 	return variance, nil
 }
 
-func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {
-	known, variance := make([]float64, rows), numeric.KernelDiagonal(f.s.Kernel, points)
-	err := f.cross(points, rows, func(first int, h backend.Host[float64], k backend.Matrix[float64]) error {
+func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error) {
+	known, variance := make([]float64, rows), points.Diagonal(f.s.Kernel)
+	err := f.cross(points, rows, func(first int, k backend.Matrix[float64]) error {
+		_, count := k.Dims()
 		f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
-		if err := f.B.ColDot(known[:h.Rows], k, k); err != nil {
+		if err := f.B.ColDot(known[:count], k, k); err != nil {
 			return err
 		}
-		for i := range h.Rows {
-			variance[first+i] = max(0, variance[first+i]-known[i])
+		for i, v := range known[:count] {
+			variance[first+i] = max(0, variance[first+i]-v)
 		}
 		return nil
 	})
 	return variance, err
 }
 
-// cross calls visit with the points and k = k(X, points), a block of rows of points
-// at a time.
-func (f *covariance) cross(points backend.Host[float64], rows int, visit func(first int, h backend.Host[float64], k backend.Matrix[float64]) error) error {
+// cross calls visit with k = k(X, points), a block of rows of points at a time, and the number of
+// the first.
+func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)
-	if err != nil {
-		return err
-	}
-	z, err := f.Mem.New(rows, s.d)
 	if err != nil {
 		return err
 	}
@@ -379,13 +393,15 @@ func (f *covariance) cross(points backend.Host[float64], rows int, visit func(fi
 			return context.Cause(f.Ctx)
 		}
 		count := min(rows, points.Rows-first)
-		h := points.View(first, 0, count, s.d)
-		zs, k := z.View(0, 0, count, s.d), cross.View(0, 0, s.n, count)
-		if err := b.Upload(zs, h); err != nil {
+		z, err := points.Slice(first, count).Place(b)
+		if err != nil {
 			return err
 		}
-		b.Gram(k, s.Kernel, f.x, zs)
-		if err := visit(first, h, k); err != nil {
+		k := cross.View(0, 0, s.n, count)
+		b.Gram(k, s.Kernel, f.x, z)
+		err = visit(first, k)
+		z.Free()
+		if err != nil {
 			return err
 		}
 	}

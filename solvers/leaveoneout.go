@@ -109,17 +109,18 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 // Influence calls visit with (B [k(X, x); 1])_i for the rows x of points, a block
 // of them at a time: n× up to 256 numbers, which visit may change. 2n² operations
 // for each point. limit is that of NewLeaveOneOut.
-func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Host[float64], limit int64, visit func(first int, b backend.Host[float64]) error) error {
-	if err := l.u.s.checkPoints(points); err != nil {
+func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
+	z, err := l.u.s.otherPoints(points)
+	if err != nil {
 		return err
 	}
-	rows := min(points.Rows, evidenceBlock)
+	rows := min(z.Rows, evidenceBlock)
 	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return fmt.Errorf("solvers: leave-one-out: %w", err)
 	}
 	defer f.Mem.FreeAll()
-	err = f.cross(points, rows, func(first int, _ backend.Host[float64], k backend.Matrix[float64]) error {
+	err = f.cross(z, rows, func(first int, k backend.Matrix[float64]) error {
 		numeric.SolveCholesky(f.B, f.l, k)
 		n, cols := k.Dims()
 		b := backend.NewHost[float64](n, cols)

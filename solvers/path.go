@@ -357,6 +357,9 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 // large product (see plan.go): products with a side of a few dozen run at
 // about 0.6 of it.
 func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
+	if p.Sparse != nil {
+		return "", "", errors.New("solvers: path: takes no sparse samples: make them dense")
+	}
 	linear := isLinear(p.Kernel)
 	d, t, l := p.X.Cols, p.Y.Cols, par.lambdas()
 	switch m := par.Method; {

@@ -72,13 +72,14 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 }
 
 func newSizes(dev backend.Device, p Problem, par Params) *sizes {
-	n := p.X.Rows
+	x := p.points()
+	n := x.Rows
 	if p.Weights != nil {
 		n = countPositive(p.Weights)
 	}
-	linear := isLinear(p.Kernel)
+	linear := p.linear()
 	z := &sizes{
-		n: n, d: p.X.Cols, t: p.Y.Cols, columns: p.Y.Cols,
+		n: n, d: x.Cols, t: p.Y.Cols, columns: p.Y.Cols,
 		kernel: p.Kernel, linear: linear,
 		bordered: p.Intercept && !linear, centered: p.Intercept && linear, weighted: p.Weights != nil,
 		p: p, dev: dev,
@@ -86,7 +87,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	if z.bordered {
 		z.columns++
 	}
-	z.wrapped = numeric.Wrapper(dev) != nil && n == p.X.Rows && !z.centered
+	z.wrapped = numeric.Wrapper(dev) != nil && n == x.Rows && !z.centered
 	z.available = run.Available(dev, par.Memory)
 	return z
 }
@@ -178,6 +179,22 @@ func (z *sizes) soluble(m Method) error {
 // choose returns the method, what it would do, and why it was taken.
 func choose(z *sizes, par Params) (method, estimate, string, error) {
 	name, why := par.Method, "asked for"
+	if z.p.Sparse != nil {
+		if name != Auto && name != Dual {
+			return method{}, estimate{}, "", message.Errorf("solvers: %s: takes no sparse samples: {use $solver=dual|make the samples dense}", name)
+		}
+		if par.Checkpoint.Dir != "" {
+			return method{}, estimate{}, "", noCheckpoint(Dual, Mixed, CG)
+		}
+		if err := par.unusedBy(Dual); err != nil {
+			return method{}, estimate{}, "", err
+		}
+		if name == Auto {
+			why = "the one for sparse samples"
+		}
+		e, err := dualEstimate(z, par)
+		return method{name: Dual}, e, why, err
+	}
 	if name == Auto && z.linear && z.p.Lambda == 0 {
 		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
@@ -395,6 +412,17 @@ type estimate struct {
 	its     int               // iterations, about, of an iterative method
 }
 
+// placedSparse is the bytes of n of the sparse samples on the device, and of a copy where some are
+// left out.
+func (p Problem) placedSparse(dev backend.Device, n int) int64 {
+	x := p.points()
+	bytes := x.PlacedBytes(dev.F64(), n)
+	if n < x.Rows && countPositive(p.Weights) < x.Rows {
+		bytes += x.CopyBytes(n)
+	}
+	return bytes
+}
+
 // stage is a part of a Solve and its floating-point operations.
 type stage struct {
 	name  string
@@ -403,6 +431,9 @@ type stage struct {
 
 // place is the bytes of X on the device.
 func (z *sizes) place(n int) int64 {
+	if z.p.Sparse != nil {
+		return z.p.placedSparse(z.dev, n)
+	}
 	if z.wrapped {
 		return 0
 	}

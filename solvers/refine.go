@@ -11,7 +11,6 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/kernels"
 )
 
 // Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
@@ -123,7 +122,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	if f.fit, err = w.Mem.New(s.n, s.t); err != nil {
 		return w.fail(err)
 	}
-	if isLinear(s.Kernel) {
+	if s.linear() {
 		if f.coef, err = w.Mem.New(s.d, s.t); err != nil {
 			return w.fail(err)
 		}
@@ -486,7 +485,7 @@ func (f *refinement) finish() error {
 	best := f.best
 	w.res.Residual = best.residual
 	copy(w.res.Intercept, best.b)
-	if isLinear(s.Kernel) {
+	if s.linear() {
 		alpha := f.rhs.View(0, 0, s.n, s.t)
 		if err := w.B.Upload(alpha, best.alpha); err != nil {
 			return w.fail(err)
@@ -497,7 +496,7 @@ func (f *refinement) finish() error {
 			return w.fail(err)
 		}
 	}
-	w.res.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
+	w.res.Alpha = backend.NewHost[float64](s.x.Rows, s.t)
 	for i := range s.n {
 		copy(w.res.Alpha.Row(s.row(i)), best.alpha.Row(i))
 	}
@@ -523,7 +522,7 @@ func (f *refinement) short(err error) error {
 	s := f.w.s
 	trace := 0.0
 	for i := range s.n {
-		trace += kernels.Diag(s.Kernel, s.X.Row(s.row(i)))
+		trace += s.x.Diag(s.Kernel, s.row(i))
 	}
 	for j := range s.t {
 		size := numeric.Norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })

@@ -23,10 +23,11 @@ import (
 // digits in XᵀX.
 type samples struct {
 	Problem
-	n, d, t      int       // rows that take part, features, outputs
-	rows         []int     // their numbers in X; nil: all
-	weight       []float64 // of those rows; nil: all 1
-	meanX, meanY center    // taken from X and Y; empty: nothing is
+	x            numeric.Points // X
+	n, d, t      int            // rows that take part, features, outputs
+	rows         []int          // their numbers in X; nil: all
+	weight       []float64      // of those rows; nil: all 1
+	meanX, meanY center         // taken from X and Y; empty: nothing is
 }
 
 // center is the mean of each column as an unevaluated sum of two numbers. One
@@ -35,7 +36,8 @@ type samples struct {
 type center [][]float64
 
 func newSamples(p Problem) *samples {
-	s := &samples{Problem: p, n: p.X.Rows, d: p.X.Cols, t: p.Y.Cols}
+	x := p.points()
+	s := &samples{Problem: p, x: x, n: x.Rows, d: x.Cols, t: p.Y.Cols}
 	if p.Weights != nil {
 		s.weight = p.Weights
 		if live := countPositive(p.Weights); live < s.n {
@@ -49,7 +51,7 @@ func newSamples(p Problem) *samples {
 	}
 	if p.Intercept {
 		s.meanY = s.mean(p.Y)
-		if isLinear(p.Kernel) {
+		if p.linear() {
 			s.meanX = s.mean(p.X)
 		}
 	}
@@ -163,8 +165,17 @@ func blockRows(n, d int) int {
 // the device can use it as it is.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
-	if s.plain(false) {
-		return w.Mem.Place(s.X)
+	if s.plain(false) || s.Sparse != nil {
+		points := s.x
+		if s.rows != nil {
+			points = points.Take(s.rows)
+		}
+		x, err := points.Place(w.B)
+		if err != nil {
+			return nil, err
+		}
+		w.Mem.Keep(x)
+		return x, nil
 	}
 	x, err := w.Mem.New(s.n, s.d)
 	if err != nil {
@@ -187,23 +198,31 @@ func (p Problem) checkShapes() error {
 	if p.Kernel == nil {
 		return errors.New("solvers: the kernel is missing")
 	}
+	x := p.points()
 	for _, m := range []struct {
 		name string
-		h    backend.Host[float64]
-	}{{"x", p.X}, {"y", p.Y}} {
-		h := m.h
-		if h.Rows <= 0 || h.Cols <= 0 {
-			return fmt.Errorf("solvers: %s is empty: %s, %s", m.name, count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
+		p    numeric.Points
+	}{{"x", x}, {"y", numeric.DensePoints(p.Y)}} {
+		h := m.p.Dense
+		if m.p.Rows <= 0 || m.p.Cols <= 0 {
+			return fmt.Errorf("solvers: %s is empty: %s, %s", m.name, count.Of(m.p.Rows, "row"), count.Of(m.p.Cols, "column"))
 		}
-		if h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols {
+		if m.p.Sparse != nil {
+			if err := m.p.Sparse.Check(); err != nil {
+				return fmt.Errorf("solvers: %s: %w", m.name, err)
+			}
+		} else if h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols {
 			return fmt.Errorf("solvers: %s: %d×%d with stride %d does not fit %s", m.name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 		}
 	}
-	n := p.X.Rows
+	if p.Sparse != nil && p.X.Rows > 0 {
+		return errors.New("solvers: x is given as a dense and as a sparse matrix: leave one out")
+	}
+	n := x.Rows
 	if p.Y.Rows != n {
 		return fmt.Errorf("solvers: x has %s, y has %d", count.Of(n, "row"), p.Y.Rows)
 	}
-	if err := p.Kernel.Check(p.X.Cols); err != nil {
+	if err := p.Kernel.Check(x.Cols); err != nil {
 		return fmt.Errorf("solvers: %w", err)
 	}
 	if !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1) {
@@ -223,10 +242,14 @@ func (p Problem) checkShapes() error {
 // checkValues refuses NaN and Inf, and points that the kernel is not made for,
 // also in samples of weight 0.
 func (p Problem) checkValues(ctx context.Context) error {
-	if err := checkFinite(ctx, "x", p.X); err != nil {
+	if p.Sparse != nil {
+		if err := p.points().CheckFinite("x"); err != nil {
+			return fmt.Errorf("solvers: %w", err)
+		}
+	} else if err := checkFinite(ctx, "x", p.X); err != nil {
 		return err
 	}
-	if err := backend.CheckPoints(p.Kernel, "x", p.X); err != nil {
+	if err := p.points().CheckRule(p.Kernel, "x"); err != nil {
 		return fmt.Errorf("solvers: %w", err)
 	}
 	return checkFinite(ctx, "y", p.Y)

@@ -22,7 +22,24 @@ type Problem struct {
 	Weights   []float64             // nil: all 1; ≥ 0, some > 0; a sample of weight 0 is left out
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
+
+	// Sparse holds the samples in place of X, which is empty then; nil: X. Solve takes them by the
+	// method Dual, and so do LogEvidence, Variance, NewUncertainty and NewLeaveOneOut; the others
+	// refuse them.
+	Sparse *backend.CSR[float64]
 }
+
+// points returns X or Sparse.
+func (p Problem) points() numeric.Points {
+	if p.Sparse != nil {
+		return numeric.SparsePoints(*p.Sparse)
+	}
+	return numeric.DensePoints(p.X)
+}
+
+// linear reports whether the solution has weights of the features. That of sparse samples has none:
+// centering them would make them dense.
+func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
 // Method names a way to solve a Problem; plan.go lists them.
 type Method string

@@ -380,7 +380,7 @@ func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
 	}
 	var points plotter.XYs
 	for k := range n {
-		row := parts.Points.RawRowView(k)
+		row := mat.Row(nil, k, parts.Points)
 		points = append(points, plotter.XY{X: columns[i].mean + columns[i].scale*row[i], Y: columns[j].mean + columns[j].scale*row[j]})
 	}
 	p.dots(name, draw.GlyphStyle{Color: color.Black, Radius: 1.3 * vg.Millimeter, Shape: draw.RingGlyph{}}, points)

@@ -110,7 +110,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			if parts.Points == nil {
 				v = x[i]
 			} else {
-				v = kernels.Eval(parts.Kernel, parts.Points.RawRowView(i), x)
+				v = kernels.Eval(parts.Kernel, mat.Row(nil, i, parts.Points), x)
 			}
 			sum += math.Abs(parts.Coef.At(i, 0) * v)
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
@@ -242,7 +244,7 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 		if parts.Coef != nil {
 			p.Coef = slices.Clone(parts.Coef.RawRowView(i))
 		}
-		row := parts.Points.RawRowView(i)
+		row := mat.Row(nil, i, parts.Points)
 		switch {
 		case b.Objects != nil:
 			text := b.Objects.Training[int(row[0])]

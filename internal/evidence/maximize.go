@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/floats"
@@ -69,9 +70,13 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 		}
 		h.start, h.low, h.high = append(h.start, v), append(h.low, low), append(h.high, high)
 	}
+	x := numeric.DensePoints(p.X)
+	if p.Sparse != nil {
+		x = numeric.SparsePoints(*p.Sparse)
+	}
 	mean := 0.0
-	for i := range p.X.Rows {
-		mean += kernels.Diag(p.Kernel, p.X.Row(i)) / float64(p.X.Rows)
+	for i := range x.Rows {
+		mean += x.Diag(p.Kernel, i) / float64(x.Rows)
 	}
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
@@ -161,7 +166,7 @@ func (h *search) climb(x []float64) error {
 		return h.stopped() // a hopeless start
 	}
 	_, err := optimize.Minimize(problem, x, &optimize.Settings{
-		GradientThreshold: 1e-5 * math.Sqrt(float64(h.problem.X.Rows)),
+		GradientThreshold: 1e-5 * math.Sqrt(float64(h.problem.Y.Rows)),
 		Converger:         &optimize.FunctionConverge{Absolute: 1e-7, Relative: 1e-10, Iterations: 4},
 	}, &optimize.LBFGS{})
 	if stop := h.stopped(); stop != nil {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // bandwidthRows is the number of rows that Bandwidth looks at.
@@ -16,7 +17,7 @@ const bandwidthRows = 1000
 // for at most 1000 rows chosen by seed. A sigma at which some row is too far from the
 // others for their mean is left out; errors of a column of y are relative to its
 // variance. weights are > 0.
-func Bandwidth(ctx context.Context, median float64, points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
+func Bandwidth(ctx context.Context, median float64, points numeric.Points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
 	rows := rand.New(rand.NewPCG(seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), bandwidthRows)]
 	// Targets from 0 to 1: no square overflows.
@@ -44,13 +45,15 @@ func Bandwidth(ctx context.Context, median float64, points, y backend.Host[float
 		}
 	}
 	var loss [15]float64
+	var difference []float64
 	sum, square := make([]float64, y.Cols), make([]float64, len(rows))
 	for a, i := range rows {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
 		for b, other := range rows {
-			d := distance(points.Row(i), points.Row(other)) / median
+			difference = points.Difference(difference, i, other)
+			d := norm(difference) / median
 			square[b] = d * d
 		}
 		for g := range loss {

@@ -9,25 +9,27 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // Samples holds the samples to search.
 type Samples struct {
 	Kernel kernels.Kernel
-	Points backend.Host[float64] // n×d
-	Weight []float64             // > 0
-	Own    []float64             // k(z, z)
+	Points numeric.Points // n×d
+	Weight []float64      // > 0
+	Own    []float64      // k(z, z)
 }
 
-// Bytes returns the device memory of a search among n samples of d features.
-func Bytes(n, d int) int64 { return 8 * (int64(n)*int64(d) + int64(rowsAtOnce(n))*int64(n+d)) }
+// Bytes returns the device memory of a search for samples like those of x among n such samples.
+func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
+	b, rows := dev.F64(), rowsAtOnce(n)
+	return x.CopyBytes(n) + x.PlacedBytes(b, n) + x.CopyBytes(rows) + x.PlacedBytes(b, rows) + 8*int64(rows)*int64(n)
+}
 
 // Nearest calls f for each row of x with the samples nearest to it by
 // d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, so
 // many that their weights make k, and their d² less k(x, x). f may not keep the slices.
-func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host[float64], k int, f func(i int, list []int, keys []float64)) error {
+func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	list, keys := make([]int, 0, k+1), make([]float64, 0, k+1)
 	return s.each(ctx, dev, x, func(i int, values []float64) error {
 		list, keys = list[:0], keys[:0]
@@ -35,7 +37,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x backend.Host
 		for z, v := range values {
 			key := s.Own[z] - 2*v
 			if key-key != 0 { // a NaN or Inf key would count as nearest, or hide the nearest samples
-				return numeric.PointError(s.Kernel, i, x.Row(i), v)
+				return numeric.PointError(s.Kernel, i, x.Point(i), v)
 			}
 			if !(key < last) && weight >= float64(k) {
 				continue
@@ -99,9 +101,9 @@ func Shares(sums backend.Host[float64]) error {
 func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
 
 // each calls f with k(x_i, z) for all samples z, for every row of x.
-func (s Samples) each(ctx context.Context, dev backend.Device, x backend.Host[float64], f func(i int, values []float64) error) error {
+func (s Samples) each(ctx context.Context, dev backend.Device, x numeric.Points, f func(i int, values []float64) error) error {
 	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	z, err := backend.Place(base, s.Points)
+	z, err := s.Points.Place(base)
 	if err != nil {
 		return err
 	}
@@ -118,11 +120,14 @@ func (s Samples) each(ctx context.Context, dev backend.Device, x backend.Host[fl
 			return context.Cause(ctx)
 		}
 		n := min(rows, x.Rows-first)
-		err := run.Placed(base, x.View(first, 0, n, x.Cols), backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
-			out := gram.View(0, 0, n, s.Points.Rows)
-			b.Gram(out, s.Kernel, x, z)
-			return b.Download(host.View(0, 0, n, s.Points.Rows), out)
-		})
+		part, err := x.Slice(first, n).Place(base)
+		if err != nil {
+			return err
+		}
+		out := gram.View(0, 0, n, s.Points.Rows)
+		b.Gram(out, s.Kernel, part, z)
+		err = b.Download(host.View(0, 0, n, s.Points.Rows), out)
+		part.Free()
 		if err != nil {
 			return err
 		}

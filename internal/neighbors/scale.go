@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -23,7 +23,7 @@ var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian ke
 // weight is not 0, excluding pairs of equal rows: a length scale at which the values of a
 // Gaussian kernel are neither all near 1 nor all near 0. With more than MedianRows such
 // rows it looks at that many of them, chosen by seed.
-func MedianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
+func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {
 		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
@@ -35,13 +35,14 @@ func MedianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		rows = rows[:MedianRows]
 	}
-	var distances []float64
+	var distances, difference []float64
 	for i, a := range rows {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
 		for _, b := range rows[:i] {
-			if d := distance(x.Row(a), x.Row(b)); d > 0 && !math.IsInf(d, 1) {
+			difference = x.Difference(difference, a, b)
+			if d := norm(difference); d > 0 && !math.IsInf(d, 1) {
 				distances = append(distances, d)
 			}
 		}
@@ -69,35 +70,49 @@ func MedianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 // n×d matrix X, rows of weight 0 left out: the sigma of exp(−γ‖x − z‖²) with the
 // γ = 1/(d·Var(X)) that scikit-learn's support vector machines call gamma="scale". It
 // refuses entries that are all equal, where every sigma gives k = 1. x is finite.
-func ScaleSigma(x backend.Host[float64], weights []float64) (float64, error) {
+func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	var rows []int
-	low, high := math.Inf(1), math.Inf(-1)
+	stored := 0
 	for i := range x.Rows {
 		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
 			rows = append(rows, i)
-			for _, v := range x.Row(i) {
-				low, high = min(low, v), max(high, v)
-			}
+			stored += len(x.Stored(i))
 		}
 	}
+	count := float64(len(rows)) * float64(x.Cols)
+	// values calls f with all entries; times says how often these occur.
+	values := func(f func(entries []float64, times float64)) {
+		for _, i := range rows {
+			f(x.Stored(i), 1)
+		}
+		if zeros := count - float64(stored); zeros > 0 {
+			f([]float64{0}, zeros)
+		}
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	values(func(entries []float64, _ float64) {
+		for _, v := range entries {
+			low, high = min(low, v), max(high, v)
+		}
+	})
 	if !(low < high) {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
 	}
 	// Differences from an entry in units of the largest: squares neither overflow nor
 	// vanish, and a common offset does not round them away.
 	largest := high/2 - low/2
-	count, mean, square := float64(len(rows))*float64(x.Cols), 0.0, 0.0
-	for _, i := range rows {
-		for _, v := range x.Row(i) {
-			mean += (v/2 - low/2) / largest / count
+	mean, square := 0.0, 0.0
+	values(func(entries []float64, times float64) {
+		for _, v := range entries {
+			mean += times * ((v/2 - low/2) / largest / count)
 		}
-	}
-	for _, i := range rows {
-		for _, v := range x.Row(i) {
+	})
+	values(func(entries []float64, times float64) {
+		for _, v := range entries {
 			d := (v/2-low/2)/largest - mean
-			square += d * d / count
+			square += times * (d * d / count)
 		}
-	}
+	})
 	sigma := 2 * largest * math.Sqrt(float64(x.Cols)*square/2)
 	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
 		return 0, kernels.Overflow(fmt.Errorf("the deviation of the entries of x: %w", err))
@@ -105,19 +120,18 @@ func ScaleSigma(x backend.Host[float64], weights []float64) (float64, error) {
 	return sigma, nil
 }
 
-// distance is the 2-norm of a − b, scaled so that squares neither overflow nor
-// vanish.
-func distance(a, b []float64) float64 {
+// norm is the 2-norm, scaled so that squares neither overflow nor vanish.
+func norm(difference []float64) float64 {
 	most := 0.0
-	for p, v := range a {
-		most = max(most, math.Abs(v-b[p]))
+	for _, v := range difference {
+		most = max(most, math.Abs(v))
 	}
 	if most == 0 || math.IsInf(most, 1) {
 		return most
 	}
 	sum := 0.0
-	for p, v := range a {
-		q := (v - b[p]) / most
+	for _, v := range difference {
+		q := v / most
 		sum += q * q
 	}
 	return most * math.Sqrt(sum)

@@ -25,39 +25,39 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 
 // SamplePoints returns x; of a kernel of precomputed values, where x is the symmetric n×n
 // matrix of k of the n samples, it returns their points: see kernels.Precomputed.
-func SamplePoints(k kernels.Kernel, x backend.Host[float64]) (backend.Host[float64], error) {
-	if x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
+func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
+	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil
 	}
 	n := x.Rows
 	values := make([]float64, 0, n*n)
 	for i := range n {
-		values = append(values, x.Row(i)...)
+		values = append(values, x.Dense.Row(i)...)
 	}
 	points, err := kernels.TrainingPoints(n, values)
 	if err != nil {
-		if backend.CheckPoints(k, "x", x) == nil { // points with repeated objects are as many as their columns
+		if x.CheckRule(k, "x") == nil { // points with repeated objects are as many as their columns
 			return x, nil
 		}
 		return x, fmt.Errorf("x: %w", err)
 	}
-	return backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, nil
+	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
 // OtherPoints returns x; of a kernel of precomputed values, where x has the values with the m
 // objects of points of features = m + 2 numbers, it returns points without the values k(x, x),
 // and known is false.
-func OtherPoints(k kernels.Kernel, x backend.Host[float64], features int) (points backend.Host[float64], known bool) {
-	if x.Cols != features-2 || !precomputed(k) {
+func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
+	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true
 	}
-	points = backend.NewHost[float64](x.Rows, features)
+	h := backend.NewHost[float64](x.Rows, features)
 	for i := range x.Rows {
-		row := points.Row(i)
+		row := h.Row(i)
 		row[0] = -1
-		copy(row[2:], x.Row(i))
+		copy(row[2:], x.Dense.Row(i))
 	}
-	return points, false
+	return DensePoints(h), false
 }
 
 // precomputed reports whether k takes precomputed values; a kernel that mixes them with features
@@ -65,19 +65,4 @@ func OtherPoints(k kernels.Kernel, x backend.Host[float64], features int) (point
 func precomputed(k kernels.Kernel) bool {
 	is, err := kernels.IsPrecomputed(k)
 	return is && err == nil
-}
-
-// KernelDiagonal returns k(x, x) for the rows of x.
-func KernelDiagonal(k kernels.Kernel, x backend.Host[float64]) []float64 {
-	prog := kernels.Compile(k)
-	stats := make([]float64, len(prog.Stats))
-	diag := make([]float64, x.Rows)
-	for i := range diag {
-		row := x.Row(i)
-		for j, s := range prog.Stats {
-			stats[j] = s.Eval(row, row)
-		}
-		diag[i] = prog.Run(stats)
-	}
-	return diag
 }

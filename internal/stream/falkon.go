@@ -97,7 +97,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 // factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
 // diagonal begins at the size of that and is raised until the factor exists.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
-	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(numeric.KernelDiagonal(c.Kernel, c.Points)), Times: 100, Tries: 5}
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(numeric.DensePoints(c.Points).Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -16,7 +17,7 @@ import (
 // y_i = −1 for those of a and 1 for those of b.
 type Pairs struct {
 	Kernel  kernels.Kernel
-	X       backend.Host[float64]
+	X       numeric.Points
 	Weights []float64 // of the rows of X
 	Rows    [][]int   // the rows of each class
 	Names   []string  // of the classes, for errors
@@ -56,14 +57,14 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 		slices.Sort(sizes)
 		pair = min(n, sizes[len(sizes)-1]+sizes[len(sizes)-2])
 	}
-	return int64(f.workers(dev)) * Bytes(dev, pair, f.X.Cols, f.Params.Cache)
+	return int64(f.workers(dev)) * Bytes(dev, f.X, pair, f.Params.Cache)
 }
 
 // problem returns the machine of two classes' rows.
 func (f *Pairs) problem(first, second []int) *Problem {
 	n := len(first) + len(second)
 	p := &Problem{
-		Kernel: f.Kernel, X: backend.NewHost[float64](n, f.X.Cols),
+		Kernel: f.Kernel, X: f.X.Take(slices.Concat(first, second)),
 		Sign: make([]float64, n), P: make([]float64, n), C: make([]float64, n), Alpha: make([]float64, n),
 	}
 	for r := range n {
@@ -73,7 +74,6 @@ func (f *Pairs) problem(first, second []int) *Problem {
 		} else {
 			i = second[r-len(first)]
 		}
-		copy(p.X.Row(r), f.X.Row(i))
 		p.Sign[r], p.P[r], p.C[r] = sign, -1, f.C*f.Weights[i]
 	}
 	return p
@@ -104,7 +104,7 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 // class 0, then of class 1, and so on, counts how many each has. coef has K−1 columns:
 // for a support vector of class a its coefficients in the machines of a and each other
 // class, in the order of the others.
-func (f *Pairs) Support(results []*Result) (points, coef backend.Host[float64], counts []float64) {
+func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
 	var rows []int
@@ -130,7 +130,7 @@ func (f *Pairs) Support(results []*Result) (points, coef backend.Host[float64], 
 		}
 	}
 	coef.Rows, coef.Cols, coef.Stride = len(rows), k-1, k-1
-	return rowsOf(f.X, rows), coef, counts
+	return f.X.Take(rows), coef, counts
 }
 
 // quietly solves one machine while others are worked on: progress is by pairs.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -17,7 +18,7 @@ type Tube struct {
 }
 
 // Regression returns the program of t for the n×d samples x.
-func Regression(k kernels.Kernel, x backend.Host[float64], t Tube) *Problem {
+func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
 	for _, sign := range []float64{1, -1} {
@@ -33,7 +34,7 @@ func Regression(k kernels.Kernel, x backend.Host[float64], t Tube) *Problem {
 // OneClass returns the program of the support of a distribution: the f and b that
 // minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of the b that are optimal to the
 // tolerance it is the largest, with which at most a share nu of the weights has f(x) + b < 0.
-func OneClass(k kernels.Kernel, x backend.Host[float64], weights []float64, nu float64) *Problem {
+func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
 	left := 0.0
@@ -76,7 +77,7 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 }
 
 // Support returns the rows of x with β ≠ 0 and their β, or the first row if there is none.
-func (r *Result) Support(x backend.Host[float64]) (points, beta backend.Host[float64]) {
+func (r *Result) Support(x numeric.Points) (points numeric.Points, beta backend.Host[float64]) {
 	var list []int
 	for i, v := range r.Beta {
 		if v != 0 {
@@ -86,18 +87,9 @@ func (r *Result) Support(x backend.Host[float64]) (points, beta backend.Host[flo
 	if len(list) == 0 {
 		list = []int{0} // f is b; a model has at least one point
 	}
-	points, beta = rowsOf(x, list), backend.NewHost[float64](len(list), 1)
+	points, beta = x.Take(list), backend.NewHost[float64](len(list), 1)
 	for j, i := range list {
 		beta.Data[j] = r.Beta[i]
 	}
 	return points, beta
-}
-
-// rowsOf returns a copy of some rows.
-func rowsOf(x backend.Host[float64], list []int) backend.Host[float64] {
-	rows := backend.NewHost[float64](len(list), x.Cols)
-	for r, i := range list {
-		copy(rows.Row(r), x.Row(i))
-	}
-	return rows
 }

@@ -27,7 +27,7 @@ const CacheBytes = 512 << 20
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
-	host backend.Host[float64]   // X
+	host numeric.Points          // X
 	x    backend.Matrix[float64] // X on the device
 	// Diag is the diagonal of K.
 	Diag []float64
@@ -38,7 +38,7 @@ type RowCache struct {
 	newer    []int                 // the next slot in the order of use; the last element is the list's head
 	older    []int
 	batch    int                     // rows that one call of the backend computes
-	gathered backend.Host[float64]   // their samples
+	gathered backend.Host[float64]   // their samples, if these are dense
 	out      backend.Matrix[float64] // batch × n; nil where rows can be written in place
 	wrap     backend.Wrapper[float64]
 
@@ -55,7 +55,7 @@ type CacheSize struct {
 
 // NewRowCache places X on the device and takes the Go memory for rows. The caller closes the
 // cache.
-func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x backend.Host[float64], size CacheSize) (*RowCache, error) {
+func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize) (*RowCache, error) {
 	if size.Bytes <= 0 {
 		size.Bytes = CacheBytes
 	}
@@ -66,20 +66,23 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 		b: b.With(ctx, nil), k: k, host: x, Diag: make([]float64, n),
 		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
-		batch: batch, gathered: backend.NewHost[float64](batch, x.Cols),
+		batch: batch,
+	}
+	if x.Sparse == nil {
+		c.gathered = backend.NewHost[float64](batch, x.Cols)
 	}
 	for i := range slots + 1 { // a ring with the head at slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
 	}
 	for i := range n {
-		c.Diag[i] = kernels.Diag(k, x.Row(i))
+		c.Diag[i] = x.Diag(k, i)
 		if v := c.Diag[i]; v-v != 0 {
-			return nil, numeric.PointError(k, i, x.Row(i), v)
+			return nil, numeric.PointError(k, i, x.Point(i), v)
 		}
 	}
 	c.wrap, _ = b.(backend.Wrapper[float64])
 	var err error
-	if c.x, err = backend.Place(b, x); err != nil {
+	if c.x, err = x.Place(b); err != nil {
 		return nil, err
 	}
 	if c.wrap == nil {
@@ -91,14 +94,14 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	return c, nil
 }
 
-// CachePlan is what a RowCache of float64 for batches of least rows takes: the
-// rows in Go memory, at most bytes of them but for the least, and on a device that
-// cannot use Go memory as it is X and a batch.
-func CachePlan(dev backend.Device, n, d int, bytes int64, least int) int64 {
-	row := 8 * int64(n)
-	total := min(row*int64(n), max(bytes, row*int64(least))) + 8*int64(least)*int64(d)
-	if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
-		total += row*int64(d) + 8*int64(least)*int64(n+d)
+// CachePlan is what a RowCache for n rows like those of x takes, for batches of least rows: the rows
+// of K in Go memory, at most bytes of them but for the least, a batch of samples, and on the device
+// X, and a batch where the device cannot use Go memory as it is.
+func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
+	b, row := dev.F64(), 8*int64(n)
+	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
+	if _, ok := b.(backend.Wrapper[float64]); !ok {
+		total += row * int64(least)
 	}
 	return total
 }
@@ -186,11 +189,7 @@ func (c *RowCache) Fetch(list []int) error {
 // compute computes rows that are not cached.
 func (c *RowCache) compute(list []int) error {
 	n := c.host.Rows
-	points := c.gathered.View(0, 0, len(list), c.host.Cols)
-	for r, i := range list {
-		copy(points.Row(r), c.host.Row(i))
-	}
-	x, err := backend.Place(c.b, points)
+	x, err := c.gather(list)
 	if err != nil {
 		return err
 	}
@@ -233,6 +232,21 @@ func (c *RowCache) compute(list []int) error {
 		}
 	}
 	return nil
+}
+
+// gather places the samples of a list.
+func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
+	if c.host.Sparse != nil && len(list) == 1 { // placing it would cost as much as a row of all features
+		return c.x.View(list[0], 0, 1, c.host.Cols), nil
+	}
+	if c.host.Sparse != nil {
+		return c.host.Take(list).Place(c.b)
+	}
+	points := c.gathered.View(0, 0, len(list), c.host.Cols)
+	for r, i := range list {
+		copy(points.Row(r), c.host.Dense.Row(i))
+	}
+	return backend.Place(c.b, points)
 }
 
 // take frees the least recently used slot and makes it the most recent one.

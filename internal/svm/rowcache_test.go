@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -38,7 +39,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 	k := kernels.Gaussian{Sigma: 1.5}
 	for _, b := range []backend.Backend[float64]{b, plainQueue{b}} {
-		c, err := NewRowCache(t.Context(), b, k, x, CacheSize{int64(5 * n * 8), 2, 4})
+		c, err := NewRowCache(t.Context(), b, k, numeric.DensePoints(x), CacheSize{int64(5 * n * 8), 2, 4})
 		if err != nil {
 			t.Fatal(err)
 		}

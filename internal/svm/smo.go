@@ -25,8 +25,8 @@ import (
 // two for each row.
 type Problem struct {
 	Kernel kernels.Kernel
-	X      backend.Host[float64] // n rows
-	Sign   []float64             // s
+	X      numeric.Points // n rows
+	Sign   []float64      // s
 	P      []float64
 	C      []float64
 	Alpha  []float64 // where to start; the solution afterwards
@@ -65,10 +65,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes is what Solve takes for n rows of d features: the cache, and two sets of
+// Bytes is what Solve takes for n rows like those of x: the cache, and two sets of
 // points with a column each for F at the start and after shrinking.
-func Bytes(dev backend.Device, n, d int, cache int64) int64 {
-	return CachePlan(dev, n, d, cache, min(n, 256)) + 8*2*int64(n)*int64(d+1)
+func Bytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
+	return CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
 }
 
 // Result is what the machines make their models of. α is in the problem.
@@ -128,7 +128,7 @@ type smo struct {
 	full     *Problem
 	n        int   // rows in use
 	at       []int // their places in full.X; nil: all
-	x        backend.Host[float64]
+	x        numeric.Points
 	sign     []float64
 	p        []float64
 	c        []float64
@@ -214,10 +214,9 @@ func (s *smo) use(at []int) error {
 		s.n, s.x, s.sign, s.p, s.c, s.alpha = p.X.Rows, p.X, p.Sign, p.P, p.C, p.Alpha
 	} else {
 		s.n = len(at)
-		s.x = backend.NewHost[float64](s.n, p.X.Cols)
+		s.x = p.X.Take(at)
 		s.sign, s.p, s.c, s.alpha = make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n)
 		for r, i := range at {
-			copy(s.x.Row(r), p.X.Row(i))
 			for h := range per {
 				to, from := h*s.n+r, h*p.X.Rows+i
 				s.sign[to], s.p[to], s.c[to], s.alpha[to] = p.Sign[from], p.P[from], p.C[from], p.Alpha[from]
@@ -250,36 +249,30 @@ func (s *smo) beta() []float64 {
 }
 
 // KernelSum returns k(X, Z)·β, without the zeros of β.
-func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z backend.Host[float64], beta []float64) ([]float64, error) {
+func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, beta []float64) ([]float64, error) {
 	var list []int
+	var kept []float64
 	for i, v := range beta {
 		if v != 0 {
-			list = append(list, i)
+			list, kept = append(list, i), append(kept, v)
 		}
 	}
 	out := make([]float64, x.Rows)
 	if len(list) == 0 || x.Rows == 0 {
 		return out, nil
 	}
-	points, v := backend.NewHost[float64](len(list), z.Cols), backend.NewHost[float64](len(list), 1)
-	for r, i := range list {
-		copy(points.Row(r), z.Row(i))
-		v.Data[r] = beta[i]
-	}
 	m, err := b.New(x.Rows, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Free()
-	px, err := backend.Place(b, x)
+	on, err := numeric.PlaceAll(b, x, z.Take(list), numeric.DensePoints(numeric.Column(kept)))
 	if err != nil {
 		return nil, err
 	}
-	defer px.Free()
-	return out, run.Placed(b, points, v, func(z, v backend.Matrix[float64]) error {
-		b.GramMul(m, k, px, z, v)
-		return b.Download(backend.Host[float64]{Rows: x.Rows, Cols: 1, Stride: 1, Data: out}, m)
-	})
+	defer numeric.FreeAll(on)
+	b.GramMul(m, k, on[0], on[1], on[2])
+	return out, b.Download(numeric.Column(out), m)
 }
 
 // mayRise and mayFall report whether s_i α_i may become larger, or smaller.
@@ -514,11 +507,7 @@ func (s *smo) unshrink() error {
 			out = append(out, i)
 		}
 	}
-	points := backend.NewHost[float64](len(out), s.x.Cols)
-	for r, i := range out {
-		copy(points.Row(r), s.x.Row(i))
-	}
-	f, err := KernelSum(s.b, s.full.Kernel, points, s.x, s.beta())
+	f, err := KernelSum(s.b, s.full.Kernel, s.x.Take(out), s.x, s.beta())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,259 @@
+package numeric
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Points are the points of a kernel in Go memory, one in each row: a dense matrix, or a sparse one,
+// of which only the stored elements take memory and work.
+type Points struct {
+	Rows, Cols int
+	Dense      backend.Host[float64] // empty if the points are sparse
+	Sparse     *backend.CSR[float64] // nil if the points are dense
+}
+
+// DensePoints returns the rows of h.
+func DensePoints(h backend.Host[float64]) Points {
+	return Points{Rows: h.Rows, Cols: h.Cols, Dense: h}
+}
+
+// SparsePoints returns the rows of x, which obeys the rules of CSR.
+func SparsePoints(x backend.CSR[float64]) Points {
+	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
+}
+
+// Matrix is a backend.Host or a backend.CSR of float64.
+type Matrix interface{ Dims() (rows, cols int) }
+
+// PointsOf returns the rows of m, a backend.Host or a backend.CSR, without a copy.
+func PointsOf(m Matrix) (Points, error) {
+	switch m := m.(type) {
+	case backend.Host[float64]:
+		return DensePoints(m), nil
+	case backend.CSR[float64]:
+		return SparsePoints(m), m.Check()
+	}
+	return Points{}, fmt.Errorf("a matrix of the type %T, not a backend.Host or a backend.CSR of float64", m)
+}
+
+// Matrix returns the backend.Host or the backend.CSR.
+func (p Points) Matrix() Matrix {
+	if p.Sparse != nil {
+		return *p.Sparse
+	}
+	return p.Dense
+}
+
+// Place returns the points on b's device, for reading only. The caller frees them.
+func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], error) {
+	if p.Sparse != nil {
+		return backend.PlaceSparse(b, *p.Sparse)
+	}
+	return backend.Place(b, p.Dense)
+}
+
+// PlacedBytes returns the memory that Place takes on the device of b for n such points, if they
+// store as many elements for each as these.
+func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
+	if p.Sparse != nil {
+		return backend.SparseBytes(b, n, p.Cols, p.stored(n))
+	}
+	if _, ok := b.(backend.Wrapper[float64]); ok {
+		return 0
+	}
+	return Bytes(Elements(n, p.Cols))
+}
+
+// CopyBytes returns the Go memory of a copy of n such points.
+func (p Points) CopyBytes(n int) int64 {
+	if p.Sparse != nil {
+		return 12*int64(p.stored(n)) + 8*(int64(n)+1)
+	}
+	return Bytes(Elements(n, p.Cols))
+}
+
+// stored is the number of elements that n such points store, rounded up.
+func (p Points) stored(n int) int {
+	if n == p.Rows {
+		return p.Sparse.NNZ()
+	}
+	return int(float64(p.Sparse.NNZ())/float64(max(p.Rows, 1))*float64(n)) + 1
+}
+
+// Slice returns points first … first+rows−1. They share the memory of p.
+func (p Points) Slice(first, rows int) Points {
+	if p.Sparse != nil {
+		return SparsePoints(p.Sparse.SliceRows(first, first+rows))
+	}
+	return DensePoints(p.Dense.View(first, 0, rows, p.Cols))
+}
+
+// Take returns a copy of the points with these numbers.
+func (p Points) Take(list []int) Points {
+	if p.Sparse == nil {
+		h := backend.NewHost[float64](len(list), p.Cols)
+		for r, i := range list {
+			copy(h.Row(r), p.Dense.Row(i))
+		}
+		return DensePoints(h)
+	}
+	x := backend.CSR[float64]{Rows: len(list), Cols: p.Cols, Indptr: make([]int, len(list)+1)}
+	for r, i := range list {
+		x.Indptr[r+1] = x.Indptr[r] + p.Sparse.Indptr[i+1] - p.Sparse.Indptr[i]
+	}
+	x.Indices, x.Data = make([]int32, 0, x.NNZ()), make([]float64, 0, x.NNZ())
+	for _, i := range list {
+		columns, values := p.Sparse.Row(i)
+		x.Indices, x.Data = append(x.Indices, columns...), append(x.Data, values...)
+	}
+	return SparsePoints(x)
+}
+
+// Kept returns a copy of the points whose weight is > 0; nil weights are all 1.
+func (p Points) Kept(weights []float64) Points {
+	list := make([]int, 0, p.Rows)
+	for i := range p.Rows {
+		if weights == nil || weights[i] > 0 {
+			list = append(list, i)
+		}
+	}
+	return p.Take(list)
+}
+
+// Stored returns the stored features of point i, which are all of them for dense points. It shares
+// the memory of p.
+func (p Points) Stored(i int) []float64 {
+	if p.Sparse != nil {
+		_, values := p.Sparse.Row(i)
+		return values
+	}
+	return p.Dense.Row(i)
+}
+
+// Point returns all features of point i, for reading only.
+func (p Points) Point(i int) []float64 {
+	if p.Sparse == nil {
+		return p.Dense.Row(i)
+	}
+	x := make([]float64, p.Cols)
+	columns, values := p.Sparse.Row(i)
+	for k, c := range columns {
+		x[c] = values[k]
+	}
+	return x
+}
+
+// Difference sets dst to the features in which points i and j differ, zeros left out or not, of the
+// first less those of the second, and returns it.
+func (p Points) Difference(dst []float64, i, j int) []float64 {
+	dst = dst[:0]
+	if p.Sparse == nil {
+		dst = slices.Grow(dst, p.Cols)[:p.Cols]
+		x, z := p.Dense.Row(i), p.Dense.Row(j)
+		for k := range dst {
+			dst[k] = x[k] - z[k]
+		}
+		return dst
+	}
+	a, x := p.Sparse.Row(i)
+	b, z := p.Sparse.Row(j)
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			dst, a, x = append(dst, x[0]), a[1:], x[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			dst, b, z = append(dst, -z[0]), b[1:], z[1:]
+		default:
+			dst, a, x, b, z = append(dst, x[0]-z[0]), a[1:], x[1:], b[1:], z[1:]
+		}
+	}
+	return dst
+}
+
+// Diag returns k(x, x) for point i.
+func (p Points) Diag(k kernels.Kernel, i int) float64 {
+	if p.Sparse == nil {
+		return kernels.Diag(k, p.Dense.Row(i))
+	}
+	return kernels.DiagSparse(k, p.Cols, p.sparsePoint(i))
+}
+
+// Diagonal returns k(x, x) for each point.
+func (p Points) Diagonal(k kernels.Kernel) []float64 {
+	prog := kernels.Compile(k)
+	stats := make([]float64, len(prog.Stats))
+	diag := make([]float64, p.Rows)
+	for i := range diag {
+		for j, s := range prog.Stats {
+			if p.Sparse != nil {
+				stats[j] = kernels.EvalSparse(s, p.Cols, p.sparsePoint(i), p.sparsePoint(i))
+			} else {
+				stats[j] = s.Eval(p.Dense.Row(i), p.Dense.Row(i))
+			}
+		}
+		diag[i] = prog.Run(stats)
+	}
+	return diag
+}
+
+func (p Points) sparsePoint(i int) kernels.SparsePoint[float64] {
+	columns, values := p.Sparse.Row(i)
+	return kernels.SparsePoint[float64]{Columns: columns, Values: values}
+}
+
+// CheckFinite returns an error that names the first feature that is NaN or infinite.
+func (p Points) CheckFinite(name string) error {
+	for i := range p.Rows {
+		stored := p.Stored(i)
+		if at := slices.IndexFunc(stored, func(v float64) bool { return v-v != 0 }); at >= 0 {
+			column := at
+			if p.Sparse != nil {
+				columns, _ := p.Sparse.Row(i)
+				column = int(columns[at])
+			}
+			return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
+		}
+	}
+	return nil
+}
+
+// CheckRule is backend.CheckPoints.
+func (p Points) CheckRule(k kernels.Kernel, name string) error {
+	if p.Sparse == nil {
+		return backend.CheckPoints(k, name, p.Dense)
+	}
+	rule := kernels.SparsePointRule(k, p.Cols)
+	if rule == nil {
+		return nil
+	}
+	for i := range p.Rows {
+		if err := rule(p.sparsePoint(i)); err != nil {
+			return fmt.Errorf("%s: row %d: %w", name, i+1, err)
+		}
+	}
+	return nil
+}
+
+// PlaceAll returns the points of a list on b's device. FreeAll frees them.
+func PlaceAll(b backend.Backend[float64], list ...Points) (placed []backend.Matrix[float64], err error) {
+	for _, p := range list {
+		m, err := p.Place(b)
+		if err != nil {
+			FreeAll(placed)
+			return nil, err
+		}
+		placed = append(placed, m)
+	}
+	return placed, nil
+}
+
+// FreeAll frees what PlaceAll returned.
+func FreeAll(list []backend.Matrix[float64]) {
+	for _, m := range list {
+		m.Free()
+	}
+}
