@@ -104,7 +104,8 @@ func (m *Model[M]) begin(call string) error {
 }
 
 // Fit fits a learner to n×d samples, one per row, and n×t targets. A *mat.Dense or *mat.VecDense is
-// not copied, and x and y are not changed.
+// not copied, and x and y are not changed. Learners whose learners.Description is Sparse take a
+// backend.CSR as x without a dense copy.
 //
 // If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n matrix of the kernel
 // values of the samples, and the methods of the model take the m×n values of m rows with them.
@@ -169,7 +170,13 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	x, trained, err := modelfile.TrainingFeatures(ctx, e, t, o.Objects, objects.Options{Memory: o.Memory})
+	var x mat.Matrix
+	var trained *modelfile.Objects
+	if e.Sparse() {
+		x, err = e.SparseFeatures(t)
+	} else {
+		x, trained, err = modelfile.TrainingFeatures(ctx, e, t, o.Objects, objects.Options{Memory: o.Memory})
+	}
 	if err != nil {
 		return nil, err
 	}

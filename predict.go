@@ -80,10 +80,16 @@ func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
 	}
 	defer m.use.RUnlock()
 	_, x, err := m.encode(ctx, rows)
-	return x, err
+	if s, sparse := x.(backend.CSR[float64]); sparse && err == nil {
+		h := backend.NewHost[float64](s.Rows, s.Cols)
+		s.DenseTo(h)
+		x = mat.NewDense(h.Rows, h.Cols, h.Data)
+	}
+	dense, _ := x.(*mat.Dense)
+	return dense, err
 }
 
-func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x *mat.Dense, err error) {
+func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x mat.Matrix, err error) {
 	if m.bundle.Encoder == nil {
 		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
 	}
@@ -92,6 +98,10 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x *m
 		if t, err = dataset.FromRows("", rows); err != nil {
 			return nil, nil, err
 		}
+	}
+	if m.bundle.Encoder.Sparse() {
+		x, err = m.bundle.Encoder.SparseFeatures(t)
+		return t, x, err
 	}
 	x, err = m.bundle.Features(ctx, t, objects.Options{})
 	return t, x, err
@@ -126,7 +136,7 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 }
 
 // describeValues adds the numbers y that a regression model predicts for the rows of x.
-func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *mat.Dense, want Wanted) (err error) {
+func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
 		if std, err = m.std(ctx, x); err != nil {
@@ -160,7 +170,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x, y *
 }
 
 // describeClasses adds the classes with the labels y, predicted for the rows of x.
-func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x, y *mat.Dense, want Wanted) (err error) {
+func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")
 	}

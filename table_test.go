@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -520,5 +521,56 @@ func TestFitTableWeighsRows(t *testing.T) {
 	}
 	if _, err := mercer.FitTable(t.Context(), learners.LeastSquares{}, table, rules, mercer.Options{Options: learners.Options{Weights: []float64{1, 1, 1, 1}}}); err == nil || !strings.Contains(err.Error(), "leave one out") {
 		t.Errorf("both weights: %v", err)
+	}
+}
+
+// TestFitTableOfAMillionFeaturesTakesMegabytes fits a classifier to 300 rows with 2,400 nonzeros,
+// of which the dense matrix would take 2.4 GB.
+func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
+	var file strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&file, "%d", i%2)
+		for k := range 8 {
+			fmt.Fprintf(&file, " %d:%d", 1+k*125000+(i*7919+k)%1000+1000*(i%2), 1+k%3)
+		}
+		if i == 0 {
+			file.WriteString(" 1000000:1")
+		}
+		file.WriteString("\n")
+	}
+	table, err := dataset.ReadLIBSVM("-", strings.NewReader(file.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	// The lists of the columns, for the samples, a part of them and a batch, take 12 bytes for each
+	// feature; the cache of rows of K is half of the limit.
+	const limit = 64 << 20
+	o := mercer.Options{Device: dev}
+	o.Memory = limit
+	m, err := mercer.FitTable(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 10}, table, dataset.Rules{Targets: []string{"label"}, Labels: true}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, peak := dev.InUse(); peak > limit {
+		t.Errorf("the fit took %d bytes on the device, not %d", peak, limit)
+	}
+	points, sparse := learners.PartsOf(m.Fitted).Points.(backend.CSR[float64])
+	if !sparse || points.Cols != 1000000 {
+		t.Fatalf("the support vectors are a %T", learners.PartsOf(m.Fitted).Points)
+	}
+	y, err := m.PredictRows(t.Context(), table, mercer.Wanted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range y {
+		if p.Class != fmt.Sprint(i%2) {
+			t.Fatalf("row %d is of the class %q", i+1, p.Class)
+		}
 	}
 }

@@ -88,6 +88,11 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	points, err := pointsOf("x", x)
+	if dual := l.Solver == solvers.Auto || l.Solver == solvers.Dual; err == nil && points.Sparse != nil && (!dual || o.Checkpoint.Dir != "") {
+		var h backend.Host[float64] // the iterative solvers take no sparse samples
+		h, err = denseSamples(dev, o, kernelRidgeName, x)
+		points = numeric.DensePoints(h)
+	}
 	var hy backend.Host[float64]
 	if err == nil {
 		hy, err = targets(points.Rows, y)
