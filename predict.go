@@ -73,37 +73,41 @@ type Prediction struct {
 
 // Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
 // or an argument of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON
-// names, or a json.RawMessage. The target columns may be absent.
+// names, or a json.RawMessage. The target columns may be absent. The features of a sparse table are made
+// dense; PredictRows keeps them sparse.
 func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
 	if err := m.begin("encode"); err != nil {
 		return nil, err
 	}
 	defer m.use.RUnlock()
-	_, x, err := m.encode(ctx, rows)
-	if s, sparse := x.(backend.CSR[float64]); sparse && err == nil {
-		h := backend.NewHost[float64](s.Rows, s.Cols)
-		s.DenseTo(h)
-		x = mat.NewDense(h.Rows, h.Cols, h.Data)
+	t, err := m.table(rows)
+	if err != nil {
+		return nil, err
 	}
-	dense, _ := x.(*mat.Dense)
-	return dense, err
+	return m.bundle.Features(ctx, t, objects.Options{})
 }
 
-func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x mat.Matrix, err error) {
+// table returns rows as a table for the encoder of the model.
+func (m *Model[M]) table(rows any) (*dataset.Table, error) {
 	if m.bundle.Encoder == nil {
-		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
+		return nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
 	}
-	t, ok := rows.(*dataset.Table)
-	if !ok {
-		if t, err = dataset.FromRows("", rows); err != nil {
-			return nil, nil, err
-		}
+	if t, ok := rows.(*dataset.Table); ok {
+		return t, nil
+	}
+	return dataset.FromRows("", rows)
+}
+
+// encode returns rows as a table and their features, sparse where the encoder is.
+func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x mat.Matrix, err error) {
+	if t, err = m.table(rows); err != nil {
+		return nil, nil, err
 	}
 	if m.bundle.Encoder.Sparse() {
 		x, err = m.bundle.Encoder.SparseFeatures(t)
-		return t, x, err
+	} else {
+		x, err = m.bundle.Features(ctx, t, objects.Options{})
 	}
-	x, err = m.bundle.Features(ctx, t, objects.Options{})
 	return t, x, err
 }
 

@@ -54,8 +54,8 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
 
-// unknownTexts returns the entries of a column of texts, among those that occur, that have no n-gram
-// of v. counts is c.valueCounts().
+// unknownTexts returns the entries of a column of texts in which no n-gram of v occurs. Entries that
+// no row has are left out. counts is c.valueCounts().
 func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
 	row, err := v.NewRow()
 	if err != nil {
