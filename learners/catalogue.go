@@ -202,11 +202,11 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 		wrong.Learner = d.Name
 		return nil, wrong
 	}
-	if task == Classification && d.classify {
-		fit = Classify(d.Name, fit)
-	}
 	if !d.Sparse {
 		fit = remarkCopy(d.Name, fit)
+	}
+	if task == Classification && d.classify {
+		fit = Classify(d.Name, fit)
 	}
 	return fit, nil
 }
