@@ -462,7 +462,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 100554},
+	{"product lines", 100575},
 	{"exported names", 653},
 	{"exported fields", 791},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -83,16 +83,33 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// points returns the samples in the form that the solver takes. Only the dual solver takes sparse
+// samples. A dense copy of n samples of d ≤ n features is no larger than K, and half of its Gram
+// matrix takes n²d operations, at most three times those of the factorization, n³/3. With a dense copy
+// every solver can be chosen.
+func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeric.Points, error) {
+	points, err := pointsOf("x", x)
+	if err != nil || points.Sparse == nil {
+		return points, err
+	}
+	needed := l.Solver != solvers.Auto && l.Solver != solvers.Dual || o.Checkpoint.Dir != ""
+	if !needed && (l.Solver == solvers.Dual || points.Cols > points.Rows) {
+		return points, nil
+	}
+	h, err := denseSamples(dev, o, kernelRidgeName, x)
+	if err != nil && !needed { // no memory for the copy
+		return points, nil
+	}
+	return numeric.DensePoints(h), err
+}
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own. A backend.CSR of more
+// features than samples stays sparse and is solved by the dual method; of fewer features a dense
+// copy is made, unless Solver is Dual.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
-	points, err := pointsOf("x", x)
-	if dual := l.Solver == solvers.Auto || l.Solver == solvers.Dual; err == nil && points.Sparse != nil && (!dual || o.Checkpoint.Dir != "") {
-		var h backend.Host[float64] // the iterative solvers take no sparse samples
-		h, err = denseSamples(dev, o, kernelRidgeName, x)
-		points = numeric.DensePoints(h)
-	}
+	points, err := l.points(dev, x, o)
 	var hy backend.Host[float64]
 	if err == nil {
 		hy, err = targets(points.Rows, y)

@@ -1,17 +1,23 @@
 package learners_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // scattered returns n rows of d features of which each has about share·d stored, and the same rows
@@ -100,8 +106,9 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// The systems have eigenvalues ≥ λ = 1, or solutions to within tol = 1e-9 of the
-				// conditions: beside f of about 1 the rounding of sums of 90 terms is far smaller.
+				// The elements of K differ by the rounding of sums of at most 200 terms, about 1e-14.
+				// Linear systems, of eigenvalues ≥ λ = 1, do not enlarge it. The loops of the support
+				// vector machines take the same steps on both forms and end at tol = 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, other), "dense": predict(got, nil, otherDense), "pointer": predict(got, nil, &other),
@@ -157,6 +164,97 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 		forge(s)
 		if _, err := learners.Restore(s); err == nil {
 			t.Errorf("%s: the model was restored", name)
+		}
+	}
+}
+
+// TestKernelRidgeChoosesTheFormOfSparseSamples: more features than samples stay sparse; fewer are made
+// dense, so that kernel-ridge solves a system whose K does not fit the memory by conjugate gradients;
+// the solver dual keeps them sparse.
+func TestKernelRidgeChoosesTheFormOfSparseSamples(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 0))
+	dev := backendtest.Device(t, "")
+	const n, d = 1200, 80
+	x, _, y := scattered(rng, n, d, 0.1)
+	wide := backend.CSR[float64]{Rows: x.Rows, Cols: n + 1, Indptr: x.Indptr, Indices: x.Indices, Data: x.Data}
+	const limit = 2 << 20 // half of K in float32 takes 2.9 MB
+	l := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 1}
+	dual := l
+	dual.Solver = solvers.Dual
+	for _, c := range []struct {
+		name   string
+		l      learners.KernelRidge
+		x      mat.Matrix
+		memory int64
+		method solvers.Method // "": the fit is refused
+		sparse bool
+	}{
+		{"80 features", l, x, 0, "", false},
+		{"80 features, little memory", l, x, limit, solvers.CG, false},
+		{"80 features, dual", dual, x, 0, solvers.Dual, true},
+		{"80 features, dual, little memory", dual, x, limit, "", true},
+		{"1201 features", l, wide, 0, solvers.Dual, true},
+	} {
+		m, err := c.l.Fit(t.Context(), dev, c.x, y, learners.Options{Memory: c.memory})
+		if c.memory > 0 && c.method == "" {
+			if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
+				t.Errorf("%s: %v, not a BudgetError", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if _, sparse := learners.PartsOf(m).Points.(backend.CSR[float64]); sparse != c.sparse {
+			t.Errorf("%s: sparse is %t", c.name, sparse)
+		}
+		if got := m.Solved().Method; c.method != "" && got != c.method {
+			t.Errorf("%s: solved by %s, not %s", c.name, got, c.method)
+		}
+	}
+}
+
+// TestDenseCopyOfSparseSamples: a learner that takes no sparse samples is fitted to a dense copy, which
+// its report says, and is refused where there is no memory for the copy.
+func TestDenseCopyOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	rng := rand.New(rand.NewPCG(3, 0))
+	x, dense, y := scattered(rng, 60, 90, 0.1)
+	huge := backend.CSR[float64]{Rows: 60, Cols: math.MaxInt32, Indptr: x.Indptr, Indices: x.Indices, Data: x.Data}
+	for _, d := range learners.Catalogue() {
+		if d.Sparse || !slices.Contains(d.Tasks, learners.Classification) {
+			continue
+		}
+		fit, err := d.Make(learners.Classification, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := fit(t.Context(), dev, dense, y, learners.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		got, err := fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		if !reflect.DeepEqual(got.State(), want.State()) {
+			t.Errorf("%s: the model of the sparse samples is not that of the dense ones", d.Name)
+		}
+		facts := func(m learners.Model) []learners.Fact { return m.(learners.Describer).Facts() }
+		warned := func(m learners.Model) bool {
+			return slices.ContainsFunc(facts(m), func(f learners.Fact) bool {
+				return f.Name == "warning" && strings.Contains(fmt.Sprint(f.Value), "dense copy of 60 rows × 90 features")
+			})
+		}
+		if !warned(got) || warned(want) {
+			t.Errorf("%s: the facts are %v for sparse and %v for dense samples", d.Name, facts(got), facts(want))
+		}
+		if _, known := backend.HostMemory(); !known {
+			continue
+		}
+		_, err = fit(t.Context(), dev, huge, y, learners.Options{}) // 1 TB
+		if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
+			t.Errorf("%s: %v, not a BudgetError", d.Name, err)
 		}
 	}
 }
