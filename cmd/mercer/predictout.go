@@ -18,16 +18,13 @@ import (
 )
 
 // predictEndings are those of the files that predict writes.
-var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz"}
+var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz", ".parquet"}
 
 // predictEnding is the ending of a file to write, or an error that lists them.
 func predictEnding(path string, object bool) (string, error) {
 	ending, err := endingOf("--out", path, predictEndings...)
-	switch lower := strings.ToLower(path); {
-	case err != nil && (strings.HasSuffix(lower, ".parquet") || strings.HasSuffix(lower, ".pq")):
-		err = usagef("%w; Parquet is read but not written", err)
-	case err == nil && object && ending != ".json":
-		err = usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
+	if err == nil && object && ending != ".json" {
+		return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
 	}
 	return ending, err
 }
@@ -57,7 +54,7 @@ func (c predictedColumn) literal(n int) bool {
 // are none or would be rounded.
 func (c predictedColumn) float(n int) ([]float64, error) {
 	if !c.literal(n) {
-		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .csv or .json", c.name)
+		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .parquet, .csv or .json", c.name)
 	}
 	values := make([]float64, n)
 	for i := range values {
@@ -69,7 +66,7 @@ func (c predictedColumn) float(n int) ([]float64, error) {
 		default:
 			v, err := strconv.ParseFloat(s, 64)
 			if integer := !strings.ContainsAny(s, ".eE"); err != nil || integer && strconv.FormatFloat(v, 'f', 0, 64) != s {
-				return nil, fmt.Errorf("column %q: row %d: %s is no float64, which .npy has: use .npz, .csv or .json", c.name, i+1, s)
+				return nil, fmt.Errorf("column %q: row %d: %s is no float64, which .npy has: use .npz, .parquet, .csv or .json", c.name, i+1, s)
 			}
 			values[i] = v
 		}
@@ -93,6 +90,8 @@ func (p predictions) encode(ending string) ([]byte, error) {
 		err = p.writeNPY(&buf)
 	case ".npz":
 		err = p.writeNPZ(&buf)
+	case ".parquet":
+		err = p.writeParquet(&buf)
 	default:
 		err = p.writeCSV(&buf)
 	}
@@ -187,7 +186,16 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	return z.Close()
 }
 
-// elements are a column as dataset.WriteNPY takes it.
+// writeParquet writes a column for each column, of the types of writeNPZ.
+func (p predictions) writeParquet(buf *bytes.Buffer) error {
+	names, columns := make([]string, len(p.columns)), make([]any, len(p.columns))
+	for j, c := range p.columns {
+		names[j], columns[j] = c.name, c.elements(p.N)
+	}
+	return dataset.WriteParquet(buf, names, columns)
+}
+
+// elements are a column as dataset.WriteNPY and dataset.WriteParquet take it.
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)

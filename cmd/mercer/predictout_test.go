@@ -59,6 +59,29 @@ func TestPredictionsInEveryFormat(t *testing.T) {
 		t.Errorf("p.npy: %.80s", head)
 	}
 	mercer(0, append(predict, "--keep", "key,n", "--out", "@p.npz")...)
+	mercer(0, append(predict, "--keep", "key,n", "--out", "@p.parquet")...)
+	mercer(0, append(predict, "--stream", "--keep", "key,n", "--out", "@s.parquet")...)
+	if !bytes.Equal(read("p.parquet"), read("s.parquet")) {
+		t.Error("p.parquet of a stream differs")
+	}
+	table, err := dataset.File{Path: filepath.Join(folder, "p.parquet"), Keep: []string{"key", "n"}}.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := make([][]string, 2)
+	for j, name := range []string{"key", "n"} {
+		if kept[j], err = table.Cells(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := table.Numbers("prediction"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("p.parquet differs, %v", err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+		if prefix := kept[0][i] + "," + kept[1][i] + ","; !strings.HasPrefix(line, prefix) {
+			t.Fatalf("p.parquet: row %d is %s…, want %s", i+1, prefix, line)
+		}
+	}
 	for name, arrays := range map[string][]string{"p.npy": nil, "p.npz": {"prediction"}} {
 		table, err := dataset.File{Path: filepath.Join(folder, name), Arrays: arrays}.Read()
 		if err != nil {
