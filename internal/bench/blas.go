@@ -11,45 +11,45 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures level 3, and what else of the BLAS and LAPACK the solvers stand on:
-// Mercer's devices against other libraries and against the ceiling of the processor,
-// which is timed in every case beside them.
+// BLASKind measures the level 3 BLAS and the other BLAS and LAPACK routines that the solvers
+// use. It compares Mercer's devices with other libraries and with the ceiling of the
+// processor, which is timed in every case along with them.
 const BLASKind = "blas"
 
-// Peer is a library that was opened, or the reason why it was not.
+// Peer is a library that was opened, or the reason why it could not be opened.
 type Peer struct {
 	Name    string
-	Library *peer.Library   // in this process
-	Python  *pypeer.Process // or in one of its own
-	Missing string          // or why there is none
+	Library *peer.Library   // the library, opened in this process
+	Python  *pypeer.Process // the library, opened in a process of its own
+	Missing string          // the reason why the library could not be opened
 }
 
 // The names of the ceilings among a Result's implementations.
 const (
-	ceilingPrefix = "ceiling " // and a device
+	ceilingPrefix = "ceiling " // followed by the name of a device
 	memoryCeiling = "ceiling memory"
 )
 
-// ceiling is what a device offers that can run multiply-adds in registers: one
-// core, at least so many operations, the number made.
+// ceiling is a device that can run multiply-adds in registers only: on one core, at least the
+// given number of operations. It returns the number it executed.
 type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
 
-// blasBench is a blas at work: what it opened.
+// blasBench holds what a blas benchmark has opened.
 type blasBench struct {
 	Benchmark
 	peers    []Peer
-	devices  map[int][]backend.Device // by threads, in the order of Devices
-	ceilings []backend.Device         // the best of this processor first
-	memory   [2][]byte                // from and to, made when it is first copied
+	devices  map[int][]backend.Device // by number of threads, in the order of Devices
+	ceilings []backend.Device         // the best of this processor comes first
+	memory   [2][]byte                // source and destination of the copy, allocated at the first use
 }
 
 func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
 	return b.besides(ctx, b.openPeers(ctx))
 }
 
-// besides measures a blas beside libraries that are open.
+// besides measures a blas benchmark together with libraries that are already open.
 func (b Benchmark) besides(ctx context.Context, peers []Peer) (*Result, error) {
 	c := blasBench{Benchmark: b, peers: peers, devices: map[int][]backend.Device{}}
 	defer c.close()
@@ -66,8 +66,8 @@ func (c *blasBench) close() {
 	closeAll(c.ceilings)
 }
 
-// open opens every device at every number of threads, and those whose ceilings
-// are timed: the best of the processor, and the ones that compete.
+// open opens every device at every number of threads. It also opens the devices whose ceilings
+// are timed: the best device of the processor and the devices that compete.
 func (c *blasBench) open() error {
 	n, size := slices.Max(c.Sizes), 4
 	if slices.Contains(c.Precisions, "float64") {
@@ -93,7 +93,7 @@ func (c *blasBench) open() error {
 	for _, name := range names {
 		d, err := backend.Open(name, backend.Config{Threads: 1})
 		if errors.Is(err, backend.ErrUnavailable) {
-			continue // there is no package cpu in this program
+			continue // this program was built without package cpu
 		}
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func (c *blasBench) implementations() []Implementation {
 	return list
 }
 
-// start makes the entries of a case.
+// start creates the entries of a case.
 func (c *blasBench) start(ctx context.Context, name, precision string, threads, n int) ([]Entry, error) {
 	r := routines[slices.IndexFunc(routines, func(r routine) bool { return r.name == name })]
 	if precision == "float32" {

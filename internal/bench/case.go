@@ -17,7 +17,7 @@ type Case []Param
 // Param is a parameter of a Case.
 type Param struct{ Name, Value string }
 
-// Get returns a parameter's value; "" when there is none of that name.
+// Get returns a parameter's value, or "" if the case does not have the parameter.
 func (c Case) Get(name string) string {
 	for _, p := range c {
 		if p.Name == name {
@@ -27,7 +27,7 @@ func (c Case) Get(name string) string {
 	return ""
 }
 
-// Int returns a parameter as a whole number, 0 when it is none.
+// Int returns a parameter as an integer, or 0 if it is not an integer.
 func (c Case) Int(name string) int {
 	n, _ := strconv.Atoi(c.Get(name))
 	return n
@@ -43,7 +43,7 @@ func (c Case) Without(name string) Case {
 	return slices.DeleteFunc(slices.Clone(c), func(p Param) bool { return p.Name == name })
 }
 
-// String is the case as the name of a Go benchmark:
+// String returns the case in the form of a Go benchmark's name:
 // routine=gemm/precision=float64/threads=2/n=1024.
 func (c Case) String() string {
 	parts := make([]string, len(c))
@@ -78,7 +78,7 @@ func (c Case) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the format of MarshalJSON.
 func (c *Case) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// comparison is Mercer's fastest run at the largest size of a group of cells, and
-// the times of the other libraries there.
+// comparison is Mercer's fastest run at the largest size of a group of cells, with the times
+// of the other libraries in the same cell.
 type comparison struct {
 	shared Case
 	key    string // the parameter that is the size
 	cell   *Cell
 	own    *Run
-	share  float64   // of the highest ceiling in the cell, whatever device it is of; 0: there is none
-	ratios []float64 // time of each library over Mercer's; 0: it has no timing
+	share  float64   // fraction of the highest ceiling in the cell, on any device; 0 if the cell has no ceiling
+	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
 
-// libraries are the names of the ones that Mercer is compared with.
+// libraries returns the names of the libraries that Mercer is compared with.
 func (r *Result) libraries() []string {
 	var list []string
 	for _, e := range r.Implementations {
@@ -29,7 +29,8 @@ func (r *Result) libraries() []string {
 	return list
 }
 
-// compare compares at the largest key of each group in which Mercer has a timing.
+// compare makes one comparison per group, at the largest value of key that Mercer has a timing
+// for.
 func (r *Result) compare(key string) []comparison {
 	var list []comparison
 	own := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }
@@ -63,8 +64,8 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable is a row for each comparison, of which there is one at least. With rates
-// Mercer's value is in GFLOP/s, else in seconds.
+// comparisonTable returns a table with a row for each comparison; the list must not be empty.
+// With rates set, Mercer's value is in GFLOP/s, otherwise in seconds.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {
@@ -110,7 +111,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	return t
 }
 
-// optional is a field of a value that is not known when it is 0.
+// optional returns a field that is empty if the value is 0, which means that it is unknown.
 func optional(v float64, format func(float64) string) Field {
 	if v == 0 {
 		return Field{Text: "–"}
@@ -118,7 +119,7 @@ func optional(v float64, format func(float64) string) Field {
 	return Field{Text: format(v)}
 }
 
-// wins says in how many comparisons no library is faster than Mercer.
+// wins says in how many comparisons Mercer is at least as fast as every other library.
 func wins(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {
@@ -136,7 +137,7 @@ func wins(list []comparison) string {
 	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
 }
 
-// fastest is the fastest of the runs that take part.
+// fastest returns the fastest of the runs for which takesPart is true.
 func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 	var best *Run
 	for i := range c.Runs {
@@ -147,7 +148,7 @@ func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 	return best
 }
 
-// values lists a parameter's values over the cells, in their order.
+// values returns the distinct values of a parameter, in the order of the cells.
 func (r *Result) values(name string) []string {
 	var list []string
 	for _, c := range r.Cells {
@@ -158,7 +159,7 @@ func (r *Result) values(name string) []string {
 	return list
 }
 
-// outliers counts the timings that are outliers, and all of them.
+// outliers returns the number of timings that are outliers and the number of all timings.
 func (r *Result) outliers() (outliers, timings int) {
 	for _, c := range r.Cells {
 		for _, run := range c.Runs {

@@ -53,7 +53,7 @@ func runCrossover(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// ridgeName returns the name of a form on a device, as an implementation.
+// ridgeName returns the name of the implementation that solves a form on a device.
 func ridgeName(d backend.Device, form solvers.Method) string {
 	return ownName(d) + " " + string(form)
 }
@@ -82,21 +82,22 @@ func (l *setup) gridTasks() []Task {
 	return list
 }
 
-// leastWeight is what the pauses of the smallest case count for, in operations.
+// leastWeight is added to the weight of every case, in operations, for the time that its
+// pauses take.
 const leastWeight = 1e9
 
-// ridge is a regression that both forms solve.
+// ridge is a regression problem that both forms solve.
 //
 // The elements of X are independent, of mean 0 and variance 1, so that the largest singular
-// value of X is about √n + √m; with λ = n + m the condition number of both systems is below
-// 1 + (√n + √m)²/λ ≤ 3. The times do not depend on λ.
+// value of X is about √n + √m; with λ = n + m the condition number of both systems is below 1
+// + (√n + √m)²/λ ≤ 3. The times do not depend on λ.
 type ridge struct {
 	lambda float64
 	x, y   backend.Host[float64]
 }
 
-// newRidge makes a regression, the same one for the same arguments: y = Xv + ε with ‖v‖ about
-// 1 and ε of variance 1/100.
+// newRidge returns the regression y = Xv + ε with ‖v‖ about 1 and ε of variance 1/100. Equal
+// arguments give the same data.
 func newRidge(n, m int) *ridge {
 	p := &ridge{lambda: float64(n + m), x: backend.NewHost[float64](n, m), y: backend.NewHost[float64](n, 1)}
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(m)))
@@ -115,7 +116,7 @@ func newRidge(n, m int) *ridge {
 	return p
 }
 
-// planned returns the regression with its plan for the solver of a form.
+// planned returns the regression and its plan, made for the solver of the given form.
 func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) plannedFit {
 	problem := solvers.Problem{Kernel: kernels.Linear{}, X: p.x, Y: p.y, Lambda: p.lambda}
 	par := solvers.Params{Method: form, Tol: fitTol, Memory: l.Memory}
@@ -136,7 +137,8 @@ func (p *ridge) normal(r []float64) []float64 {
 	return v.RawVector().Data
 }
 
-// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖, whichever form found w.
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It holds w against the primal system, whichever
+// form w comes from.
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
@@ -145,32 +147,32 @@ func (p *ridge) residual(w []float64) float64 {
 	return floats.Norm(left, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// limit returns the largest residual of a w that one of the forms found to the tolerance τ of
-// its own system.
+// limit bounds the residual of a w that one of the forms found to the tolerance τ of its own
+// system.
 //
-// The residual of the dual is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖, so that w = Xᵀα leaves
-// ‖Xᵀr‖ ≤ τ‖X‖‖y‖ of the system of the primal; ‖Xᵀy‖ ≤ ‖X‖‖y‖ makes this the bound of the
-// primal too. Computing a residual errs by at most 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5,
-// with ‖X‖ in the Frobenius norm), once in the solver and once in the judge, where ‖w‖ ≤
-// ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
+// The residual of the dual system is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα, the
+// primal system therefore has the residual ‖Xᵀr‖ ≤ τ‖X‖‖y‖; since ‖Xᵀy‖ ≤ ‖X‖‖y‖, the same
+// bound holds if w comes from the primal form. Computing a residual has an error of at most
+// 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5, with ‖X‖ in the Frobenius norm). It is computed
+// twice, in the solver and here. Here ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
 func (p *ridge) limit() float64 {
 	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
 	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ is n + m
 	return (fitTol + rounding) * x * y / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// grid is what a crossover measured of one device in one precision.
+// grid holds the measurements of a crossover on one device in one precision.
 type grid struct {
 	title  string
-	n, m   []int // rising
+	n, m   []int // in increasing order
 	points map[[2]int]point
 }
 
 // point is a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner is the faster form of a point and how many times as fast as the other it
-// is; unclear when the timings of both overlap.
+// winner returns the faster form of a point and how many times as fast as the other form it
+// is. unclear is true if the timings of the two forms overlap.
 func (q point) winner() (form string, times float64, unclear bool) {
 	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
 	if times < 1 {
@@ -210,10 +212,10 @@ func (r *Result) grids() []*grid {
 	return list
 }
 
-// equalAt is the number of samples from which on, for m features, the primal is
-// the faster: interpolated between the logarithms of n and of the ratio of the
-// times, at the last change of the winner as n rises. It is 0 where the primal is
-// the faster at every n, and Inf where the dual is at the largest.
+// equalAt returns the number of samples above which, for m features, the primal form is the
+// faster. It interpolates log n linearly in the logarithm of the ratio of the times, at the
+// last change of the winner as n rises. It returns 0 if the primal form is the faster at every
+// n, and Inf if the dual form is the faster at the largest n.
 func (g *grid) equalAt(m int) float64 {
 	equal, before, beforeN := 0.0, math.NaN(), 0
 	for _, n := range g.n {
@@ -264,8 +266,8 @@ func crossoverReport(r *Result, p *Report) {
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 }
 
-// table says for each point which form is the faster, and by how much; its
-// chart is the number of samples at which both take the same time.
+// table shows for each point which form is the faster, and by how much. Its chart shows the
+// number of samples at which both forms take the same time.
 func (g *grid) table() *Table {
 	t := &Table{
 		Title: g.title + ": the faster form, and how many times as fast as the other",

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// DevicesKind measures the devices of this machine against each other over n, with the
+// DevicesKind compares the devices of this machine with each other over a range of n, on the
 // data of synthetic.go:
 //
 //	gram    K = k(X, X), X and K on the device
@@ -21,8 +21,8 @@ import (
 //	fit     from X and y in Go memory to α in Go memory: transfers are counted
 //	solve   the same by the solver that Mercer chooses, to a residual of 1e-10
 //
-// Where Python has torch or cupy, they do all but the last, on the GPU where there
-// is one. The Notes say why there is no GPU.
+// If Python has torch or cupy, they do all of these but solve, on the GPU if there is one. The
+// Notes say why a GPU is missing.
 const DevicesKind = "devices"
 
 func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
@@ -47,7 +47,7 @@ func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// noGPU says why there is no GPU; nothing where there is one.
+// noGPU returns the reason why there is no GPU, and nothing if there is one.
 func noGPU() (notes []string) {
 	for _, s := range backend.Report() {
 		if !strings.HasPrefix(s.Device, "cuda/") {
@@ -61,7 +61,7 @@ func noGPU() (notes []string) {
 	return notes
 }
 
-// startOperation makes the entries of a case.
+// startOperation creates the entries of a case.
 func (w *setup) startOperation(_ context.Context, operation, precision string, _, n int) ([]Entry, error) {
 	s := newSynthetic(n, w.Features, fitLambda)
 	if precision == "float32" {
@@ -70,8 +70,8 @@ func (w *setup) startOperation(_ context.Context, operation, precision string, _
 	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
 
-// operationFlops are the operations of what is counted; 0 for solve, which has its
-// own way of every size.
+// operationFlops returns the number of operations that the rate is based on. It is 0 for
+// solve, whose method and cost depend on the size.
 func operationFlops(operation string, n, d int) float64 {
 	switch operation {
 	case "gram":
@@ -86,13 +86,13 @@ func operationFlops(operation string, n, d int) float64 {
 	return 0
 }
 
-// operationEntries makes the entries of a case.
+// operationEntries creates the entries of a case.
 func operationEntries[T backend.Float](w *setup, operation, precision string, s *synthetic, x, y backend.Host[T],
 	queue func(backend.Device) backend.Backend[T]) ([]Entry, error) {
 	n, d := x.Rows, x.Cols
 	flops := operationFlops(operation, n, d)
 	j := w.judge(s)
-	expected := max(flops, backend.PotrfFlops(n)) // solve grows at most like it
+	expected := max(flops, backend.PotrfFlops(n)) // the time of solve grows no faster than that of potrf
 	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
 	late := func(implementation string) string {
 		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)
@@ -147,8 +147,8 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	return list, nil
 }
 
-// peerOperation is an operation by a library of Python. What it makes stays on its side
-// and is not checked, but the solution of a fit.
+// peerOperation returns an operation as a library of Python executes it. The results stay in
+// the Python process and are not checked, except for the solution of a fit.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {

@@ -11,44 +11,44 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// Verdict is what became of a timing between two measurements.
+// Verdict says how a timing differs between two measurements.
 type Verdict int
 
 const (
-	Same     Verdict = iota // no more than noise
-	Slower                  // beyond noise
-	Faster                  // beyond noise
-	Untested                // too few timings to tell
+	Same     Verdict = iota // the difference is no larger than noise
+	Slower                  // the new timing is slower beyond noise
+	Faster                  // the new timing is faster beyond noise
+	Untested                // there are too few timings to tell
 )
 
-// Difference is an implementation in a case that both measurements have.
+// Difference compares an implementation in a case that both measurements have.
 type Difference struct {
 	Case           Case
 	Implementation string
-	Kind           string  // the implementation's
+	Kind           string  // the kind of the implementation
 	Old, New       Summary // seconds
 	Ratio          float64
-	P              float64 // probability of such a difference when there is none: Mann and Whitney (1947)
+	P              float64 // probability of a difference this large by chance: Mann and Whitney (1947)
 	Verdict        Verdict
 }
 
-// Differences are those of two measurements of the same kind.
+// Differences compares two measurements of the same kind.
 type Differences struct {
 	List    []Difference
-	OnlyOld int // timings whose case or implementation the other does not have
+	OnlyOld int // number of timings whose case or implementation the other measurement lacks
 	OnlyNew int
-	// Drift is the geometric mean of the ratios of ceilings and other libraries,
-	// whose code is the same: what is due to the machine. 0 when there are none.
+	// Drift is the geometric mean of the ratios of ceilings and other libraries. Their code
+	// has not changed, so Drift is the effect of the machine. It is 0 if there are none.
 	Drift float64
-	Notes []string // in what the measurements differ
+	Notes []string // how the conditions of the two measurements differ
 }
 
-// significance is the probability of a difference that is none to be taken for one.
+// significance is the probability of taking a difference by chance for a real one.
 const significance = 0.05
 
-// DiffOf compares two measurements: a timing is slower or faster beyond noise
-// when the medians differ by more than least (0.02: 2 %) and the test of Mann and
-// Whitney finds less than significance. It needs four timings on either side.
+// DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians
+// differ by more than least (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
+// significance. The test needs four timings of each.
 func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first is of bench %s, the second of bench %s", before.Kind, after.Kind)
@@ -84,7 +84,7 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	return d, nil
 }
 
-// timed counts the runs that have timings.
+// timed returns the number of runs that have timings.
 func (r *Result) timed() (n int) {
 	for _, c := range r.Cells {
 		n += len(slices.DeleteFunc(slices.Clone(c.Runs), func(run Run) bool { return !run.Timed() }))
@@ -93,7 +93,7 @@ func (r *Result) timed() (n int) {
 }
 
 func difference(was, run *Run, least float64) Difference {
-	sample := func(r *Run) *benchmath.Sample { // which sorts what it is given
+	sample := func(r *Run) *benchmath.Sample { // NewSample sorts the slice it is given
 		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: significance})
 	}
 	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
@@ -112,11 +112,12 @@ func difference(was, run *Run, least float64) Difference {
 	return x
 }
 
-// fewestTimings on either side can show a difference at that level: the smallest
-// probability of the test is 2/(8 choose 4) = 0.029 for four, 0.1 for three.
+// fewestTimings is the number of timings of each measurement that can show a difference at
+// that level: the smallest p-value of the test is 2/(8 choose 4) = 0.029 for four timings, 0.1
+// for three.
 const fewestTimings = 4
 
-// notesOf says in what two measurements differ beside the timings.
+// notesOf says how the conditions of two measurements differ.
 func notesOf(before, after *Result) []string {
 	var list []string
 	for _, x := range []struct{ what, old, new string }{
@@ -144,8 +145,8 @@ func notesOf(before, after *Result) []string {
 	return list
 }
 
-// Text is d for a terminal: what changed beyond noise, the slower first, all of
-// it with all, and what the machine has to do with it.
+// Text returns d for a terminal: the differences beyond noise, slower ones first, or with all
+// set every difference, and the drift of the machine.
 func (d *Differences) Text(all bool) string {
 	var b strings.Builder
 	for _, line := range d.Notes {
@@ -157,7 +158,7 @@ func (d *Differences) Text(all bool) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // an empty column, which indents
+	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // the first column is empty and indents the table
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
 	found := map[Verdict]int{}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {

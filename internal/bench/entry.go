@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
-// entries makes the entries of a case. The first device's result is the
-// reference of all others.
+// entries creates the entries of a case. The first device's result is the reference for all
+// others.
 func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
 	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
 	p := newProblem[T](r, n)
@@ -66,8 +66,8 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 	return list, nil
 }
 
-// deviceEntry puts p's operands on a device: where they are if it can use Go
-// memory, copied there before every run otherwise.
+// deviceEntry runs a routine on a device. The operands of p are used in place if the device
+// can use Go memory; otherwise they are copied to the device before every run.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
 	on := placer[T]{q: q}
@@ -88,7 +88,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	e.Check = func() *Check {
 		if !shared {
 			if err := q.Download(p.c, c); err != nil {
-				return &Check{Difference: math.Inf(1)} // fails, and Run did not
+				return &Check{Difference: math.Inf(1)} // an infinite difference fails, although Run did not
 			}
 		}
 		return p.check()
@@ -109,16 +109,16 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is how many bytes a copy of the memory's ceiling reads: more than any
-// cache holds. Tests copy less.
+// copied is the number of bytes that a copy reads to measure the bandwidth of the memory: more
+// than any cache holds. Tests copy less.
 var copied = 128 << 20
 
-// memoryEntry times a copy by threads goroutines. Its work is that of a routine
-// that has to move bytes for flops, at the same rate.
+// memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine
+// that does flops operations and moves bytes at the bandwidth of the copy.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}
-		// Pages that nobody has written are all the same one, in the cache.
+		// Before the first write, all pages share one physical page, which stays in the cache.
 		for i := range c.memory[0] {
 			c.memory[0][i] = byte(i)
 		}

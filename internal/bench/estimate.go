@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// timeEstimates are how long implementations took for so many operations, by a name, so that a
-// run of more of them is not begun that would take too long.
+// timeEstimates holds, by name, the time that an implementation took for a number of
+// operations. A run that would take too long is skipped.
 type timeEstimates map[string]timeEstimate
 
-// timeEstimate is the fastest run of so many operations.
+// timeEstimate is the time of the fastest run with the given number of operations.
 type timeEstimate struct {
 	flops float64
 	took  time.Duration
@@ -23,7 +23,8 @@ func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	p[name] = timeEstimate{flops, took}
 }
 
-// skipReason is why a run of more operations is not begun: "" if it is. A limit of 0 is none.
+// skipReason says why a run with more operations is skipped, or is "" if it is not. A limit of
+// 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	old, ok := p[name]
 	if !ok || old.flops <= 0 || limit == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// FitKind measures whole fits, from arrays or a file to a model, by Mercer and by
-// other libraries:
+// FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other
+// libraries:
 //
 //	ridge    (K + λI)α = y from X and y to α
 //	nystrom  the same with M functions, the centers given, to β
@@ -23,25 +23,26 @@ import (
 //	lasso    a path of 100 penalties, which glmnet solves as well
 //	logistic logistic regression of two classes, by glmnet and LIBLINEAR as well
 //
-// The data are those of synthetic.go and, of the last two, of linear.go. Everyone gets the
-// same kernel, λ, precision and threads, and the residual of everyone's answer is computed
-// by one routine and kept in the metrics. Of the last two it is how far the objective is
-// above its minimum, to the same limit for all. Only ridge is done in float32. What a
-// library takes to be imported is not counted, nor how data come to it; transfers to a GPU and back are.
+// The data of lasso and logistic are in linear.go, those of all others in synthetic.go. All
+// implementations get the same kernel, λ, precision and threads, and one routine computes the
+// residual of every answer for the metrics. For lasso and logistic the residual is the excess
+// of the objective over its minimum, with the same limit for all. Only ridge is also measured
+// in float32. The time to import a library and to pass it the data is not counted; transfers
+// to a GPU and back are.
 const FitKind = "fit"
 
 const (
 	fitLambda  = 0.1
-	fitTol     = 1e-10 // of Mercer's solvers; what a direct solver in float64 reaches is below
+	fitTol     = 1e-10 // tolerance of Mercer's solvers; a direct solver in float64 reaches a smaller residual
 	directName = " direct"
 	processGP  = " GP"
 	sklearn    = "scikit-learn"
 )
 
-// fitBench is a fit at work.
+// fitBench is a running fit benchmark.
 type fitBench struct {
 	*setup
-	folder string // of the files of the fit from a file
+	folder string // folder for the files of the fit named file
 }
 
 func runFit(ctx context.Context, b Benchmark) (*Result, error) {
@@ -70,13 +71,13 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// fits refuses sizes whose matrices, as libraries need them, the memory does not hold.
+// fits refuses sizes whose matrices, as other libraries store them, exceed the memory.
 func (c *fitBench) fits() error {
 	if !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
-		return nil // the solvers, and libraries on a GPU, look for themselves
+		return nil // the solvers and the libraries on a GPU check their memory themselves
 	}
-	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
-	// comes before that.
+	// scikit-learn's Cholesky holds K, a copy and the factor; the pairwise distances precede
+	// them.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })
@@ -113,21 +114,21 @@ func (c *fitBench) implementations() []Implementation {
 	return list
 }
 
-// A contest is what the competitors of a case do: Mercer's on each device, and a task of
-// peers.py by each library of Python.
+// A contest describes what the competitors of a case do: Mercer on each device, and a task of
+// peers.py in each library of Python.
 type contest struct {
 	own        func(d backend.Device) []competitor
 	task       string
 	parameters map[string]any
-	put        func(*pypeer.Process) error // its data; nil: it reads a file
+	put        func(*pypeer.Process) error // sends the data; nil if the task reads a file
 	result     func(*pypeer.Process) (function, error)
 	residual   func(function) (float64, error)
-	limit      float64  // of the residual
-	peers      []string // the implementations but Mercer's that take part
-	tolerant   bool     // all get the largest tolerance that leads to the limit
+	limit      float64  // largest residual allowed
+	peers      []string // the implementations other than Mercer that take part
+	tolerant   bool     // every implementation gets the largest tolerance that meets the limit
 }
 
-// start makes the entries of a case.
+// start creates the entries of a case.
 func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]Entry, error) {
 	var k contest
 	var j judge
@@ -185,8 +186,8 @@ type competitor struct {
 	result func() (function, error) // of the last run
 }
 
-// newCompetitor is an implementation whose run is a fit, and whose result follows from the
-// last one.
+// newCompetitor returns an implementation whose run is a fit. result converts the outcome of
+// the last run.
 func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
 	var last R
 	return competitor{
@@ -198,7 +199,7 @@ func newCompetitor[R any](name string, fit func() (R, error), result func(R) (fu
 	}
 }
 
-// entry is w's Entry: the function is judged once, after the first run.
+// entry returns w's Entry. The function is checked once, after the first run.
 func (w competitor) entry(j judge, residual func(function) (float64, error), limit float64) Entry {
 	metrics := map[string]float64{}
 	w.Check = func() *Check {
@@ -222,13 +223,13 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 	return w.Entry
 }
 
-// byPython is a library of Python in a contest.
+// byPython returns the competitor that is a library of Python.
 func byPython(p Peer, name string, k contest) competitor {
 	w := competitor{Entry: Entry{Implementation: name, Reason: p.Missing, Optional: true}}
 	if p.Python == nil {
 		return w
 	}
-	w.Close = func() { _ = p.Python.Clear() } // if it has gone, the next case says so
+	w.Close = func() { _ = p.Python.Clear() } // if the process has ended, the next case reports it
 	if k.put != nil {
 		if err := k.put(p.Python); err != nil {
 			w.Reason = err.Error()
@@ -248,7 +249,7 @@ func byPython(p Peer, name string, k contest) competitor {
 	return w
 }
 
-// bySolver is Mercer by solvers.Solve.
+// bySolver returns the competitor that is Mercer's solvers.Solve.
 func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}

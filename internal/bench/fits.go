@@ -21,8 +21,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge is (K + λI)α = y; in float32 by a device's own Cholesky without refinement: what
-// other libraries do in that precision.
+// ridge solves (K + λI)α = y. In float32 it uses a device's own Cholesky without refinement,
+// as other libraries do in that precision.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -45,13 +45,12 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit is the residual that a direct solver can leave. An element of K is
-// within (d + 8)u of what it should be, from the d products of its distance and
-// from exp; the factor is that of a matrix within γ of it, γ = 10√n·u with a
-// probability that leaves no room for chance (Higham and Mary 2019); that twice
-// for the two solutions. So ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32
-// X itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost
-// every pair. More than a half is no solution in any precision.
+// ridgeLimit bounds the residual of a direct solver. The distance with its d products and exp
+// give an element of K a relative error of at most (d + 8)u. The factor is exact for a matrix
+// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019);
+// the two triangular solves double γ. So ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32
+// X itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair.
+// The limit is at most 1/2, because a larger residual is no solution in any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {
@@ -61,19 +60,19 @@ func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	return min(max(bound, fitTol), 0.5)
 }
 
-// parameters are those passed to peers.py.
+// parameters returns the parameters for peers.py.
 func (s *synthetic) parameters() map[string]any {
 	return map[string]any{"gamma": s.gamma(), "sigma": s.kernel.Sigma, "lambda": s.lambda}
 }
 
-// putAll gives a process X and y.
+// putAll returns a function that sends X and y to a process.
 func putAll[T backend.Float](x, y backend.Host[T]) func(*pypeer.Process) error {
 	return func(p *pypeer.Process) error {
 		return errors.Join(pypeer.Put(p, "x", x.Rows, x.Cols, x.Data), pypeer.Put(p, "y", y.Rows, 0, y.Data))
 	}
 }
 
-// alphaOf takes the α that a process has found.
+// alphaOf returns a function that reads the α that a process has found.
 func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	return func(p *pypeer.Process) (function, error) {
 		a, err := p.Get("alpha")
@@ -84,13 +83,13 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	}
 }
 
-// direct solves (K + λI)α = y by Cholesky in one precision, in packed storage where
-// the device has it.
+// direct solves (K + λI)α = y by Cholesky in one precision, in packed storage if the device
+// supports it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
 	on := placer[T]{q: q}
 	defer on.free()
-	mx, b := on.place(x), on.make(y.Rows, y.Cols) // not placed: y stays as it is
+	mx, b := on.place(x), on.make(y.Rows, y.Cols) // b is a copy: the solution overwrites it, and y must not change
 	if on.err != nil {
 		return alpha, on.err
 	}
@@ -125,7 +124,7 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	return alpha, q.Download(alpha, b)
 }
 
-// byGonum is what one would write with gonum/mat.
+// byGonum solves the problem as a user of gonum/mat would.
 func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 	n := s.x.Rows
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
@@ -165,11 +164,11 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 	return w
 }
 
-// centersSeed is that of scikit-learn's choice of centers, which all get.
+// centersSeed is the seed of scikit-learn's choice of centers, which all implementations share.
 const centersSeed = 7
 
-// nystrom is kernel ridge regression with M centers: those that scikit-learn's Nystroem
-// draws, where it is here, so that all solve one problem.
+// nystrom is kernel ridge regression with M centers. If scikit-learn is installed, its
+// Nystroem draws the centers, so that all implementations solve one problem.
 func (c *fitBench) nystrom(j judge) contest {
 	s, n := j.synthetic, j.x.Rows
 	m := c.Centers
@@ -229,12 +228,12 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit is the residual that a solution by way of S^(−1/2) can leave, as
-// scikit-learn's: Φ S^(−1/2) is formed with an error of √κ·(d + 8 + 10√M)u relative
-// to its norm, κ ≤ M/λ being the condition of S where it matters beside λ, and the
-// normal equations of it are solved with one of 10√n·u times their condition,
-// which is at most nM/λ over M. The margin of 1000 is the factor by which norms of
-// matrices exceed what the residual divides by, ‖Φᵀy‖, for targets of mean 0.
+// nystromLimit bounds the residual of a solution by way of S^(−1/2), as scikit-learn computes
+// it. Φ S^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u, where κ ≤ M/λ is the condition
+// number of S restricted to the eigenvalues that matter beside λ. Solving its normal equations
+// adds an error of 10√n·u times their condition number, at most nM/λ divided by M. The factor
+// 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖, the divisor of the residual, for
+// targets of mean 0.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
 	forming := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
@@ -256,10 +255,10 @@ func (c *fitBench) svr(j judge) contest {
 	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), put: putAll(s.x, s.y)}
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
-	// SMO ends when no pair of samples violates the conditions of optimality by more
-	// than tol (Fan, Chen and Lin 2005): with a b between the two, y − f(x) is within
-	// tol of where its β says it is for every sample, which adds at most tol·C to the
-	// gap. 2, because b is a mean over samples and may lie beside the best.
+	// SMO ends when no pair of samples violates the optimality conditions by more than tol
+	// (Fan, Chen and Lin 2005). For some b in between, y − f(x) is then within tol of the
+	// value that β implies for every sample, which adds at most tol·C to the gap. The factor 2
+	// is there because b is a mean over samples and may differ from that b.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -281,8 +280,8 @@ func (c *fitBench) svr(j judge) contest {
 	return k
 }
 
-// allRows is m with a coefficient for every sample, in their order, which is that
-// of its support vectors.
+// allRows returns m with a coefficient for every sample, in the order of the samples. m's
+// support vectors are in the same order.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	beta, support, next := make([]float64, s.x.Rows), m.Support(), 0
 	for i := range s.x.Rows {
@@ -340,7 +339,7 @@ func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string)
 	return m, modelfile.Save(model, modelfile.Bundle{Model: m, Encoder: e})
 }
 
-// writeCSV writes X and y with a header line, every digit of them.
+// writeCSV writes X and y with a header line, with all digits.
 func (s *synthetic) writeCSV(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -352,7 +351,7 @@ func (s *synthetic) writeCSV(path string) error {
 		line[j] = fmt.Sprintf("x%d", j+1)
 	}
 	line[s.x.Cols] = "y"
-	_ = w.Write(line) // Error has the first failure
+	_ = w.Write(line) // Error returns the first failure
 	for i := range s.x.Rows {
 		for j, v := range s.x.Row(i) {
 			line[j] = fmt.Sprint(v)

@@ -14,14 +14,14 @@ import (
 // GoKind is the kind of the Results that ReadGoBench makes.
 const GoKind = "go"
 
-// mercerName is who Mercer is in Go benchmarks.
+// mercerName is Mercer's name among the implementations of Go benchmarks.
 const mercerName = "mercer"
 
-// ReadGoBench makes a Result of what go test -bench wrote, from names of
-// key=value: the value of the key by is who competes (Mercer is "mercer"), the
-// others are the case, after the benchmark's own name; where by is empty, all is
-// Mercer's. Each line is a timing. It was not measured by a Runner: lines of one case
-// follow each other or not, as -count and the benchmark have it.
+// ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks
+// consist of key=value pairs after the benchmark's own name. The value of the key by names the
+// implementation (Mercer is "mercer"), the other pairs are the case; if by is empty, all
+// timings are Mercer's. Each line is a timing. Unlike a Runner, go test does not interleave
+// the implementations.
 func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
 	in := benchfmt.NewReader(from, "")
@@ -48,7 +48,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 			text := string(part)
 			key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "=")
 			switch {
-			case strings.HasPrefix(text, "-"): // GOMAXPROCS
+			case strings.HasPrefix(text, "-"): // the suffix is GOMAXPROCS
 				fmt.Sscanf(text, "-%d", &r.Machine.MaxProcs)
 			case !ok:
 				return nil, fmt.Errorf("bench: go: %s: %q is not of the form key=value", line.Name, key)
@@ -78,7 +78,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 	return r, nil
 }
 
-// imported completes a Result of timings that a program wrote.
+// imported completes a Result whose timings come from another program.
 func (r *Result) imported() {
 	for i := range r.Cells {
 		c := &r.Cells[i]
@@ -89,8 +89,9 @@ func (r *Result) imported() {
 	}
 }
 
-// runOf is the run of an implementation in a case, made where it is not there: of Mercer
-// where the name begins so, of another library otherwise. The next call may move it.
+// runOf returns the run of an implementation in a case and adds it if it is new. A name that
+// begins with mercer's is Mercer's, any other name is another library's. The next call may
+// move the run.
 func (r *Result) runOf(c Case, who Implementation) *Run {
 	if r.Implementation(who.Name) == nil {
 		if who.Kind = PeerKind; strings.HasPrefix(who.Name, mercerName) {

@@ -17,38 +17,38 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// A Benchmark is what is measured. A zero field is the default of its Kind; an
-// option that the Kind has no default for is not taken.
+// A Benchmark says what to measure. A zero field means the default of the Kind; an option
+// without a default in the Kind is refused.
 type Benchmark struct {
 	Kind       string
-	Names      []string // of the Kind's: routines, operations, fits or solvers
+	Names      []string // routines, operations, fits or solvers of the Kind
 	Precisions []string // "float64", "float32"
 	Sizes      []int    // n
 	Widths     []int    // m of crossover; M of scale's sweep over M, at the largest n
 	Features   int      // d
-	Centers    int      // M of fit's nystrom, or else 10√n; of scale's sweep over n, or else the middle one of Widths
-	Threads    []int    // blas measures with each, the others with one number
+	Centers    int      // M: of fit's nystrom (default 10√n); of scale's sweep over n (default the middle one of Widths)
+	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with
-	Places     []string // where shared libraries are looked for first: see peer.Open
-	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
+	Places     []string // where to look for shared libraries first: see peer.Open
+	Pythons    []string // interpreters to look for libraries in; nil: pypeer.Interpreters()
 	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
-	// Limit is the longest run that is begun, by what the last one of the implementation
-	// took and the operations of both.
+	// Limit is the longest time that a run may be expected to take. The expectation is the
+	// time of the last run of the implementation, scaled by the number of operations.
 	Limit  time.Duration
-	Quick  bool // the Kind's smaller defaults
+	Quick  bool // take the smaller defaults of the Kind
 	Runner Runner
 }
 
 // A Kind is a kind of benchmark.
 type Kind struct {
 	Name       string
-	Option     string    // of Names: "routine"
-	Names      []string  // all there are
-	Defaults   Benchmark // no Names are all of them; Precisions and Peers are all there are
-	Quick      Benchmark // where the defaults are others
-	TakesMany  bool      // Threads are several numbers
-	OneDevice  bool      // Devices is one
+	Option     string    // the option that Names are the values of, such as "routine"
+	Names      []string  // all possible names
+	Defaults   Benchmark // no Names means all; Precisions and Peers list all possible values
+	Quick      Benchmark // the defaults that differ with Quick
+	TakesMany  bool      // Threads may have several numbers
+	OneDevice  bool      // Devices has one name
 	HasCenters bool
 	devices    func() []string
 	run        func(context.Context, Benchmark) (*Result, error)
@@ -89,20 +89,20 @@ func Kinds() []Kind {
 	}
 }
 
-// KindOf returns the kind of that name, nil when there is none.
+// KindOf returns the kind with the given name, or nil if there is none.
 func KindOf(name string) *Kind {
 	return find(Kinds(), func(k *Kind) bool { return k.Name == name })
 }
 
-// bestDevice is the best there is.
+// bestDevice selects the best device of the machine.
 func bestDevice() []string { return []string{""} }
 
-// bestDevices is the best processor and every GPU that can be used.
+// bestDevices selects the best processor and every usable GPU.
 func bestDevices() []string {
 	return append([]string{"cpu"}, slices.DeleteFunc(usableDevices(), func(name string) bool { return !strings.HasPrefix(name, "cuda/") })...)
 }
 
-// usableDevices is every device that can be used, but ref.
+// usableDevices returns every usable device except ref.
 func usableDevices() (names []string) {
 	for _, d := range backend.Report() {
 		if d.Err == nil && d.Device != "ref" {
@@ -112,7 +112,7 @@ func usableDevices() (names []string) {
 	return names
 }
 
-// An OptionError is an option of a Benchmark that its Kind cannot take as it is.
+// An OptionError reports an option of a Benchmark that its Kind does not accept.
 type OptionError struct {
 	Kind, Option string // "blas", "routine"
 	Problem      string // `"gem" is not known, did you mean gemm?; there are: gemm, …`
@@ -122,9 +122,9 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("bench: %s: %s: %s", e.Kind, e.Option, e.Problem)
 }
 
-// Run measures. It fails when a device cannot be opened, when a case does not fit the
-// memory, when a result is wrong that is Mercer's or of a library of blas, and when ctx
-// is done; another library that fails is left out of the case.
+// Run measures. It fails if a device cannot be opened, if a case exceeds the memory, if a
+// result of Mercer or of a BLAS library is wrong, or if ctx is done. Any other library that
+// fails is left out of the case.
 func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	if err := b.Fill(); err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	return KindOf(b.Kind).run(ctx, b)
 }
 
-// Fill puts in the defaults for what was left out, and checks the rest: of wrong options
-// it returns an *OptionError. Names come in the order of the Kind, numbers rise, and all
-// are there once.
+// Fill sets the options that are zero to their defaults and checks the others; a wrong option
+// is an *OptionError. Afterwards names are in the order of the Kind, numbers are sorted, and
+// nothing is there twice.
 func (b *Benchmark) Fill() error {
 	k := KindOf(b.Kind)
 	if k == nil {
@@ -217,7 +217,7 @@ func chosen(known, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
 }
 
-// orElse is list, or other where that is nil.
+// orElse returns list, or other if list is nil.
 func orElse[T any](list, other []T) []T {
 	if list == nil {
 		return other
@@ -225,8 +225,8 @@ func orElse[T any](list, other []T) []T {
 	return list
 }
 
-// tasks lists the cases {b's option, precision, threads, n}, the last fastest; start makes
-// the entries of one.
+// tasks lists the cases {b's option, precision, threads, n}; n varies fastest. start makes the
+// entries of one case.
 func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string, threads, n int) ([]Entry, error)) []Task {
 	var list []Task
 	option := KindOf(b.Kind).Option
@@ -249,5 +249,5 @@ func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string
 	return list
 }
 
-// onlyFloat64 are the operations and fits that are not done in float32.
+// onlyFloat64 are the operations and fits that are not measured in float32.
 var onlyFloat64 = []string{"solve", "nystrom", "svr", "file", "lasso", "logistic"}

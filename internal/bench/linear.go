@@ -15,14 +15,14 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// linearLimit is how far above its minimum the objective of a linear model may be,
-// relative to that of w = 0. Every implementation gets the largest of its own tolerances
-// that leads there: times are for equal objectives.
+// linearLimit bounds the excess of a linear model's objective over its minimum, relative to
+// the objective of w = 0. Every implementation gets the largest of its own tolerances that
+// meets this limit, so that the times are for equal objectives.
 const linearLimit = 1e-6
 
-// atEqualObjective makes the first run of w that of the largest tolerance which leads to
-// a residual within the limit; set passes a tolerance on. The time of a run is that of the
-// last one, by the clock of w if it has its own.
+// atEqualObjective makes the first run of w try tolerances in decreasing order, until the
+// residual is within the limit; set passes a tolerance to the implementation. The time of that
+// run is the time of the last attempt, by w's own clock if it has one.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, took, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -65,10 +65,10 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 	return w
 }
 
-// newLinear makes the data of linear models as Friedman, Hastie and Tibshirani (2010,
-// section 5.1) do: standard normal features, any two of which have the correlation 0.1,
-// coefficients (−1)^j exp(−j/10), j = 0, 1, …, and noise with a third of the variance of f.
-// For classes the targets are 0 and 1, the latter with the probability 1/(1 + e^−y).
+// newLinear makes the data of linear models as Friedman, Hastie and Tibshirani (2010, section
+// 5.1) do: standard normal features with pairwise correlation 0.1, coefficients (−1)^j
+// exp(−j/10), j = 0, 1, …, and noise with a third of the variance of f. For classification the
+// target is 1 with the probability 1/(1 + e^−y), otherwise 0.
 func newLinear(n, d int, classes bool) *synthetic {
 	rng := rand.New(rand.NewPCG(5, 6))
 	s := &synthetic{x: backend.NewHost[float64](n, d), y: backend.NewHost[float64](n, 1), lambda: 1}
@@ -94,7 +94,7 @@ func newLinear(n, d int, classes bool) *synthetic {
 	return s
 }
 
-// A linearProblem is the objectives of some linear models, one for each column of W.
+// A linearProblem is a set of objectives of linear models, one for each column of W.
 type linearProblem struct {
 	judge
 	// objectives returns F of each column of W, and lower bounds of the minimum.
@@ -103,7 +103,7 @@ type linearProblem struct {
 	zero       float64 // F(0)
 }
 
-// excess is the largest (F − F*)/F(0), F* a lower bound of the minimum.
+// excess returns the largest (F − F*)/F(0), where F* is a lower bound of the minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
 	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
 		return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
@@ -115,8 +115,8 @@ func (p *linearProblem) excess(f function) (largest float64, err error) {
 	return largest, nil
 }
 
-// lassoObjectives are ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The bound is the dual
-// objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the s ≤ 1 that makes ‖Xᵀθ‖∞ ≤ μ.
+// lassoObjectives returns ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The lower bound is the
+// dual objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the largest s ≤ 1 for which ‖Xᵀθ‖∞ ≤ μ.
 func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (values, lower []float64) {
 	return func(w backend.Host[float64]) (values, lower []float64) {
 		var r, g mat.Dense
@@ -134,8 +134,8 @@ func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (value
 	}
 }
 
-// logisticObjectives are F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖² with f = ±wᵀx, whose minimum is
-// at least F − ‖∇F‖²/2λ.
+// logisticObjectives returns F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖² with f = ±wᵀx. The minimum of F
+// is at least F − ‖∇F‖²/2λ.
 func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []float64) {
 	var r, g mat.VecDense
 	r.MulVec(matrixOf(j.x), mat.NewVecDense(w.Rows, w.Data))
@@ -150,7 +150,7 @@ func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []floa
 	return []float64{value}, []float64{value - mat.Dot(&g, &g)/(2*j.lambda)}
 }
 
-// bounded sets the lower bounds from a solution to a tenth of the limit.
+// bounded sets the lower bounds from a solution computed to a tenth of the limit.
 func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
 	zero, _ := p.objectives(backend.NewHost[float64](p.x.Cols, columns))
 	p.zero = zero[0]
@@ -161,7 +161,7 @@ func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[
 	return err
 }
 
-// linearContest is the contest of a linear model: fit is Mercer's, to a tolerance.
+// linearContest returns the contest of a linear model. fit is Mercer's fit to a given tolerance.
 func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, float64) (backend.Host[float64], error)) contest {
 	k := contest{parameters: map[string]any{"lambda": p.lambda}, put: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
 	k.result = func(process *pypeer.Process) (function, error) {
@@ -177,8 +177,9 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 	return k
 }
 
-// lasso is a path of 100 penalties from the largest that matters to a thousandth of it, or a
-// hundredth where there are fewer samples than features (as glmnet has it), without intercept.
+// lasso is a path of 100 penalties without intercept, from the smallest penalty at which all
+// weights are 0 down to a thousandth of it, or a hundredth with fewer samples than features
+// (as in glmnet).
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3
@@ -209,7 +210,7 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 	}
 	k := c.linearContest(p, fit)
 	k.task, k.peers = "lasso", []string{sklearn, "glmnet"}
-	alphas := slices.Clone(mus) // of (1/2n)‖y − Xw‖² + α‖w‖₁
+	alphas := slices.Clone(mus) // penalties of (1/2n)‖y − Xw‖² + α‖w‖₁
 	floats.Scale(1/float64(n), alphas)
 	k.parameters["alphas"] = alphas
 	return k, p.judge, nil

@@ -10,28 +10,28 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Machine is where and by what a benchmark ran.
+// Machine describes the machine and the program of a benchmark.
 type Machine struct {
 	Processor string   `json:"processor"`
 	CPUs      int      `json:"cpus"`
 	MaxProcs  int      `json:"gomaxprocs"`
-	Devices   []string `json:"devices"` // of Mercer, that can be used here; the best first
-	Virtual   bool     `json:"virtual"` // a virtual machine, whose cores others may use too
+	Devices   []string `json:"devices"` // Mercer's devices that can be used here; the best comes first
+	Virtual   bool     `json:"virtual"` // true on a virtual machine, whose cores others may use too
 	Governor  string   `json:"governor,omitempty"`
 	System    string   `json:"system"` // operating system and architecture
 	Go        string   `json:"go"`
 	Mercer    string   `json:"mercer"`          // version or revision
-	Noise     *Noise   `json:"noise,omitempty"` // nil: not to be known here
+	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured here
 }
 
-// Noise is what took processor time away from the benchmark, in per cent of the
-// time of all processors while it ran.
+// Noise is the processor time that the benchmark did not get, in percent of the time of all
+// processors while it ran.
 type Noise struct {
-	Steal  float64 `json:"steal_percent"`  // by the machine that runs this virtual one
-	Others float64 `json:"others_percent"` // by other processes, and the kernel for them
+	Steal  float64 `json:"steal_percent"`  // taken by the host of this virtual machine
+	Others float64 `json:"others_percent"` // taken by other processes and by the kernel for them
 }
 
-// readMachine fills in all but Noise. What it reads from files is of Linux.
+// readMachine sets all fields but Noise. The files that it reads exist on Linux only.
 func readMachine() Machine {
 	governor, _ := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
@@ -55,8 +55,8 @@ func readMachine() Machine {
 	return m
 }
 
-// revision is the version of this module as it was built, which names the commit and
-// uncommitted changes.
+// revision returns the version of this module at the time of the build, with the commit and a
+// mark for uncommitted changes.
 func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version

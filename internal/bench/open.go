@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name, each once, whatever names it has. On a failure it
-// returns those that were opened before as well.
+// openDevices opens devices by name, and each device once even if it has several names. On
+// failure it also returns the devices opened so far.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -34,7 +34,7 @@ func sameDevice(d backend.Device) func(backend.Device) bool {
 	return func(o backend.Device) bool { return o.Info().Device == d.Info().Device }
 }
 
-// setup is a benchmark of fits at work.
+// setup is a running benchmark of fits.
 type setup struct {
 	Benchmark
 	ctx           context.Context
@@ -42,11 +42,11 @@ type setup struct {
 	peers         []Peer
 	judges        backend.Device
 	methods       []string      // what the automatic choice was, once for each case
-	timeEstimates timeEstimates // by implementation and what it does
+	timeEstimates timeEstimates // by implementation and operation
 }
 
-// open opens the devices, the best processor for the judge, and the libraries. What it
-// returns is to be closed, on a failure too.
+// open opens the devices, the best processor for the judge, and the libraries. The caller
+// closes the setup, even after a failure.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
 	if l.judges, err = backend.Open("cpu", backend.Config{Memory: b.Memory}); err != nil {
@@ -59,8 +59,8 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	return l, ctx.Err()
 }
 
-// openPeers opens libraries, those of Python in processes of their own, and says of what
-// is missing why.
+// openPeers opens libraries, each Python library in a process of its own. For a library that
+// it cannot open it records the reason.
 func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {
@@ -81,13 +81,14 @@ func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	return peers
 }
 
-// ownImplementation is a device as an implementation.
+// ownImplementation returns the implementation that is a device of Mercer.
 func ownImplementation(d backend.Device) Implementation {
 	i := d.Info()
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
 }
 
-// implementation is a library as an implementation; no threads are not known.
+// implementation returns a library as an implementation; threads = 0 means that the number is
+// unknown.
 func (p Peer) implementation(threads int) Implementation {
 	e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing, Threads: threads}
 	switch {
@@ -99,7 +100,8 @@ func (p Peer) implementation(threads int) Implementation {
 	return e
 }
 
-// ceilingName is the implementation that is the ceiling of a device; empty where it has none.
+// ceilingName names the implementation that is the ceiling of a device; it is empty for a
+// device without one.
 func ceilingName(d backend.Device) string {
 	if _, ok := d.(ceiling); !ok {
 		return ""
@@ -114,7 +116,7 @@ func ceilingImplementation(d backend.Device) Implementation {
 	}
 }
 
-// exceeds is why matrices do not fit a device: "" if they do.
+// exceeds says why matrices do not fit a device; it is "" if they fit.
 func exceeds(bytes int64, d backend.Device) string {
 	memory := d.Info().Memory
 	if bytes <= memory {
@@ -123,8 +125,8 @@ func exceeds(bytes int64, d backend.Device) string {
 	return fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
 }
 
-// refuse is the error of a benchmark whose matrices, bytes(n) for its largest size n, a
-// memory does not hold; nil where it does. size names n: "n =".
+// refuse returns an error if a memory cannot hold the matrices of a benchmark, which take
+// bytes(n) for the largest size n. size names n: "n =".
 func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n int) int64) error {
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil

@@ -10,22 +10,22 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// operand is what an operation of Devices works on, on one device.
+// operand holds the operands of an operation on one device.
 type operand[T backend.Float] struct {
 	q backend.Backend[T]
 	judge
 	x, y backend.Host[T]
 }
 
-// productLimit is how far two products with K can differ, relative, when no terms
-// cancel: the elements are within (d + 12)u of what they should be (ridgeLimit has
-// the reasons), and a sum of n terms within 10√n·u, twice for the two.
+// productLimit bounds the relative difference of two products with K if no terms cancel: an
+// element has an error of at most (d + 12)u (ridgeLimit has the reasons) and a sum of n terms
+// one of 10√n·u, both for each of the two products.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
-// entry makes an operation's entry. A product is compared with the judge's, a
-// factor and a fit by the residual of their solution.
+// entry makes the entry of an operation. It compares a product with the judge's product; for a
+// factor and a fit it computes the residual of their solution.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
 	n, on := o.x.Rows, placer[T]{q: o.q}
 	e.Close = on.free
@@ -69,7 +69,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		return checked(residualLimit, func() (float64, error) {
 			own := placer[T]{q: o.q}
 			defer own.free()
-			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // not placed: y stays as it is
+			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // alpha is a copy: the solution overwrites it, and y must not change
 			if own.err != nil {
 				return 0, own.err
 			}
@@ -84,13 +84,14 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	return e, on.failed()
 }
 
-// ones is a column of ones, with which no terms of a product with K cancel.
+// ones returns a column of ones: in its product with K no terms cancel.
 func (o *operand[T]) ones() backend.Host[T] {
 	n := o.x.Rows
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
-// gramDifference multiplies the stored K, its lower triangle, by ones.
+// gramDifference multiplies the stored lower triangle of K by ones and compares the product
+// with the judge's.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	on := placer[T]{q: o.q}
 	defer on.free()
@@ -116,7 +117,7 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	return floats.Distance(converted[float64](got.Data), want, 2) / floats.Norm(want, 2), nil
 }
 
-// residualOf is the judge's residual of α.
+// residualOf returns the judge's residual of α.
 func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
 	return o.residual(function{points: o.synthetic.x, coef: converted[float64](alpha.Data)})
 }

@@ -21,8 +21,8 @@ func ReadFile(name string) (*Result, error) {
 	return r, nil
 }
 
-// Page is a page of Markdown with a section for each measurement. links are the
-// names of their files, as the page links to them.
+// Page returns a page of Markdown with a section for each measurement. links are the targets
+// of the page's links to the files of the measurements.
 func Page(list []*Result, links []string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Measurements\n\nWritten by `mercer bench report`; do not edit. The tables are those of the HTML pages. " +

@@ -2,20 +2,20 @@ package bench
 
 import "github.com/mercer-go/mercer/backend"
 
-// A placer puts matrices on a device, to be freed together. After its first failure,
-// which is err, it makes none.
+// A placer creates matrices on a device and frees them together. After its first failure,
+// which it keeps in err, it creates no more.
 type placer[T backend.Float] struct {
 	q    backend.Backend[T]
 	list []backend.Matrix[T]
 	err  error
 }
 
-// place is a matrix in host memory on the device.
+// place copies a matrix from host memory to the device.
 func (p *placer[T]) place(h backend.Host[T]) backend.Matrix[T] {
 	return p.keep(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
 }
 
-// make is a matrix of zeros.
+// make returns a matrix of zeros.
 func (p *placer[T]) make(rows, cols int) backend.Matrix[T] {
 	return p.keep(func() (backend.Matrix[T], error) { return p.q.New(rows, cols) })
 }
@@ -37,7 +37,7 @@ func (p *placer[T]) free() {
 	p.list = nil
 }
 
-// failed is err; on a failure all is freed.
+// failed returns err. If it is not nil, all matrices are freed.
 func (p *placer[T]) failed() error {
 	if p.err != nil {
 		p.free()
@@ -45,7 +45,7 @@ func (p *placer[T]) failed() error {
 	return p.err
 }
 
-// twoTriangles is b ← (LLᵀ)⁻¹ b.
+// twoTriangles computes b ← (LLᵀ)⁻¹ b.
 func twoTriangles[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]) {
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
 	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)

@@ -10,22 +10,22 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Report is a Result for a reader. Text and Markdown are here, HTML is in
+// Report is a Result in the form of tables. Text and Markdown are written here, HTML in
 // bench/report; all three write the same tables.
 type Report struct {
 	Title  string
-	Answer string // what was found, in a sentence or two
+	Answer string // the result in a sentence or two
 	Facts  []string
 	Tables []*Table
 }
 
-// reports makes the answer and the tables of each kind of Result.
+// reports has for each kind of Result the function that makes its answer and tables.
 var reports = map[string]func(*Result, *Report){
 	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
 	DevicesKind: devicesReport, GoKind: goReport, RunsKind: runsReport,
 }
 
-// Report makes the Report of r. It fails for a kind that this version does not know.
+// Report makes the Report of r. It fails if this version does not know the kind of r.
 func (r *Result) Report() (*Report, error) {
 	build, ok := reports[r.Kind]
 	if !ok {
@@ -42,7 +42,7 @@ func (r *Result) Report() (*Report, error) {
 	return p, nil
 }
 
-// add adds the tables that have a row.
+// add adds the tables that have at least one row.
 func (p *Report) add(tables ...*Table) {
 	for _, t := range tables {
 		if t != nil && len(t.Rows) > 0 {
@@ -51,7 +51,7 @@ func (p *Report) add(tables ...*Table) {
 	}
 }
 
-// beside adds how Mercer compares with other libraries.
+// beside adds the comparison of Mercer with other libraries.
 func (p *Report) beside(r *Result, list []comparison, rates bool) {
 	if len(list) > 0 {
 		p.Answer = wins(list)
@@ -59,7 +59,7 @@ func (p *Report) beside(r *Result, list []comparison, rates bool) {
 	}
 }
 
-// Processor is the name of the processor, or else of the system.
+// Processor returns the name of the processor, or the operating system if the name is unknown.
 func (r *Result) Processor() string {
 	if r.Machine.Processor == "" {
 		return r.Machine.System
@@ -88,8 +88,8 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport has the fastest device in each row, which shows from which n on a
-// GPU is faster than the processor.
+// devicesReport has the fastest device in each row, which shows from which n on a GPU is
+// faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	all := func(*Run) bool { return true }
@@ -128,7 +128,7 @@ func goReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// runsReport has a row for each run of a program, and charts where a size changes.
+// runsReport has a row for each run of a program, and a chart for each size that varies.
 func runsReport(r *Result, p *Report) {
 	p.Title = "Whole programs"
 	columns := []struct {
@@ -168,20 +168,20 @@ func runsReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// sizeTables are the tables of times in which a size changes.
+// sizeTables returns the tables of times over sizes that vary.
 func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
 
-// where is the part of r whose cells have one value of a parameter.
+// where returns the part of r whose cells have the given value of a parameter.
 func (r *Result) where(name, value string) *Result {
 	part := *r
 	part.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })
 	return &part
 }
 
-// sizeOf is the parameter that is an integer in all cells and takes the most
-// values; n where no parameter does.
+// sizeOf returns the parameter that is an integer in all cells and takes the most values, or n
+// if there is no such parameter.
 func (r *Result) sizeOf() string {
 	name, largest := "n", 0
 	for _, p := range r.Cells[0].Case {
@@ -194,8 +194,8 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// noisy is the share of the processors' time, in per cent, from which on the time
-// that others take makes the figures unreliable.
+// noisy is the percentage of the processors' time used by others from which on the figures are
+// unreliable.
 const noisy = 5
 
 // Lines says when, where and how r was measured.

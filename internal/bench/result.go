@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form of a Result. It is raised when a field
-// changes its meaning or goes; a new field does not raise it.
+// Schema is the version of the JSON form of a Result. It is raised when a field is removed or
+// changes its meaning, but not when a field is added.
 const Schema = 1
 
-// Result is what a benchmark found.
+// Result holds the measurements of a benchmark.
 type Result struct {
 	Schema          int              `json:"schema"`
 	Kind            string           `json:"kind"` // the benchmark: "blas"
 	Started         time.Time        `json:"started"`
-	Seconds         float64          `json:"seconds"` // that it took
+	Seconds         float64          `json:"seconds"` // duration of the benchmark
 	Machine         Machine          `json:"machine"`
 	Settings        Settings         `json:"settings"`
 	Implementations []Implementation `json:"entrants"` // in the order in which they are shown
 	Cells           []Cell           `json:"cells"`
-	Notes           []string         `json:"notes,omitempty"` // what a reader must know, one line each
+	Notes           []string         `json:"notes,omitempty"` // remarks for the reader, one line each
 }
 
-// Settings are the Runner's, as they were.
+// Settings are the settings of the Runner.
 type Settings struct {
 	Repeats       int     `json:"repeats"`
 	SampleSeconds float64 `json:"sample_seconds"`
@@ -38,23 +38,23 @@ type Settings struct {
 const (
 	OwnKind     = "mercer"  // a device of Mercer
 	PeerKind    = "peer"    // another library
-	CeilingKind = "ceiling" // what the machine can do
+	CeilingKind = "ceiling" // a limit of the machine
 )
 
-// Implementation is who competes.
+// Implementation is a competitor.
 type Implementation struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
-	Detail    string `json:"detail,omitempty"`    // versions, and what it says of itself
-	Path      string `json:"path,omitempty"`      // of the library that was opened
-	Device    string `json:"device,omitempty"`    // of Mercer that it runs on
-	Processor string `json:"processor,omitempty"` // that the device is
-	Threads   int    `json:"threads,omitempty"`   // that it uses; 0: a parameter of the case, or not known
-	Method    string `json:"method,omitempty"`    // by which it solves, where that tells implementations apart
-	Missing   string `json:"missing,omitempty"`   // why it does not compete at all
+	Detail    string `json:"detail,omitempty"`    // versions, and the configuration that a library reports
+	Path      string `json:"path,omitempty"`      // path of the opened library
+	Device    string `json:"device,omitempty"`    // Mercer's device
+	Processor string `json:"processor,omitempty"` // the processor that the device computes on
+	Threads   int    `json:"threads,omitempty"`   // number of threads; 0: it is a parameter of the case, or unknown
+	Method    string `json:"method,omitempty"`    // solution method, if implementations differ in it
+	Missing   string `json:"missing,omitempty"`   // why the implementation does not compete at all
 }
 
-// Cell is a case and what each implementation did in it.
+// Cell holds the runs of all implementations in a case.
 type Cell struct {
 	Case Case  `json:"case"`
 	Runs []Run `json:"runs"`
@@ -63,23 +63,23 @@ type Cell struct {
 // Run is an implementation in a cell.
 type Run struct {
 	Implementation string `json:"entrant"`
-	Reason         string `json:"reason,omitempty"` // why there is no timing; the rest is empty then
+	Reason         string `json:"reason,omitempty"` // why there is no timing; the fields below are then empty
 
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
-	Calls   int       `json:"calls,omitempty"`   // runs that each timing is the mean of
-	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order taken
-	Time    Summary   `json:"seconds,omitzero"`  // of Timings
-	Rate    Summary   `json:"gflops,omitzero"`   // of Work, GFLOP/s
+	Calls   int       `json:"calls,omitempty"`   // number of runs that each timing is the mean over
+	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order of measurement
+	Time    Summary   `json:"seconds,omitzero"`  // summary of Timings
+	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
 
-	Limiter string  `json:"limiter,omitempty"` // the implementation that bounds this one's rate
-	Ceiling float64 `json:"ceiling,omitempty"` // its highest rate in this cell, GFLOP/s
+	Limiter string  `json:"limiter,omitempty"` // the implementation that limits the rate of this one
+	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
-	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
-	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the implementation reports: see residualMetric and its like
+	Check   *Check             `json:"check,omitempty"`   // nil: there is no reference
+	Metrics map[string]float64 `json:"metrics,omitempty"` // other values that the implementation reports: see residualMetric and the names after it
 }
 
-// find returns the first element that is what is looked for, nil when there is none.
+// find returns the first element for which is returns true, or nil if there is none.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {
@@ -89,24 +89,25 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// The names of the metrics that pictures and tables know.
+// The names of the metrics that tables and charts can show.
 const (
-	residualMetric  = "residual"      // relative, of the system that every implementation of the case solves, in float64
-	rmseMetric      = "rmse"          // of rows that were held out
-	bytesMetric     = "bytes"         // the maximum that was taken
-	plannedMetric   = "planned_bytes" // what was said beforehand
+	residualMetric  = "residual"      // relative residual, in float64, of the system that every implementation of the case solves
+	rmseMetric      = "rmse"          // root-mean-square error on held-out rows
+	bytesMetric     = "bytes"         // peak memory
+	plannedMetric   = "planned_bytes" // peak memory according to the plan
 	itersMetric     = "iterations"
-	toleranceMetric = "tolerance" // that was asked for
+	toleranceMetric = "tolerance" // requested tolerance
 )
 
-// Check says how far a result is from the reference's.
+// Check compares a result with the reference.
 type Check struct {
 	Difference float64 `json:"difference"` // relative
-	Limit      float64 `json:"limit"`      // what rounding can explain
-	residual   bool    // not a distance from a reference's result, and kept in the metrics only
+	Limit      float64 `json:"limit"`      // the difference that rounding errors can cause
+	residual   bool    // the check is of a residual: there is no reference result, and the metrics hold the value
 }
 
-// checked is the Check of a residual; one that could not be computed is infinite.
+// checked returns the Check of a residual; a residual that could not be computed counts as
+// infinite.
 func checked(limit float64, residual func() (float64, error)) *Check {
 	d, err := residual()
 	if err != nil {
@@ -115,12 +116,12 @@ func checked(limit float64, residual func() (float64, error)) *Check {
 	return &Check{Difference: d, Limit: limit, residual: true}
 }
 
-// Run returns the run of an implementation, nil when there is none.
+// Run returns the run of an implementation, or nil if there is none.
 func (c *Cell) Run(implementation string) *Run {
 	return find(c.Runs, func(r *Run) bool { return r.Implementation == implementation })
 }
 
-// summarize fills in what follows from the timings.
+// summarize computes the fields that follow from the timings.
 func (c *Cell) summarize() {
 	for i := range c.Runs {
 		r := &c.Runs[i]
@@ -141,12 +142,12 @@ func (c *Cell) summarize() {
 	}
 }
 
-// Implementation returns the implementation of that name, nil when there is none.
+// Implementation returns the implementation with the given name, or nil if there is none.
 func (r *Result) Implementation(name string) *Implementation {
 	return find(r.Implementations, func(e *Implementation) bool { return e.Name == name })
 }
 
-// cell returns the cell of a case, nil when there is none.
+// cell returns the cell of a case, or nil if there is none.
 func (r *Result) cell(c Case) *Cell {
 	return find(r.Cells, func(o *Cell) bool { return slices.Equal(o.Case, c) })
 }
@@ -159,7 +160,7 @@ func (r *Result) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Read reads what Write wrote. Fields that it does not know are left out.
+// Read reads the format of Write. It ignores fields that it does not know.
 func Read(from io.Reader) (*Result, error) {
 	r := new(Result)
 	if err := json.NewDecoder(from).Decode(r); err != nil {

@@ -15,9 +15,9 @@ import (
 type routine struct {
 	name     string
 	flops    func(n int) float64
-	inPlace  bool // C is an operand too, and is put back before every run
+	inPlace  bool // C is also an operand and is restored before every run
 	triangle bool // only the lower triangle of C is written
-	vector   bool // B and C are columns; the rate is bound by the memory
+	vector   bool // B and C are columns; memory bandwidth limits the rate
 }
 
 var routines = []routine{
@@ -38,22 +38,22 @@ func Routines() []string {
 	return names
 }
 
-// problem is a routine's operands, shared by all that compete.
+// problem holds the operands of a routine, which all implementations share.
 //
 //	gemm, symm, symv  C ← A B
 //	syrk              C ← A Aᵀ
 //	trsm              C ← A⁻¹ C
-//	potrf             C = L Lᵀ, L in place of C
+//	potrf             C = L Lᵀ, L overwrites C
 type problem[T backend.Float] struct {
 	routine
 	n      int
 	a, b   backend.Host[T]
 	c      backend.Host[T] // the result
-	before backend.Host[T] // what C is before a run, when in place
+	before backend.Host[T] // the value of C before a run of a routine that overwrites it
 	reference[T]
 }
 
-// newProblem makes random operands, the same ones for the same arguments.
+// newProblem makes random operands. Equal arguments give equal operands.
 func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	p := &problem[T]{routine: r, n: n}
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
@@ -91,9 +91,9 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	return p
 }
 
-// preparation makes what an entry has to do before each of its runs: put back
-// the operand that is overwritten, or, the first time, wipe out the result of
-// another entry, so that one that does nothing is found out.
+// preparation returns the function that an entry calls before each of its runs. The function
+// restores the operand that the routine overwrites. For the other routines it clears the result
+// of the previous entry, once, so that an implementation that writes nothing is detected.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
 		return func() { copy(p.c.Data, p.before.Data) }
@@ -105,19 +105,19 @@ func (p *problem[T]) preparation() func() {
 	})
 }
 
-// check compares C with the reference, or makes it that.
+// check compares C with the reference. The first result becomes the reference.
 func (p *problem[T]) check() *Check { return p.reference.check(p.c, p.triangle, p.bound) }
 
-// A reference is the result of the first implementation of a case, with which those of
-// the others are compared.
+// A reference is the result of the first implementation of a case. The results of the other
+// implementations are compared with it.
 type reference[T backend.Float] struct {
-	want  backend.Host[T] // empty until known
-	limit float64         // of a relative difference from want
+	want  backend.Host[T] // empty until the first result is there
+	limit float64         // largest relative difference from want
 }
 
-// check is the difference of got and the reference relative to the latter, in the
-// Frobenius norm, of the lower triangle where only that is a result. The first result
-// becomes the reference, and bound its limit: for it check returns nil.
+// check returns the difference of got and the reference, relative to the norm of the reference,
+// in the Frobenius norm, restricted to the lower triangle if triangle is set. The first result
+// becomes the reference with bound as its limit; for it check returns nil.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var none backend.Host[T]
 	if r.want.Data == nil {
@@ -129,10 +129,10 @@ func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() fl
 	return &Check{Difference: distance(got, r.want, triangle) / distance(r.want, none, triangle), Limit: r.limit}
 }
 
-// norm is the Frobenius norm of a whole matrix.
+// norm returns the Frobenius norm of a whole matrix.
 func norm[T backend.Float](a backend.Host[T]) float64 { return distance(a, backend.Host[T]{}, false) }
 
-// distance is the Frobenius norm of A − B, where a B without elements is 0.
+// distance returns the Frobenius norm of A − B; a B without elements counts as 0.
 func distance[T backend.Float](a, b backend.Host[T], triangle bool) float64 {
 	var sum float64
 	for i := range a.Rows {
@@ -151,7 +151,7 @@ func distance[T backend.Float](a, b backend.Host[T], triangle bool) float64 {
 	return math.Sqrt(sum)
 }
 
-// roundoff is half a unit in the last place of 1.
+// roundoff returns the unit roundoff, half a unit in the last place of 1.
 func roundoff[T backend.Float]() float64 {
 	if unsafe.Sizeof(T(0)) == 4 {
 		return 0x1p-24
@@ -159,22 +159,19 @@ func roundoff[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// bound is how far two correctly working implementations can differ, relative
-// to the norm of the result. An inner product of n terms has an error of at
-// most γ Σ|a_p b_p| with γ = n·u always and 10·√n·u with a probability that
-// leaves no room for chance (Higham and Mary 2019, theorem 2.4 with λ = 10); u
-// is half a unit in the last place. There are two implementations.
+// bound returns the largest relative difference of the results of two correct implementations. An
+// inner product of n terms has an error of at most γ Σ|a_p b_p|, where γ = n·u always holds, and
+// γ = 10·√n·u holds with probability practically 1 (Higham and Mary 2019, theorem 2.4 with λ =
+// 10); u is half a unit in the last place. The bound counts the errors of both implementations.
 //
 // Products: ‖|A||B|‖ ≤ ‖A‖‖B‖.
 //
-// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the
-// rows and columns of A − I sum to at most 1/2, so that the norm of |A⁻¹||A| is
-// at most 1.5/(1 − 0.5) = 3.
+// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the rows and columns
+// of A − I sum to at most 1/2, so that the norm of |A⁻¹||A| is at most 1.5/(1 − 0.5) = 3.
 //
-// Cholesky: the factor is that of C + ΔC with |ΔC_ij| ≤ γ √(c_ii c_jj) = γ
-// (theorem 10.3), thus ‖ΔC‖ ≤ γ·n, which moves it by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂
-// (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and
-// ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
+// Cholesky: the computed factor is exact for C + ΔC with |ΔC_ij| ≤ γ √(c_ii c_jj) = γ (theorem
+// 10.3), so that ‖ΔC‖ ≤ γ·n. This changes the factor by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem
+// 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
 func (p *problem[T]) bound() float64 {
 	n, size := float64(p.n), distance(p.want, backend.Host[T]{}, p.triangle)
 	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()
@@ -187,8 +184,8 @@ func (p *problem[T]) bound() float64 {
 	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
-// library is a run of p by a library; nil when it does not offer the routine, as a BLAS
-// alone has no potrf.
+// library returns a run of p by a library, or nil if the library does not have the routine; a
+// BLAS without LAPACK has no potrf.
 func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	switch p.name {
 	case "gemm":
@@ -208,7 +205,7 @@ func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	return func() error { return r.Potrf(p.c) }
 }
 
-// device is a run of p on matrices of a device.
+// device returns a run of p on matrices of a device.
 func (p *problem[T]) device(q backend.Backend[T], a, b, c backend.Matrix[T]) func() error {
 	switch p.name {
 	case "gemm":

@@ -8,57 +8,56 @@ import (
 	"time"
 )
 
-// A Task is a case that is to be measured.
+// A Task is a case to measure.
 type Task struct {
 	Case   Case
-	Weight float64 // its part of all the work, for progress; any unit
-	// Start makes the entries; they hold the case's memory, so it is called
-	// when the case's turn has come.
+	Weight float64 // share of the total work, for progress; in any unit
+	// Start makes the entries. They hold the memory of the case, so Start is called just before
+	// the case is measured.
 	Start func(context.Context) ([]Entry, error)
 }
 
 // An Entry is an implementation in a case.
 type Entry struct {
 	Implementation string
-	Reason         string                    // why it does not take part; the rest is not used then
-	Limiter        string                    // the entry of the same case whose rate bounds this one's
-	Work           float64                   // floating-point operations of one run; 0: only time counts
-	Enter          func() func()             // untimed, around a row of runs; nil: nothing. Returns what takes it back
-	Before         func() error              // untimed, before every run; nil: nothing
+	Reason         string                    // why the implementation does not take part; the other fields are then unused
+	Limiter        string                    // the entry of the same case that limits the rate of this one
+	Work           float64                   // floating-point operations of one run; 0: only the time is reported
+	Enter          func() func()             // untimed, before a series of runs; returns the function that undoes it; may be nil
+	Before         func() error              // untimed, before every run; may be nil
 	Run            func() error              // timed
-	Took           func() time.Duration      // after every run: what it took by the implementation's own clock, which counts then; nil: the runner's
-	Check          func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
-	Optional       bool                      // a failure leaves this implementation out of the case, with the reason, and the others go on
-	Metrics        func() map[string]float64 // after the last run; nil: none
-	Close          func()                    // after everything, measured or failed; nil: nothing
+	Took           func() time.Duration      // if not nil, replaces the runner's clock: returns the time of the last run
+	Check          func() *Check             // after the first run: compares its result; the reference has nil or returns nil
+	Optional       bool                      // a failure removes only this implementation from the case, with the reason
+	Metrics        func() map[string]float64 // after the last run; may be nil
+	Close          func()                    // last, also after a failure; may be nil
 }
 
-// Progress is told while a Runner works.
+// Progress reports how far a Runner is.
 type Progress struct {
 	Case     Case
-	Fraction float64 // of all the work, 0…1
+	Fraction float64 // fraction of the total work, 0…1
 }
 
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
 	Repeats int           // timings of each entry in a case; 0 is 1
-	Sample  time.Duration // least length of a timing: short runs are repeated to fill it
-	// Budget is what the timings of an entry in a case may take in all: a slow
-	// one gets fewer of them, but one at least. 0 is no limit.
+	Sample  time.Duration // minimum length of a timing: short runs are repeated to fill it
+	// Budget limits the total time of the timings of an entry in a case. A slow entry gets fewer
+	// timings, but at least one. 0 means no limit.
 	Budget time.Duration
-	// Pause lies before each timing, for the threads of the entry before to
-	// come to rest.
+	// Pause is the time before each timing in which the threads of the previous entry become
+	// idle.
 	Pause    time.Duration
 	Progress func(Progress) // may be nil
 }
 
-// warm is how long a run may take for a further one to be made before its
-// timings, to bring processor and threads back from the pause. A longer run
-// does not notice.
+// warm bounds the time of a run that is repeated before its timings, in order to wake up the
+// processor and the threads after the pause. The pause does not affect a longer run.
 const warm = 50 * time.Millisecond
 
-// Run measures the tasks and makes the Result of a kind: who, where, when, how,
-// and what else the machine did meanwhile.
+// Run measures the tasks and returns the Result, which records the implementations, the machine,
+// the time, the settings, and the other load of the machine.
 func (r Runner) Run(ctx context.Context, kind string, implementations []Implementation, tasks []Task) (*Result, error) {
 	result := &Result{
 		Schema:          Schema,
@@ -80,9 +79,8 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 	return result, nil
 }
 
-// Measure measures the tasks one after the other. It ends with an error when an
-// entry fails, when a check exceeds its limit, or when ctx is done, which is
-// looked at between runs.
+// Measure measures the tasks one after the other. It returns an error if an entry fails, if a
+// check exceeds its limit, or if ctx is done; it checks ctx between runs.
 func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	var all, done float64
 	for _, t := range tasks {
@@ -106,15 +104,15 @@ func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	return cells, nil
 }
 
-// running is an entry while its case is measured.
+// running is the state of an entry while its case is measured.
 type running struct {
 	entry   *Entry
 	run     *Run
-	first   time.Duration // of the first run
-	repeats int           // timings that it is to have
+	first   time.Duration // time of the first run
+	repeats int           // number of timings planned
 }
 
-// failed settles what an entry's failure means: nil when the others go on.
+// failed handles the failure of an entry. It returns nil if the other entries continue.
 func (who *running) failed(ctx context.Context, c Case, err error) error {
 	if who.entry.Optional && ctx.Err() == nil {
 		*who.run = Run{Implementation: who.run.Implementation, Reason: err.Error()}
@@ -126,7 +124,7 @@ func (who *running) failed(ctx context.Context, c Case, err error) error {
 
 // measure measures one case.
 func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, error) {
-	runtime.GC() // what the last case held
+	runtime.GC() // free what the previous case held
 	entries, err := t.Start(ctx)
 	if err != nil {
 		return Cell{}, err
@@ -184,10 +182,9 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 	return cell, nil
 }
 
-// begin makes the first run, compares its result, and settles how many timings
-// of how many runs the entry will have. A first run that takes the budget and
-// more is not repeated but counts as the timing: warming up would gain nothing
-// against its length.
+// begin makes the first run, compares its result, and determines the number of timings and of
+// runs per timing. A first run that takes the whole budget is not repeated but becomes the
+// timing, because the effect of warming up is small in so long a run.
 func (r Runner) begin(ctx context.Context, who *running) error {
 	defer who.entry.Enter()()
 	first, err := r.once(ctx, who)
@@ -196,7 +193,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	}
 	if who.entry.Check != nil {
 		c := who.entry.Check()
-		if c != nil && !(c.Difference <= c.Limit) { // a NaN is none
+		if c != nil && !(c.Difference <= c.Limit) { // the condition is also true for a NaN
 			return fmt.Errorf("the result is wrong: its relative difference from the reference is %.2g, but rounding error is at most %.2g", c.Difference, c.Limit)
 		}
 		if c != nil && !c.residual {
@@ -208,7 +205,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
 		return nil
 	}
-	// Run on until warm; the fastest run is what a run takes.
+	// Repeat the run until it is warm; the fastest run estimates the time of one run.
 	best, spent := first, first
 	for spent < max(r.Sample, min(2*first, warm)) {
 		d, err := r.once(ctx, who)
@@ -250,7 +247,7 @@ func (r Runner) time(ctx context.Context, who *running) error {
 	return nil
 }
 
-// once makes one run and returns what it took.
+// once makes one run and returns its time.
 func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -14,10 +14,10 @@ import (
 // RunsKind is the kind of the Results that ReadRuns makes.
 const RunsKind = "runs"
 
-// The names of the metrics of a run of a whole program, beside those of result.go.
+// Metrics of a run of a whole program, in addition to those of result.go.
 const (
-	peakMetric      = "peak_bytes"        // the maximum memory that the process held
-	processorMetric = "processor_seconds" // of all its threads
+	peakMetric      = "peak_bytes"        // peak memory of the process
+	processorMetric = "processor_seconds" // total over all threads
 )
 
 // runParams are the keys of a program's object that are parameters of the case, in
@@ -26,23 +26,23 @@ var runParams = []string{
 	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
 }
 
-// runMetrics are the keys that are metrics, with their names here. They may stand in
-// the object or in that of the rows that were held out, "test".
+// runMetrics maps keys to names of metrics. The keys may occur in the object itself or in its
+// "test", an object for the held-out rows.
 var runMetrics = []struct{ key, metric string }{
 	{"residual", residualMetric}, {"iterations", itersMetric}, {"memory_bytes", bytesMetric}, {"peak_bytes", peakMetric}, {"processor_seconds", processorMetric},
 	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
-// ReadRuns makes a Result of what whole programs printed: a row of JSON objects as
-// `mercer fit --json`, tune, evaluate and mercer-beam write them, or any other
-// program that says as much:
+// ReadRuns makes a Result from the output of whole programs: a sequence of JSON objects as
+// `mercer fit --json`, tune, evaluate and mercer-beam write them. Other programs can write the
+// same:
 //
 //	{"program": "fit", "n": 10000, "seconds": 1.5}
 //
-// program and seconds (a number, or an object with the number "total")
-// must be there; "entrant" says who competes, or else Mercer on the "device". Equal
-// cases are repeats of one run: every object is a timing, and of a metric the
-// largest is kept. The machine is the one that this runs on.
+// program and seconds (a number, or an object with the number "total") are required. "entrant"
+// names the implementation; without it, the implementation is Mercer on "device". Equal cases are
+// repeats of one run: every object is a timing, and the largest value of a metric is kept. The
+// Result names the machine that ReadRuns runs on.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
 	in := json.NewDecoder(from)
@@ -92,8 +92,8 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase is what an object says of the work. The number of centers of a model of
-// fewer functions than rows is among its facts.
+// runCase returns the parameters of an object's case. The number of centers of a model with fewer
+// functions than rows is among the model's facts.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {
@@ -114,7 +114,7 @@ func runCase(object map[string]any) Case {
 	return c
 }
 
-// runImplementation is who did the work.
+// runImplementation returns the implementation that an object names.
 func runImplementation(object map[string]any) Implementation {
 	device, _ := object["device"].(string)
 	detail, _ := object["detail"].(string)

@@ -18,19 +18,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind measures how each solver grows: time, memory, residual and error of
-// prediction against n, and for those with M functions against M, up to the memory
-// budget. What was taken stands beside what the plan said, and what the time grew like
-// beside what the operations did. What a solver cannot do within memory or time is left
-// out, with the reason.
+// ScaleKind measures how time, memory, residual and error of prediction of each solver grow with
+// n, and for solvers with M functions also with M, up to the memory budget. The tables compare
+// the memory used with the plan, and the growth of the time with the growth of the number of
+// operations. A solver that exceeds the memory or the time limit is left out, with the reason.
 const ScaleKind = "scale"
 
-// A scaled is a solver in a scale.
+// A scaled is a solver of a scale benchmark.
 type scaled struct {
 	name    string
-	formula string // of the operations
-	memory  string // of the numbers that it holds
-	m       bool   // it has M functions
+	formula string // the growth of the number of operations
+	memory  string // the growth of the number of stored elements
+	m       bool   // the solver has M functions
 }
 
 var scaleds = []scaled{
@@ -43,7 +42,7 @@ var scaleds = []scaled{
 	{name: "fourier", formula: "nM² + M³", memory: "M²", m: true},
 }
 
-// scaledNames lists the solvers: the exact ones, then those with M functions.
+// scaledNames lists the solvers: exact solvers first, then solvers with M functions.
 func scaledNames() []string {
 	var names []string
 	for _, s := range scaleds {
@@ -52,10 +51,10 @@ func scaledNames() []string {
 	return names
 }
 
-// The parameter of a case that tells which of n and M changes.
+// The parameter of a case that tells whether n or M varies.
 const (
 	sweep    = "sweep"
-	scaleTol = 1e-6 // of every solver, so that the work of all is for the same residual
+	scaleTol = 1e-6 // tolerance of every solver, so that all solvers reach the same residual
 )
 
 func runScale(ctx context.Context, b Benchmark) (*Result, error) {
@@ -77,7 +76,7 @@ func runScale(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// scaling is a scale at work.
+// scaling is a running scale benchmark.
 type scaling struct {
 	*setup
 	dev backend.Device
@@ -108,8 +107,9 @@ func (w *scaling) tasks() []Task {
 				if !slices.Contains(w.Names, solver.name) || !wants(solver) {
 					continue
 				}
-				// A solver holds the residual that it computes to the tolerance; the sums of the
-				// judge are rounded otherwise, by no more than a direct solver leaves.
+				// The residual that a solver computes is at most the tolerance. The judge's sums
+				// have other rounding errors; the difference is at most the residual of a direct
+				// solver.
 				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil
@@ -126,24 +126,24 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is what a solver's run came to, and how well it solves its problem: the judge's
-// residual and, where rows were held out, its error on them. Of Fourier features the residual
-// is the one that the solver computes in a pass over the samples of its own.
+// solved is the result of a solver's run with the judge's residual and, if rows were held out,
+// the error on them. For Fourier features the residual is the solver's own, from an extra pass
+// over the samples.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
 }
 
-// A plannedFit is a fit with its plan, or why there is none: it does not fit the memory, or is
-// not for this device.
+// A plannedFit is a fit with its plan, or the reason why there is none: it exceeds the memory, or
+// the device does not support it.
 type plannedFit struct {
 	plan solvers.Plan
 	err  error
 	fit  func() (solved, error)
 }
 
-// plannedEntry is a solver in a case, whose residual is at most limit, or the reason why it
-// takes no part. Its sweep has the time of a smaller case.
+// plannedEntry returns the entry of a solver whose residual may be at most limit, or the reason
+// why it does not take part. The time estimate comes from a smaller case of the same sweep.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

@@ -9,12 +9,13 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// residentMetric is the growth of the process during the first fit, in bytes.
+// residentMetric is the growth of the resident memory of the process during the first fit, in
+// bytes.
 const residentMetric = "resident_bytes"
 
-// exponent is the a of the law q ≈ c·x^a over one parameter x of the cases, fitted to the runs of
-// an implementation by least squares of the logarithm; 0 where fewer than three sizes have a
-// positive value, which any law would fit.
+// exponent returns a in the power law q ≈ c·x^a over a parameter x of the cases, fitted by least
+// squares of logarithms to the runs of an implementation. It returns 0 if fewer than three sizes
+// have a positive value, because any power law fits two.
 func (r *Result) exponent(name, over string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.where(sweep, over).Cells {
@@ -59,8 +60,8 @@ func scaleReport(r *Result, p *Report) {
 	}
 }
 
-// growthAnswer says how the time grows beside the operations, and whether memory
-// kept to its plans.
+// growthAnswer compares the growth of the time with that of the operations, and the memory used
+// with the plans.
 func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0
@@ -80,7 +81,7 @@ func (r *Result) growthAnswer() string {
 	return text
 }
 
-// planUsed is the largest share of its planned memory that a solver took.
+// planUsed returns the largest ratio of used to planned memory of a solver.
 func (r *Result) planUsed(name string) (used float64) {
 	for _, c := range r.Cells {
 		if run := c.Run(name); run.Timed() && run.Metrics[plannedMetric] > 0 {
@@ -90,8 +91,8 @@ func (r *Result) planUsed(name string) (used float64) {
 	return used
 }
 
-// exponentTable has a row for each solver: its fitted exponents, and its largest
-// size. part is the sweep over the parameter.
+// exponentTable has a row for each solver, with its fitted exponents and its largest size. part
+// holds the cases in which only the parameter varies.
 func (r *Result) exponentTable(part *Result, over string) *Table {
 	t := &Table{
 		Title: "Exponents of " + over,

@@ -2,18 +2,17 @@ package bench
 
 import "slices"
 
-// Summary sums up repeated measurements.
+// Summary summarizes repeated measurements.
 type Summary struct {
 	Median   float64 `json:"median"`
 	Min      float64 `json:"min"`
 	Max      float64 `json:"max"`
-	Outliers int     `json:"outliers,omitempty"` // beyond the whiskers of Tukey (1977)
+	Outliers int     `json:"outliers,omitempty"` // number of values beyond the whiskers of Tukey (1977)
 }
 
-// Summarize sums up values, of which there must be one at least. The median of
-// an even number is the mean of the middle two. An outlier lies more than 1.5
-// times the distance of the quartiles beyond one of them; fewer than five
-// values have none.
+// Summarize summarizes at least one value. The median of an even number of values is the mean of
+// the middle two. An outlier lies more than 1.5 interquartile ranges below the first quartile or
+// above the third; fewer than five values have no outliers.
 func Summarize(values []float64) Summary {
 	v := slices.Sorted(slices.Values(values))
 	s := Summary{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}
@@ -41,7 +40,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// rate turns a spread of times into one of work done in a second.
+// rate converts a summary of times to a summary of rates, in units of work per second.
 func rate(work float64, seconds Summary) Summary {
 	return Summary{
 		Median:   work / seconds.Median,

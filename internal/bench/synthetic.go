@@ -10,20 +10,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// synthetic is the data of the benchmarks that fit: X ~ N(0, I) with d features,
-// y = sin(Xw) + noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and
-// the Gaussian kernel with 2σ² = 2d. The first rows are the same ones for every n.
+// synthetic is the data of the benchmarks that fit: X ~ N(0, I) with d features, y = sin(Xw) +
+// noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and the Gaussian kernel with 2σ²
+// = 2d. A larger n appends rows to those of a smaller n.
 type synthetic struct {
 	x, y         backend.Host[float64] // n×d, n×1
-	testX, testY backend.Host[float64] // held out; the targets without noise
+	testX, testY backend.Host[float64] // held-out rows; their targets have no noise
 	kernel       kernels.Gaussian
 	lambda       float64
 }
 
-// heldOut is the number of rows for the error of prediction.
+// heldOut is the number of rows for the prediction error.
 const heldOut = 1000
 
-// newSynthetic makes a set; λ is 0.1 in all benchmarks that do not say otherwise.
+// newSynthetic makes a data set; benchmarks use λ = 0.1 unless they say otherwise.
 func newSynthetic(n, d int, lambda float64) *synthetic {
 	rng := rand.New(rand.NewPCG(1, 2))
 	w := make([]float64, d)
@@ -51,12 +51,12 @@ func newSynthetic(n, d int, lambda float64) *synthetic {
 
 func (s *synthetic) gamma() float64 { return 0.5 / (s.kernel.Sigma * s.kernel.Sigma) }
 
-// narrow is h in float32.
+// narrow converts h to float32.
 func narrow(h backend.Host[float64]) backend.Host[float32] {
 	return backend.Host[float32]{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: converted[float32](h.Data)}
 }
 
-// converted is v in another precision.
+// converted returns v in another precision.
 func converted[D, S backend.Float](v []S) []D {
 	out := make([]D, len(v))
 	for i, x := range v {
@@ -65,8 +65,8 @@ func converted[D, S backend.Float](v []S) []D {
 	return out
 }
 
-// function is what a fit found: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for
-// each column of linear, with the tolerance that led there.
+// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for
+// each column of linear, with the tolerance of the fit.
 type function struct {
 	points    backend.Host[float64]
 	coef      []float64
@@ -75,15 +75,15 @@ type function struct {
 	tolerance float64
 }
 
-// A judge says how well a function solves its problem. It forms products with
-// k(X, Z) in float64 on a processor, by a routine that stores none of it, so that
-// it has nothing in common with the factor or the library that found the function.
+// A judge measures how well a function solves its problem. It forms products with k(X, Z) in
+// float64 on a processor, without storing k(X, Z), so that it shares no code with the
+// factorization or the library that found the function.
 type judge struct {
 	*synthetic
 	q backend.Backend[float64]
 }
 
-// product is k(a, b)v.
+// product returns k(a, b)v.
 func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, error) {
 	on := placer[float64]{q: j.q}
 	defer on.free()
@@ -99,7 +99,7 @@ func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, erro
 	return out.Data, j.q.Download(out, mo)
 }
 
-// residual is ‖(K + λI)α − y‖ / ‖y‖.
+// residual returns ‖(K + λI)α − y‖ / ‖y‖.
 func (j judge) residual(f function) (float64, error) {
 	ka, err := j.product(j.x, j.x, f.coef)
 	if err != nil {
@@ -109,7 +109,7 @@ func (j judge) residual(f function) (float64, error) {
 	return floats.Distance(ka, j.y.Data, 2) / floats.Norm(j.y.Data, 2), nil
 }
 
-// normalResidual is ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
+// normalResidual returns ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
 func (j judge) normalResidual(f function) (float64, error) {
 	left, err := j.product(j.x, f.points, f.coef)
 	if err != nil {
@@ -132,7 +132,7 @@ func (j judge) normalResidual(f function) (float64, error) {
 	return floats.Norm(a, 2) / floats.Norm(b, 2), nil
 }
 
-// idle is the objective of ε-support vector regression for f = 0.
+// idle returns the objective of ε-support vector regression for f = 0.
 func (j judge) idle(c, epsilon float64) (loss float64) {
 	for _, y := range j.y.Data {
 		loss += c * max(0, math.Abs(y)-epsilon)
@@ -140,13 +140,13 @@ func (j judge) idle(c, epsilon float64) (loss float64) {
 	return loss
 }
 
-// gap is the duality gap of ε-support vector regression relative to the objective
-// for f = 0, for a β of every sample that adds up to 0 and is within ±C:
+// gap returns the duality gap of ε-support vector regression, relative to the objective for f =
+// 0. β has one element per sample; the elements sum to 0 and lie in [−C, C].
 //
 //	primal  ½βᵀKβ + C Σ_i max(0, |y_i − f(x_i)| − ε)
 //	dual    yᵀβ − ½βᵀKβ − ε Σ_i |β_i|
 //
-// It bounds how far either is from the best there is.
+// The gap bounds the distance of both objectives from the optimum.
 func (j judge) gap(f function, c, epsilon float64) (float64, error) {
 	kb, err := j.product(j.x, j.x, f.coef)
 	if err != nil {
@@ -163,7 +163,7 @@ func (j judge) gap(f function, c, epsilon float64) (float64, error) {
 	return (primal - dual) / j.idle(c, epsilon), nil
 }
 
-// rmse is the root mean square of f(x) − y over the rows held out.
+// rmse returns the root-mean-square error of f on the held-out rows.
 func (j judge) rmse(f function) (float64, error) {
 	p, err := j.product(j.testX, f.points, f.coef)
 	if err != nil {
@@ -173,5 +173,5 @@ func (j judge) rmse(f function) (float64, error) {
 	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
-// judge is the judge of a problem, on the best processor.
+// judge returns the judge of a problem, on the best processor.
 func (l *setup) judge(s *synthetic) judge { return judge{s, l.judges.F64().With(l.ctx, nil)} }

@@ -14,15 +14,15 @@ type Table struct {
 	Title string
 	Head  []string
 	Rows  [][]Field // as long as Head; the first field names the row
-	Notes []string  // what a reader must know of single fields, one line each
-	Chart *Chart    // nil: none
+	Notes []string  // remarks on single fields, one line each
+	Chart *Chart    // nil for a table without a chart
 }
 
 // Field is a field of a Table.
 type Field struct {
 	Text  string
-	Note  string // the range of the timings, the share of the ceiling
-	Class string // of HTML: good, bad, primal, dual, even
+	Note  string // the range of the timings and the share of the ceiling
+	Class string // the HTML class: good, bad, primal, dual, even
 }
 
 // Words reports whether f is neither a number nor empty.
@@ -36,8 +36,8 @@ type Chart struct {
 	Curves []Curve
 }
 
-// Curve is a line of a Chart through its points, with a bar from Low to High at
-// each; a dashed one has no marks and no bars.
+// Curve is a line of a Chart through its points, with an error bar from Low to High at each
+// point. A dashed curve has neither markers nor error bars.
 type Curve struct {
 	Name   string
 	Dashed bool
@@ -47,15 +47,15 @@ type Curve struct {
 // Point is a point of a Curve. All values are positive.
 type Point struct{ X, Y, Low, High float64 }
 
-// quantity is what a table, a chart or a fit takes from a run.
+// quantity is a value of a run for tables, charts and fitted exponents.
 type quantity struct {
 	Name string // "seconds", "GFLOP/s", "gram seconds", "residual"
 	Unit string // as it is shown; "" for a bare number
-	// Of returns the value; false when the run has none.
+	// Of returns the value, or false if the run does not have it.
 	Of func(*Run) (Summary, bool)
 }
 
-// single is a quantity of one value for each run.
+// single makes a quantity that has one value per run.
 func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	return timed(name, unit, func(r *Run) (Summary, bool) {
 		v, ok := of(r)
@@ -63,7 +63,7 @@ func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	})
 }
 
-// timed is a quantity that only a run with a timing has.
+// timed makes a quantity that only runs with timings have.
 func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
 	return quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
@@ -76,10 +76,10 @@ func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
 // secondsQuantity is the time of a run.
 var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { return r.Time, true })
 
-// rateQuantity is the rate at which a run did its work.
+// rateQuantity is the rate of a run's operations.
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
-// metric is one of a run's metrics.
+// metric makes a quantity from one of a run's metrics.
 func metric(name, unit string) quantity {
 	return single(name, unit, func(r *Run) (float64, bool) {
 		v, ok := r.Metrics[name]
@@ -87,16 +87,16 @@ func metric(name, unit string) quantity {
 	})
 }
 
-// operations are the floating-point operations of a run, as its plan counts them.
+// operations is the number of floating-point operations of a run, as its plan counts them.
 var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
 
-// Timed reports whether there is a timing.
+// Timed reports whether r has a timing.
 func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 
-// group is the cells of a Result that differ in one parameter only.
+// group is a set of cells of a Result that differ in one parameter only.
 type group struct {
 	shared Case
-	key    string // the parameter; empty: they differ in several
+	key    string // the parameter; empty if the cells differ in several parameters
 	cells  []*Cell
 }
 
@@ -125,7 +125,7 @@ func (g group) label(c *Cell) string {
 	return c.Case.Get(g.key)
 }
 
-// implementations lists the ones that have a value of q in g, ceilings last.
+// implementations lists the implementations that have a value of q in g, ceilings last.
 func (g group) implementations(r *Result, q quantity) []*Implementation {
 	var list, ceilings []*Implementation
 	for i := range r.Implementations {
@@ -133,7 +133,7 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
 			continue
 		}
-		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // of other work
+		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // a ceiling does other work: its time says nothing
 			continue
 		}
 		if e.Kind == CeilingKind {
@@ -145,13 +145,13 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 	return append(list, ceilings...)
 }
 
-// tables makes a table of a quantity for each group of cells: a column for each
-// implementation, formatted by format, and a chart where a line has two points. Groups
-// of one cell each become one table.
+// tables makes a table of a quantity for each group of cells, with a column for each
+// implementation, values formatted by format, and a chart if a curve has two points. If every
+// group has only one cell, all groups share one table.
 func (r *Result) tables(key string, q quantity, what string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)
-	if len(groups) > 1 && len(groups) == len(r.Cells) { // a row each: one table of all
+	if len(groups) > 1 && len(groups) == len(r.Cells) { // one row per group: they share one table
 		all := group{}
 		for _, g := range groups {
 			all.cells = append(all.cells, g.cells...)
@@ -166,7 +166,7 @@ func (r *Result) tables(key string, q quantity, what string, format func(float64
 	return list
 }
 
-// table is nil where no run has a value.
+// table returns nil if no run has a value.
 func (g group) table(r *Result, q quantity, what string, format func(float64) string) *Table {
 	all := g.implementations(r, q)
 	if len(all) == 0 {
@@ -198,7 +198,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 				continue
 			}
 			field := Field{Text: format(v.Median)}
-			if e.Kind == CeilingKind { // the highest rate that was seen
+			if e.Kind == CeilingKind { // the highest rate measured
 				field.Text, v = format(v.Max), Summary{Median: v.Max, Min: v.Max, Max: v.Max}
 			} else if timings {
 				field.Note = spreadText(run, v, format)
@@ -218,8 +218,8 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 	return t
 }
 
-// spreadText is the range of a run's timings, and the share of its ceiling. A
-// degree sign stands for each outlier.
+// spreadText returns the range of a run's timings and its share of the ceiling. Each outlier is
+// marked by a degree sign.
 func spreadText(run *Run, v Summary, format func(float64) string) string {
 	text := "once"
 	if len(run.Timings) > 1 {
@@ -231,8 +231,8 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 	return text
 }
 
-// omitted lists which implementations have no timing, and why. Those that are
-// missing altogether are listed once in the report.
+// omitted lists the implementations without a timing, and why. The report lists libraries that
+// are not installed only once.
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence
@@ -260,7 +260,7 @@ func (g group) omitted(r *Result) []string {
 	return list
 }
 
-// spoken are the parameters whose values say what they are.
+// spoken are the parameters whose values need no name beside them.
 var spoken = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
 // Title is c in words: "gemm, float64, 1 thread, n = 512".
@@ -282,7 +282,7 @@ func (c Case) Title() string {
 // figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.
 func figures(v float64) string {
-	// The exponent of v as it will be rounded: 9.996 is 1.00e+01.
+	// This is the exponent of v after rounding: 9.996 is 1.00e+01.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(v, 'f', min(max(2-e, 0), 12), 64)

@@ -10,15 +10,15 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// What is read here is of Linux; elsewhere there are no such files, and it is not known.
+// This file reads files of Linux. Other systems do not have them, so that the values are unknown.
 
-// usage is processor time in ticks of the system's own, since some moment.
+// usage is processor time since some moment, in ticks of the system.
 type usage struct {
-	all, idle, steal float64 // of all processors
-	own              float64 // of this process
+	all, idle, steal float64 // sums over all processors
+	own              float64 // time of this process
 }
 
-// noise is what happened between two usages, nil when the clocks did not move.
+// noise returns the load between two readings, or nil if no tick passed.
 func noise(from, to usage) *Noise {
 	all := to.all - from.all
 	if all <= 0 {
@@ -29,8 +29,8 @@ func noise(from, to usage) *Noise {
 	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
 }
 
-// readUsage reads /proc/stat, whose ticks are hundredths of a second. Peers that are
-// processes of their own belong to the measurement.
+// readUsage reads /proc/stat, whose ticks are hundredths of a second. The processes of Python
+// libraries belong to the benchmark.
 func readUsage() (usage, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -41,12 +41,12 @@ func readUsage() (usage, bool) {
 	return u, ok
 }
 
-// processTicks is the processor time of a process and of its children, those that have
-// ended and those that live, in ticks.
+// processTicks returns the processor time, in ticks, of a process and of its children, whether
+// they have ended or still run.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// Behind the name in brackets: state is word 0, then utime, stime, and those of ended
-	// children, are words 11 to 14.
+	// The fields after the name in brackets count from 0, the state. utime, stime and the times
+	// of ended children are fields 11 to 14.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {
 		v, _ := strconv.ParseFloat(words[i], 64)
@@ -62,8 +62,8 @@ func processTicks(pid string) (ticks float64) {
 	return ticks
 }
 
-// parseUsage reads the first line of /proc/stat: cpu, then user, nice, system,
-// idle, iowait, irq, softirq and steal; what follows is counted in user.
+// parseUsage reads the first line of /proc/stat: cpu, then user, nice, system, idle, iowait, irq,
+// softirq and steal. The fields after them are already counted in user.
 func parseUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)
@@ -86,13 +86,13 @@ func parseUsage(stat string) (u usage, ok bool) {
 	return u, true
 }
 
-// watchResident gives free memory back to the system, and begins to watch how
-// much of it the process holds. What it returns is by how many bytes the
-// maximum since then exceeds the beginning; 0 where the system does not say.
+// watchResident returns free memory to the system and starts to watch the resident memory of the
+// process. The function it returns gives the growth up to the maximum since then, in bytes, or 0
+// if the system does not tell.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
 	before, ok := process.Status("VmRSS:")
-	// 5 sets VmHWM to what is held now (proc(5)).
+	// 5 resets VmHWM to the current resident memory (proc(5)).
 	if !ok || os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) != nil {
 		return func() float64 { return 0 }
 	}

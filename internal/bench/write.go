@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// Text is p for a terminal.
+// Text returns p for a terminal.
 func (p *Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", p.Answer)
@@ -31,7 +31,7 @@ func (t *Table) text() string {
 	rows := make([][]string, len(t.Rows)+1)
 	align.WriteByte('l')
 	for i := range rows {
-		rows[i] = []string{""} // an empty column, which indents
+		rows[i] = []string{""} // the first column is empty and indents the table
 	}
 	for j, head := range t.Head {
 		side, width := byte('r'), 0
@@ -60,7 +60,7 @@ func (t *Table) text() string {
 	return texttable.Format(align.String(), rows)
 }
 
-// Markdown is p as a section of a page.
+// Markdown returns p as a section of a page.
 func (p *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s.\n", p.Title, p.Answer, strings.Join(p.Facts, "; "))

@@ -22,8 +22,8 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens the first of files that is in one of the places, or else the first
-// that the system's loader finds. A place is a folder or the file itself.
+// open opens the first of files that exists in one of the places, or else the first that the
+// system's loader finds. A place is a folder or the file itself.
 func open(name string, files, places []string) (library, error) {
 	for _, place := range places {
 		info, err := os.Stat(place)
@@ -34,7 +34,7 @@ func open(name string, files, places []string) (library, error) {
 			path := filepath.Join(place, file)
 			if !info.IsDir() {
 				if stem, _, _ := strings.Cut(file, ".so"); !strings.HasPrefix(filepath.Base(place), stem) {
-					continue // it is another library
+					continue // this file is another library
 				}
 				path = place
 			}
@@ -49,15 +49,15 @@ func open(name string, files, places []string) (library, error) {
 			return l, nil
 		}
 		if !strings.Contains(err.Error(), ": "+file+": cannot open") {
-			return l, err // it is here, but something about it is wrong
+			return l, err // the library exists but cannot be used
 		}
 	}
 	looked := append(slices.Clip(places), "the folders of the system's loader")
 	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
-// load binds every symbol at once and keeps the names to the library: two
-// libraries with the same names must not call into each other.
+// load binds every symbol at once and keeps the symbols private to the library: two libraries
+// with the same symbols must not call into each other.
 func load(name, path string) (library, error) {
 	handle, err := dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -66,8 +66,8 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
-// reload loads l again with a variable in the environment of C, which it reads when it is
-// loaded; os.Setenv does not reach it without cgo.
+// reload loads l again with a variable set in the environment of C. The library reads it when
+// it is loaded, and os.Setenv without cgo does not change it.
 func (l library) reload(variable, value string) (library, error) {
 	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err == nil {
@@ -82,7 +82,7 @@ func (l library) reload(variable, value string) (library, error) {
 	return load(l.name, l.path)
 }
 
-// dlopen stays on one thread: the reason of a failure is kept for each.
+// dlopen stays on one thread, because the loader keeps the reason of a failure for each thread.
 func dlopen(path string, mode int) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -97,7 +97,7 @@ func (l library) symbol(name string) (uintptr, error) {
 	return p, nil
 }
 
-// bind makes the Go functions pointed to call the symbols of these names.
+// bind makes the given Go functions call the symbols with the given names.
 func (l library) bind(functions map[string]any) error {
 	for name, f := range functions {
 		p, err := l.symbol(name)
@@ -109,8 +109,8 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function whose arguments are all pointers. keep stays alive
-// until it has returned.
+// call calls a function whose arguments are all pointers. keep stays alive until the function
+// returns.
 func call(function uintptr, keep any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)
 	runtime.KeepAlive(keep)

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// routines fills in out's routines and how its number of threads is set.
+// routines sets out's routines and the function that sets its number of threads.
 func (l library) routines(out *Library, threads func(n int)) (err error) {
 	out.Threads = func(n int) func() {
 		threads(n)
@@ -21,12 +21,12 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 	return err
 }
 
-// fortran makes Routines of a library with the Fortran interface and 32-bit
-// integers. letter is the type letter: d or s.
+// fortran makes Routines from a library with the Fortran interface and 32-bit integers.
+// letter is the type letter: d or s.
 //
-// Fortran's matrices are stored by columns, so a row-major A is Aᵀ to the
-// library, and its lower triangle the upper one. Each routine is called for
-// the transposed equation, which asks for the same operations:
+// Fortran stores matrices by columns, so that the library sees a row-major A as Aᵀ and the
+// lower triangle of A as its upper one. Each routine is called for the transposed equation,
+// which takes the same operations:
 //
 //	C = A B       Cᵀ = Bᵀ Aᵀ           gemm(N, N, …, B, A)
 //	C = A B, A=Aᵀ Cᵀ = Bᵀ A            symm(R, U, …, A, B)
@@ -35,7 +35,7 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 //	A = L Lᵀ      Aᵀ = A = (Lᵀ)ᵀ Lᵀ    potrf(U, …)
 //	y = A x       the same             symv(U, …)
 //
-// A library that is a BLAS alone has no potrf.
+// A library without LAPACK has no potrf.
 func fortran[T backend.Float](l library, letter string) (r Routines[T], err error) {
 	sym := func(name string) uintptr {
 		p, e := l.symbol(letter + name + "_")
@@ -48,7 +48,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 	if err != nil {
 		return r, err
 	}
-	// The arguments are passed by reference: one block, made once, holds them.
+	// The arguments are passed by reference. One block, allocated once, holds them all.
 	x := &arguments[T]{n: 'N', t: 'T', r: 'R', u: 'U', one: 1}
 	r.Gemm = func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
 		x.dims(c.Cols, c.Rows, a.Cols)
@@ -99,7 +99,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 	return r, nil
 }
 
-// arguments is the memory of a call's scalar arguments.
+// arguments holds the scalar arguments of a call.
 type arguments[T backend.Float] struct {
 	n, t, r, u  byte
 	d, ld       [3]int32

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// gonumLibrary is gonum's own BLAS and LAPACK. It has no LAPACK in float32.
+// gonumLibrary returns gonum's own BLAS and LAPACK. Its LAPACK has no float32.
 func gonumLibrary() (*Library, error) {
 	if i := blas64.Implementation(); i != blas.Float64(gonum.Implementation{}) {
 		return nil, fmt.Errorf("bench: gonum: its LAPACK calls %T, which somebody has registered in its place", i)
@@ -39,7 +39,7 @@ func gonumLibrary() (*Library, error) {
 	return library, nil
 }
 
-// gonumRoutines makes Routines of the methods of gonum's BLAS in one precision.
+// gonumRoutines makes Routines from the methods of gonum's BLAS in one precision.
 func gonumRoutines[T backend.Float](
 	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
 	symm func(s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
@@ -67,7 +67,7 @@ func gonumRoutines[T backend.Float](
 	}
 }
 
-// moduleVersion is the version of a module that is linked in.
+// moduleVersion returns the version of a module that is linked into this program.
 func moduleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -30,8 +30,8 @@ func mkl(places []string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	// MKL's GNU threads need the OpenMP runtime's names; its other parts are
-	// looked for by name only, and are found once they are loaded.
+	// MKL's GNU threads need the symbols of the OpenMP runtime. MKL looks for its other parts
+	// by name only, and finds them if they are already loaded.
 	if _, err := dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}
@@ -60,12 +60,12 @@ func mkl(places []string) (*Library, error) {
 	if os.Getenv("MKL_THREADING_LAYER") == "" {
 		layer(threadingGNU)
 	}
-	dynamic(0) // as many threads as it is told
+	dynamic(0) // keep MKL from using fewer threads than it is told
 	var v mklVersion
 	version(&v)
 	text := make([]byte, 200)
 	describe(&text[0], int32(len(text)))
-	out := &Library{Name: l.name, Path: l.path, Spin: 30 * time.Millisecond} // 10 to 20 at 2.6 GHz
+	out := &Library{Name: l.name, Path: l.path, Spin: 30 * time.Millisecond} // MKL's threads spin for 10 to 20 ms on a processor of 2.6 GHz
 	out.Detail = fmt.Sprintf("%s, code path %s", strings.TrimSpace(unix.ByteSliceToString(text)), unix.BytePtrToString(v.CPU))
 	for _, name := range []string{"MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR"} {
 		if set := os.Getenv(name); set != "" {

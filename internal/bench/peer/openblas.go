@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// envCore is what OpenBLAS reads when it is loaded.
+// envCore is an environment variable that OpenBLAS reads when it is loaded.
 const envCore = "OPENBLAS_CORETYPE"
 
 func openBLAS(places []string) (*Library, error) {
@@ -53,8 +53,9 @@ func openBLAS(places []string) (*Library, error) {
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 
-// betterCore is the core type that OpenBLAS should have detected, or empty. A
-// version older than the processor takes it for one with fewer instructions.
+// betterCore returns the core type that OpenBLAS should have detected, or "" if the detected
+// type is right. A version older than the processor may take it for a processor with fewer
+// instruction sets.
 func betterCore(core string, avx512, avx2 bool) string {
 	core = strings.ToLower(core)
 	switch {

@@ -1,6 +1,6 @@
-// Package peer reaches the libraries that Mercer is measured against: gonum,
-// which is linked in, and OpenBLAS, BLIS and MKL, which are opened at run time
-// where the machine has them. Nothing here is linked or needed at build time.
+// Package peer calls the libraries that Mercer is measured against: gonum, which is linked in,
+// and OpenBLAS, BLIS and MKL, which are opened at run time if the machine has them. None of
+// the shared libraries is linked or needed at build time.
 package peer
 
 import (
@@ -15,48 +15,46 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// ErrMissing is what the error of Open matches when the library is not on this
-// machine.
+// ErrMissing is matched by the error of Open if the library is not on this machine.
 var ErrMissing = errors.New("not found")
 
-// Routines are a library's level 2 and 3 in one precision, on row-major
-// matrices as they are, so that every library does the same work on the same
-// memory. Triangles are lower ones; the other is neither read nor written.
+// Routines are a library's level 2 and level 3 routines in one precision. They take row-major
+// matrices, so that every library does the same work on the same memory. Triangles are lower
+// triangles; the upper triangle is neither read nor written.
 type Routines[T backend.Float] struct {
 	Gemm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C
 	Symm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C, A symmetric
 	Syrk  func(alpha T, a backend.Host[T], beta T, c backend.Host[T])    // C ← α A Aᵀ + β C
 	Trsm  func(alpha T, a, b backend.Host[T])                            // B ← α A⁻¹ B, A triangular
-	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L in place of A; nil without LAPACK
+	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L overwrites A; nil for a library without LAPACK
 	Symv  func(alpha T, a backend.Host[T], x []T, beta T, y []T)         // y ← α A x + β y, A symmetric
 }
 
-// Library is a library that is ready to be called, by one goroutine at a time.
+// Library is a library that is ready for use by one goroutine at a time.
 type Library struct {
 	Name   string // "gonum", "openblas", "blis" or "mkl"
-	Detail string // version and what it says of itself
+	Detail string // the version and the configuration that the library reports
 	Path   string // the file that was opened; empty for gonum
 	F64    Routines[float64]
 	F32    Routines[float32]
-	// Threads makes the library use n threads from now on; restore takes back
-	// what that did to the Go runtime.
+	// Threads makes the library use n threads from now on. restore undoes the changes that
+	// Threads made to the Go runtime.
 	Threads func(n int) (restore func())
-	// Spin bounds how long its threads spin after a call: they take processors
-	// from whoever is measured next.
+	// Spin bounds how long the library's threads spin after a call. Meanwhile they occupy
+	// processors that the next measurement needs.
 	Spin time.Duration
 }
 
 // Names lists the libraries that Open knows.
 func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
-// EnvPlaces is the environment variable with places to look in for libraries,
-// separated as in PATH.
+// EnvPlaces is the environment variable that lists places to look for libraries in, separated
+// as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
-// Open opens a library. It is looked for in places, folders or the file itself,
-// then in those of MERCER_PEER_LIBDIR, then where the system's loader looks.
-// MKL is to be opened last: it makes its names known to all that is loaded after
-// it.
+// Open opens a library. It searches places, each of which is a folder or the library's file,
+// then the places in MERCER_PEER_LIBDIR, then those of the system's loader. Open MKL last: it
+// makes its symbols visible to every library that is loaded after it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {

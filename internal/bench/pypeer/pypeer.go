@@ -1,11 +1,10 @@
-// Package pypeer fits by libraries that Python reaches, for comparison: scikit-learn (with
-// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, and LIBLINEAR. They are looked for, not
-// required.
+// Package pypeer fits models with the libraries of Python, for comparison: scikit-learn (with
+// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, and LIBLINEAR. A library that is not
+// installed is left out.
 //
-// Each library is one process that lives as long as the comparison. It has
-// imported what it needs and holds its arrays before anything is timed, and it
-// times itself, so that neither start, nor imports, nor the pipe are counted.
-// Transfers to a GPU and back are.
+// Each library is one process that lives as long as the comparison. It imports its modules and
+// stores its arrays before anything is timed, and it times itself, so that start, imports and
+// the pipe are not counted. Transfers to a GPU and back are counted.
 package pypeer
 
 import (
@@ -42,9 +41,8 @@ func Names() []string {
 // ErrMissing is the reason why a library is not there.
 var ErrMissing = errors.New("not found")
 
-// Interpreters lists where Python is looked for unless somebody says otherwise:
-// the system's, and the first of PATH, which is that of a virtual environment
-// where one is active.
+// Interpreters lists the default Python interpreters: the system's, and the first in PATH,
+// which belongs to the virtual environment if one is active.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
@@ -53,14 +51,14 @@ func Interpreters() []string {
 	return list
 }
 
-// Finder knows which of some interpreters has which library.
+// Finder knows which interpreter has which library.
 type Finder struct {
-	has      map[string]string // the interpreter of each library
+	has      map[string]string // the interpreter that has each library
 	looked   []string
 	troubles []string
 }
 
-// NewFinder asks the interpreters, the first first; nil: Interpreters().
+// NewFinder asks the interpreters in their order; nil means Interpreters().
 func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	if interpreters == nil {
 		interpreters = Interpreters()
@@ -86,9 +84,9 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	return f
 }
 
-// Open starts a process with the library and so many threads. It fails with
-// ErrMissing where the library is not installed, and with the library's own
-// words where it cannot be used, such as cupy without a GPU.
+// Open starts a process with the library and the given number of threads. It fails with
+// ErrMissing if the library is not installed, and with the library's own message if it cannot
+// be used, such as cupy without a GPU.
 func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
 	python := f.has[library]
 	if python == "" {
@@ -101,10 +99,10 @@ func (f *Finder) Open(ctx context.Context, library string, threads int) (*Proces
 	return start(ctx, python, library, threads)
 }
 
-// Process is a library at work. It is for one goroutine.
+// Process is a running library, for use by one goroutine.
 type Process struct {
-	Path   string // of the interpreter
-	Detail string // versions, and where it computes
+	Path   string // path of the interpreter
+	Detail string // versions, and the device that computes
 
 	library string
 	cmd     *exec.Cmd
@@ -114,11 +112,11 @@ type Process struct {
 	broken  error
 }
 
-// coreType is the variable that tells OpenBLAS what it runs on.
+// coreType is the environment variable that overrides the processor type OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment is what the process gets besides this one's own. An OpenBLAS that
-// is older than the processor takes it for one without AVX-512.
+// environment returns the variables that the process gets in addition to this process's
+// environment. An OpenBLAS older than the processor may take it for a processor without AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -156,7 +154,7 @@ func start(ctx context.Context, python, library string, threads int) (*Process, 
 	return p, nil
 }
 
-// answer is what the process says.
+// answer is the reply of the process.
 type answer struct {
 	Error   string
 	Detail  string
@@ -164,8 +162,8 @@ type answer struct {
 	Shape   []int
 }
 
-// do sends a command, then data, and waits for the answer. Once the process has
-// gone, every further call returns why.
+// do sends a command, then data, and waits for the answer. Once the process has ended, every
+// further call returns the reason.
 func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	var a answer
 	if p.broken != nil {
@@ -195,7 +193,7 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// why waits for the end of the process and tells its last words.
+// why waits for the end of the process and returns its last lines on standard error.
 func (p *Process) why(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {
@@ -208,7 +206,7 @@ func (p *Process) why(err error) error {
 	return err
 }
 
-// Put gives the process an array of rows·cols numbers; cols 0 makes a vector.
+// Put sends the process an array of rows·cols numbers; cols = 0 makes a vector.
 func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) error {
 	shape, size := []int{rows, cols}, int(unsafe.Sizeof(T(0)))
 	if cols == 0 {
@@ -223,7 +221,7 @@ func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) e
 	return err
 }
 
-// Run makes the library do a task of peers.py and returns what it took.
+// Run makes the library do a task of peers.py and returns the time it took.
 func (p *Process) Run(task string, parameters map[string]any) (time.Duration, error) {
 	command := map[string]any{"do": "run", "task": task}
 	maps.Copy(command, parameters)
@@ -231,7 +229,7 @@ func (p *Process) Run(task string, parameters map[string]any) (time.Duration, er
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 
-// Get returns a result, in float64: a vector is one column.
+// Get returns a result in float64; a vector becomes one column.
 func (p *Process) Get(name string) (backend.Host[float64], error) {
 	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
 	if err != nil {
@@ -252,7 +250,7 @@ func (p *Process) Get(name string) (backend.Host[float64], error) {
 	return h, nil
 }
 
-// Clear makes the process forget its arrays, on a GPU too.
+// Clear makes the process delete its arrays, also those on a GPU.
 func (p *Process) Clear() error {
 	_, err := p.do(map[string]any{"do": "clear"}, nil)
 	return err
@@ -261,9 +259,9 @@ func (p *Process) Clear() error {
 // Close ends the process.
 func (p *Process) Close() {
 	if p.broken != nil {
-		return // it has ended
+		return // the process has ended
 	}
 	p.broken = fmt.Errorf("pypeer: %s: closed", p.library)
 	p.in.Close()
-	_ = p.cmd.Wait() // there is nothing more to lose
+	_ = p.cmd.Wait() // an error here changes nothing
 }

@@ -34,11 +34,11 @@ var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{},
 }
 
-// dashes of the dashed curves.
+// dashes are the patterns of the dashed curves.
 var dashes = [][]vg.Length{{5, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}}
 
-// The colors in a chart stand for variables of the page's style, which replace
-// them: a chart follows the reader's light or dark.
+// The colors in a chart stand for variables of the page's style sheet, which follow the
+// reader's light or dark theme.
 var (
 	ink  = color.NRGBA{R: 0x80, A: 0xff}
 	rule = color.NRGBA{R: 0x40, A: 0xff}
@@ -49,7 +49,7 @@ func paint(i int) color.NRGBA {
 }
 
 var variables = func() *strings.Replacer {
-	written := func(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) } // by vgsvg
+	written := func(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) } // the color as vgsvg writes it
 	pairs := []string{written(ink), "var(--ink)", written(rule), "var(--rule)"}
 	for i := range markers {
 		pairs = append(pairs, written(paint(i)), "var(--look"+strconv.Itoa(i)+")")
@@ -57,11 +57,11 @@ var variables = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// prelude is what vgsvg writes before the first group, up to the width and
-// height, which the page decides on.
+// prelude is what vgsvg writes before the first group, up to the width and height, which the
+// page sets itself.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
-// inline writes a canvas as an element of a page.
+// inline returns a canvas as an element of a page.
 func inline(c *vgsvg.Canvas, attributes string) (template.HTML, error) {
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
@@ -70,7 +70,7 @@ func inline(c *vgsvg.Canvas, attributes string) (template.HTML, error) {
 	return template.HTML(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes))), nil
 }
 
-// picture draws a chart; look is the number of a curve's marker and color.
+// picture draws a chart; look returns the number of a curve's marker and color.
 func picture(name string, c *bench.Chart, look func(string) int) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -107,7 +107,7 @@ func picture(name string, c *bench.Chart, look func(string) int) (template.HTML,
 	return inline(canvas, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(name)))
 }
 
-// parts are what a curve is drawn of.
+// parts returns the elements that a curve is drawn with.
 func parts(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErrorBars, error) {
 	xys, spread := make(plotter.XYs, len(c.Points)), make(plotter.YErrors, len(c.Points))
 	for k, q := range c.Points {
@@ -153,8 +153,7 @@ func swatch(i int, c bench.Curve) (template.HTML, error) {
 	return inline(canvas, `aria-hidden="true"`)
 }
 
-// ticks marks the values that were measured; those too near to the one before
-// have no label.
+// ticks marks the measured values. A value too near the preceding tick gets no label.
 type ticks []float64
 
 // Ticks implements plot.Ticker.
@@ -172,10 +171,10 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	return list
 }
 
-// logTicks marks a logarithmic axis at 1, 2, … 9 times the powers of ten, and
-// labels the powers, where these are fewer than three also 2 and 5 times them, where
-// those are still too few all. An axis of fewer than three such marks is marked as a
-// linear one.
+// logTicks marks a logarithmic axis at 1, 2, … 9 times the powers of ten. It labels the powers
+// of ten; if there are fewer than three, it also labels 2 and 5 times the powers; if there are
+// still fewer than three, it labels all marks. An axis with fewer than three marks gets the
+// marks of a linear axis.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.

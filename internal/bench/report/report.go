@@ -1,9 +1,8 @@
-// Package report writes the report of a measurement as a page: one HTML file that
-// needs nothing from the network, reads on a phone and on paper, follows the
-// reader's choice of light or dark, and holds its charts as SVG drawn by
-// gonum/plot.
+// Package report writes the report of a measurement as an HTML page: one file that needs no
+// network, is readable on a phone and on paper, follows the reader's choice of light or dark, and
+// holds its charts as SVG drawn by gonum/plot.
 //
-// The page is well-formed XML as well, so that it can be checked.
+// The page is also well-formed XML, so that it can be checked.
 package report
 
 import (
@@ -19,17 +18,17 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// page is what the template fills in.
+// page holds the values for the template.
 type page struct {
 	*bench.Report
-	Stamp string // machine and day, under every chart
+	Stamp string // the machine and the date, shown under every chart
 	Cards []card
 }
 
 // card is a table with its chart.
 type card struct {
 	*bench.Table
-	Picture template.HTML // empty: none
+	Picture template.HTML // empty for a card without a chart
 	Legend  []key
 }
 
@@ -39,8 +38,8 @@ type key struct {
 	Name   string
 }
 
-// Wide reports whether the card takes the whole width: for a table of many columns,
-// or one of words.
+// Wide reports whether the card takes the whole width. A table of many columns and a table
+// without a chart do.
 func (c card) Wide() bool { return len(c.Head) > 5 || c.Picture == "" }
 
 // Write writes the page of r.
@@ -50,7 +49,7 @@ func Write(w io.Writer, r *bench.Result) error {
 		return err
 	}
 	p := page{Report: report, Stamp: r.Processor() + ", " + r.Started.UTC().Format("2006-01-02")}
-	looks := map[string]int{} // the same ones in every chart
+	looks := map[string]int{} // every implementation keeps its look in all charts
 	look := func(name string) int {
 		if _, ok := looks[name]; !ok {
 			looks[name] = len(looks)
