@@ -17,15 +17,15 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// The benchmarks of this package have names of key=value, for benchstat:
+// The benchmarks of this package have names of key=value pairs, for benchstat:
 //
 //	go test -run '^$' -bench . -count 10 ./bench > old.txt
 //	benchstat -col /threads old.txt
 //
-// They run on the device that MERCER_DEVICE names, or on the best there is; two
-// devices are compared by two files.
+// They run on the device that MERCER_DEVICE names, or on the best one. To compare two devices,
+// write one file for each.
 
-// benchmarks lists them, so that TestBenchmarks can run each of them once.
+// benchmarks lists the benchmarks, so that TestBenchmarks can run each of them once.
 var benchmarks = map[string]func(*testing.B){
 	"BenchmarkBLAS":   BenchmarkBLAS,
 	"BenchmarkFit":    BenchmarkFit,
@@ -33,7 +33,7 @@ var benchmarks = map[string]func(*testing.B){
 	"BenchmarkRidge":  BenchmarkRidge,
 }
 
-// sizes are those of the benchmarks; TestBenchmarks makes them tiny.
+// sizes are the sizes that the benchmarks run at; TestBenchmarks makes them tiny.
 var sizes = []int{128, 512, 1024, 2048}
 
 // BenchmarkBLAS is Mercer's side of `mercer bench blas`.
@@ -53,7 +53,7 @@ func BenchmarkBLAS(b *testing.B) {
 	}
 }
 
-// one is one case of BenchmarkBLAS.
+// one runs one case of BenchmarkBLAS.
 func one[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precision string, threads, n int) {
 	c := Case{{"routine", r.name}, {"precision", precision}, {"threads", fmt.Sprint(threads)}, {"n", fmt.Sprint(n)}}
 	b.Run(c.String(), func(b *testing.B) {
@@ -80,8 +80,8 @@ func one[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precisi
 	})
 }
 
-// TestBenchmarks runs every benchmark of the package once, at a tiny size, and
-// holds the list of them to being whole.
+// TestBenchmarks runs every benchmark of the package once, at a tiny size, and checks that the
+// list contains all of them.
 func TestBenchmarks(t *testing.T) {
 	var written, listed []string
 	files, err := filepath.Glob("*_test.go")
@@ -126,7 +126,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// once makes a benchmark run once, whatever the flags say.
+// once makes a benchmark run once, whatever the flags are.
 func once(t *testing.T) {
 	t.Helper()
 	f := flag.Lookup("test.benchtime")

@@ -29,17 +29,17 @@ func usable() []string {
 	return names
 }
 
-// TestBLAS measures everything once, small: each device and library comes to
-// the same result, is timed, and has its ceiling.
+// TestBLAS measures a small case of everything: all devices and libraries compute the same
+// result, have timings, and have a ceiling.
 func TestBLAS(t *testing.T) {
 	b := Benchmark{Kind: BLASKind, Names: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Runner: Runner{Repeats: 2}}
 	if err := b.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	peers := b.openPeers(t.Context()) // whatever is here
+	peers := b.openPeers(t.Context()) // every library that is installed
 	for _, p := range peers {
 		if p.Library != nil {
-			p.Library.Spin = 0 // rates do not count here
+			p.Library.Spin = 0 // the rates do not matter here
 		}
 	}
 	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
@@ -80,8 +80,8 @@ func TestBLAS(t *testing.T) {
 	}
 }
 
-// TestWrongResult: a library that does something else is found out, whatever
-// it does, in every routine.
+// TestWrongResult checks that a library that computes something else is detected, in every
+// routine.
 func TestWrongResult(t *testing.T) {
 	for _, r := range routines {
 		for _, n := range []int{64, 257} {
@@ -107,7 +107,7 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 		run = q.library(lib.F32)
 	}
 	if run == nil {
-		return // gonum's potrf in float32
+		return // gonum has no potrf in float32
 	}
 	right := func() {
 		t.Helper()
@@ -149,7 +149,7 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 	}
 }
 
-// TestWrongResultIsFound: a library that leaves the result of the one before it as it is.
+// TestWrongResultIsFound measures a library that leaves the previous library's result unchanged.
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
@@ -182,8 +182,8 @@ func (q queueOnly[T]) With(ctx context.Context, done func(float64)) backend.Back
 	return queueOnly[T]{q.Backend.With(ctx, done)}
 }
 
-// TestDeviceWithItsOwnMemory: operands are copied to a device with a memory of its own, and
-// what they took there is given back.
+// TestDeviceWithItsOwnMemory checks that operands are copied to a device with a memory of its
+// own, and that the memory is freed afterwards.
 func TestDeviceWithItsOwnMemory(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {
@@ -235,7 +235,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRepeated: what is asked for twice is measured once, sizes in order.
+// TestRepeated checks that options given twice are measured once, and that sizes are sorted.
 func TestRepeated(t *testing.T) {
 	b := Benchmark{
 		Kind: BLASKind, Names: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},
@@ -261,8 +261,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestDefaults: what is left out is filled in, and ceilings are those of the
-// best device and of the ones that compete.
+// TestDefaults checks that missing options are filled in, and that the ceilings are those of the
+// best device and of the competing devices.
 func TestDefaults(t *testing.T) {
 	b := Benchmark{Kind: BLASKind, Names: []string{"syrk"}, Sizes: []int{8}, Devices: []string{"cpu/generic"}, Runner: Runner{Repeats: 1}}
 	r, err := b.Run(t.Context())

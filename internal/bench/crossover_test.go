@@ -16,7 +16,7 @@ import (
 )
 
 // TestCrossover measures a small grid on every device: the plans count the operations of both
-// forms, every residual is within its limit, and the page of it has its parts.
+// forms, every residual is within its limit, and the page has all its parts.
 func TestCrossover(t *testing.T) {
 	c := Benchmark{Kind: CrossoverKind, Sizes: []int{1, 40, 7}, Widths: []int{9, 40, 1}, Devices: usable(), Threads: []int{1}, Runner: Runner{Repeats: 2}}
 	r, err := c.Run(t.Context())
@@ -45,8 +45,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestRidgeResidual: the w of the normal equations by gonum's Cholesky is within the limit, and a
-// w that is off by a millionth is not.
+// TestRidgeResidual checks that the w from gonum's Cholesky of the normal equations is within the
+// limit, and that a w with a relative error of a millionth is not.
 func TestRidgeResidual(t *testing.T) {
 	for _, size := range [][2]int{{30, 12}, {12, 30}, {20, 20}, {1, 1}} {
 		p := newRidge(size[0], size[1])
@@ -97,13 +97,13 @@ func TestCrossoverRefuses(t *testing.T) {
 	}
 }
 
-// TestEqualTimes reads from a grid where both forms take the same time: within
-// the grid, below and above.
+// TestEqualTimes computes where both forms take the same time: within the grid, below and above
+// it.
 func TestEqualTimes(t *testing.T) {
 	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: dual},
 	}}
-	// Ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
+	// The ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
 	ratios := map[int][3]float64{1: {2, 3, 4}, 2: {0.1, 10, 100}, 3: {0.1, 0.2, 0.5}, 4: {2, 0.5, 2}}
 	for m := 1; m <= 4; m++ {
 		for i, n := range []int{10, 100, 1000} {
@@ -115,7 +115,7 @@ func TestEqualTimes(t *testing.T) {
 		}
 	}
 	g := r.grids()[0]
-	// The ratio is 1 half way between the logarithms of 10 and 100, and of 100 and 1000.
+	// The ratio is 1 halfway between the logarithms of 10 and 100, and of 100 and 1000.
 	for m, want := range map[int]float64{1: 0, 2: math.Sqrt(10 * 100), 3: math.Inf(1), 4: math.Sqrt(100 * 1000)} {
 		if got := g.equalAt(m); got != want && !(math.Abs(got/want-1) < 0x1p-45) {
 			t.Errorf("m = %d: equal at %v, want %v", m, got, want)
@@ -143,7 +143,8 @@ func TestEqualTimes(t *testing.T) {
 	}
 }
 
-// TestCrossoverWithoutMemory: a form that does not fit the memory is left out with the reason.
+// TestCrossoverWithoutMemory checks that a form that exceeds the memory is left out, with the
+// reason.
 func TestCrossoverWithoutMemory(t *testing.T) {
 	r, err := Benchmark{Kind: CrossoverKind, Sizes: []int{100}, Widths: []int{4}, Devices: []string{"ref"}, Memory: 20000}.Run(t.Context())
 	if err != nil {
@@ -157,8 +158,8 @@ func TestCrossoverWithoutMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkRidge is Mercer's side of `mercer bench crossover`: both forms for
-// square problems, and for four times as many samples or features.
+// BenchmarkRidge is Mercer's part of `mercer bench crossover`: both forms for square problems,
+// and for problems with four times as many samples or features.
 func BenchmarkRidge(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestDevices: every operation on every device that is here, its result checked.
+// TestDevices runs every operation on every device of the machine and checks the result.
 func TestDevices(t *testing.T) {
 	d := Benchmark{Kind: DevicesKind, Sizes: []int{33, 70}, Features: 4, Devices: usable()}
 	wants := []string{"  fastest\n", "torch", "X ~ N(0, I), d = 4"}
 	if testing.Short() {
-		d.Peers, wants = []string{}, wants[2:] // starts no Python
+		d.Peers, wants = []string{}, wants[2:] // no Python process is started
 	}
 	r, err := d.Run(t.Context())
 	if err != nil {
@@ -50,8 +50,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestOperationWrong: a device that does not do what it is asked to is found out,
-// in every operation.
+// TestOperationWrong checks, for every operation, that a wrong result is detected.
 func TestOperationWrong(t *testing.T) {
 	dev, newJudge := openJudge(t)
 	s := newSynthetic(40, 3, fitLambda)
@@ -59,7 +58,7 @@ func TestOperationWrong(t *testing.T) {
 		for _, wrong := range []bool{false, true} {
 			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
 			if wrong {
-				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // other rows than the judge's
+				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // not the rows that the judge has
 			}
 			e, err := o.entry(operation, ridgeLimit(40, 3, "float64", fitLambda), productLimit[float64](40, 3))
 			if err != nil {
@@ -85,8 +84,8 @@ func TestOperationWrong(t *testing.T) {
 	}
 }
 
-// TestFastestDevice: the table names the fastest device at each n, whatever its
-// kind, and the answer is that of a fit at the largest.
+// TestFastestDevice checks that the table names the fastest device at each n, of any kind, and
+// that the answer is about a fit at the largest n.
 func TestFastestDevice(t *testing.T) {
 	r := &Result{Kind: DevicesKind, Implementations: []Implementation{
 		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
@@ -146,7 +145,8 @@ func TestDevicesRefusals(t *testing.T) {
 			t.Errorf("%+v: got %v", test.d, err)
 		}
 	}
-	// What a device cannot hold is left out; what needs no matrix is not.
+	// An operation whose matrices exceed the device's memory is left out; an operation without a
+	// matrix is not.
 	d := Benchmark{Kind: DevicesKind, Names: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
 	r, err := d.Run(t.Context())
 	if err != nil {
@@ -160,7 +160,7 @@ func TestDevicesRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkDevice is one device's side of `mercer bench devices`.
+// BenchmarkDevice is one device's part of `mercer bench devices`.
 func BenchmarkDevice(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

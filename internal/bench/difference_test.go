@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// measured is a Result of one case with the timings of Mercer and of a ceiling.
+// measured returns a Result of one case with the timings of Mercer and of a ceiling.
 func measured(own, ceiling []float64) *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Machine: Machine{Processor: "Abacus", CPUs: 2},
@@ -41,16 +41,17 @@ func TestDifference(t *testing.T) {
 		if len(d.List) != 2 || d.List[0].Verdict != test.want || d.Drift != 1 {
 			t.Errorf("%s: %+v", test.name, d)
 		}
-		// Two samples of four that do not overlap: 2 of the 70 ways to draw them.
+		// Two samples of four values do not overlap in 2 of the 70 ways to split eight values.
 		if test.want == Slower && math.Abs(d.List[0].P-2./70) > 0x1p-50 {
 			t.Errorf("p = %v", d.List[0].P)
 		}
 	}
 }
 
-// TestNoDifference: of samples of the same law few differ, by the level of the
-// test: below significance on average, and above twice that in 2000 with a probability
-// below 1e-9 (Hoeffding: exp(−2·2000·0.05²) = 5e-5 at 10 %; at 12 % 3e-9).
+// TestNoDifference compares pairs of samples of the same distribution. The share of pairs that
+// differ is at most the level of the test, significance, on average. Among 2000 pairs it exceeds
+// the limit of the test with a probability below 1e-9 (Hoeffding: exp(−2·2000·0.05²) = 5e-5 at
+// 10 %; at 12 % 3e-9).
 func TestNoDifference(t *testing.T) {
 	const seed, trials = 3, 2000
 	t.Logf("seed %d", seed)

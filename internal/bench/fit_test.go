@@ -14,12 +14,12 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestFit makes every fit once, small, on two devices and with every library that
-// is here.
+// TestFit makes every fit once, at a small size, on two devices and with every library that is
+// installed.
 func TestFit(t *testing.T) {
 	f := Benchmark{Kind: FitKind, Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
 	if testing.Short() {
-		f.Peers = []string{"gonum"} // starts no Python
+		f.Peers = []string{"gonum"} // no Python process is started
 	}
 	r, err := f.Run(t.Context())
 	if err != nil {
@@ -53,11 +53,12 @@ func TestFit(t *testing.T) {
 			case "nystrom":
 				limit = nystromLimit(90, 20, 4, fitLambda)
 			case "svr":
-				limit = 1e-2 // 2·tol·C·n over an objective of about n/2 for f = 0
+				limit = 1e-2 // 2·tol·C·n divided by an objective of about n/2 for f = 0
 			}
 			residual, known := run.Metrics[residualMetric]
 			if fit == "lasso" || fit == "logistic" {
-				// Tolerances are tried from above: the objective may be anywhere within the limit.
+				// Tolerances are tried in decreasing order: the objective may be anywhere within
+				// the limit.
 				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
@@ -67,8 +68,8 @@ func TestFit(t *testing.T) {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
-		// All solve one problem, so that they predict alike: to what residuals and
-		// float32 explain where the system is the same.
+		// All implementations solve one problem, so that their predictions agree. Where the
+		// systems are equal, the residuals and float32 explain the differences.
 		var errors []float64
 		for _, run := range c.Runs {
 			if v, ok := run.Metrics[rmseMetric]; ok {
@@ -103,7 +104,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// openJudge opens the judge's device until the end of the test.
+// openJudge opens the judge's device and closes it at the end of the test.
 func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
 	t.Helper()
 	dev, err := backend.Open("cpu", backend.Config{})
@@ -115,8 +116,8 @@ func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
 	return dev, l.judge
 }
 
-// TestFitWrong: an answer that is none ends the measurement where it is Mercer's,
-// and leaves a library out.
+// TestFitWrong checks that a wrong answer ends the measurement if it is Mercer's, and removes any
+// other library.
 func TestFitWrong(t *testing.T) {
 	_, newJudge := openJudge(t)
 	s := newSynthetic(50, 3, fitLambda)
@@ -137,7 +138,7 @@ func TestFitWrong(t *testing.T) {
 	}
 }
 
-// TestJudge: the judge's sums are those of dense algebra.
+// TestJudge compares the judge's sums with dense linear algebra.
 func TestJudge(t *testing.T) {
 	dev, newJudge := openJudge(t)
 	const n, m = 40, 7
@@ -157,7 +158,7 @@ func TestJudge(t *testing.T) {
 	}
 	close := func(what string, got, want float64) {
 		t.Helper()
-		// Sums of some n terms of size 1, relative to norms of at least 1.
+		// The sums have about n terms of size 1, and the norms are at least 1.
 		if math.Abs(got-want) > 100*n*0x1p-52 {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
@@ -192,8 +193,8 @@ func TestJudge(t *testing.T) {
 	}
 	close("residual of the normal equations", got, mat.Norm(&rest, 2)/mat.Norm(&b, 2))
 
-	// For f = 0 the gap is all of the objective; at a solution it is small, and
-	// never below what rounding makes of 0.
+	// For f = 0 the gap is the whole objective. At a solution it is small, and negative only by
+	// rounding.
 	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +235,13 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// TestLinearBounds: the minimum lies between the bounds and the objectives, at it they are
-// equal; with an orthogonal design the lasso's is known, that of one weight from a grid.
+// TestLinearBounds checks that the minimum lies between the bounds and the objectives, and that
+// both are equal at the minimum. The lasso's minimum is known for an orthogonal design, and a
+// grid finds that of logistic regression with one weight.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
-	// X = 2I: minimize ½(y − 2w)² + μ|w| for each coordinate: with u = 2w soft(y, μ/2), and
-	// ½y² where |y| ≤ μ/2, otherwise μ|y|/2 − μ²/8.
+	// X = 2I: minimize ½(y − 2w)² + μ|w| for each coordinate. With u = 2w, u = soft(y, μ/2); the
+	// minimum is ½y² if |y| ≤ μ/2, otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
 	w, want := backend.NewHost[float64](n, 1), 0.0

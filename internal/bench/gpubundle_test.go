@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestGPUBundleManifest: `make gpu-bundle` builds the programs that the script runs,
-// of packages that exist, and no others.
+// TestGPUBundleManifest checks that `make gpu-bundle` builds exactly the programs that the script
+// runs, from packages that exist.
 func TestGPUBundleManifest(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -48,9 +48,9 @@ func TestGPUBundleManifest(t *testing.T) {
 	}
 }
 
-// TestGPUBundleScript runs the script with programs that record their arguments: it
-// makes every step that the budget has room for, and leaves three files; it fails when a
-// step does, when no test has run, without cuSOLVER and without a GPU.
+// TestGPUBundleScript runs the script with programs that record their arguments. The script runs
+// every step that fits the budget and leaves three files. It fails if a step fails, if no test
+// has run, and without cuSOLVER or a GPU.
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
 	required.Program(t, "sh", "gzip")
@@ -88,8 +88,8 @@ esac
 	for _, test := range []struct {
 		name, fails string
 		args, env   []string
-		step, want  string // the outcome of a step
-		message     string // of what is not begun
+		step, want  string // expected outcome of a step
+		message     string // expected message about a step that is not started
 		ok          bool
 	}{
 		{name: "tiny", args: []string{"--size", "tiny"}, step: "peers", want: "passed", ok: true},
@@ -121,7 +121,7 @@ esac
 			}
 			c := exec.Command(filepath.Join(bundle, "run"), args...)
 			c.Env = append(append(os.Environ(), "LOG="+log, "FAILS="+test.fails), test.env...)
-			c.Dir = t.TempDir() // it must not matter where it is called
+			c.Dir = t.TempDir() // the script must not depend on the current folder
 			text, err := c.CombinedOutput()
 			if (err == nil) != test.ok || !strings.Contains(string(text), test.message) {
 				t.Errorf("%v, want %q in\n%s", err, test.message, text)

@@ -10,11 +10,11 @@ import (
 func TestNoise(t *testing.T) {
 	from := usage{all: 1000, idle: 500, steal: 10, own: 100}
 	to := usage{all: 1200, idle: 540, steal: 20, own: 220}
-	// Of 200 ticks 40 were idle, 10 stolen and 120 our own.
+	// Of 200 ticks, 40 were idle, 10 were stolen and 120 were our own.
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 15}, noise(from, to)); d != "" {
 		t.Error(d)
 	}
-	// Clocks that are not read at the same moment may give a little too much.
+	// Clocks that are read at different moments may add up to more than all ticks.
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 0}, noise(from, usage{all: 1200, idle: 660, steal: 20, own: 160})); d != "" {
 		t.Error(d)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOptionalEntryMayFail: an entry that may fail leaves the case with its reason, when it
-// does so in its first run and later; the others are measured on.
+// TestOptionalEntryMayFail checks that an entry that may fail leaves the case with its reason,
+// both in its first run and later, and that the other entries continue.
 func TestOptionalEntryMayFail(t *testing.T) {
 	for _, good := range []int{0, 2} {
 		var log []string
@@ -36,8 +36,8 @@ func TestOptionalEntryMayFail(t *testing.T) {
 	}
 }
 
-// TestExponent: an exponent is found again, to the rounding of a well-conditioned least squares
-// problem of logarithms below 30; too few sizes have none.
+// TestExponent checks that a known exponent is found, up to the rounding error of a
+// well-conditioned least squares problem of logarithms below 30. Too few sizes have no exponent.
 func TestExponent(t *testing.T) {
 	r := &Result{Implementations: []Implementation{{Name: "one"}}}
 	for _, n := range []int{10, 30, 100, 300} {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestResultsPageIsCurrent: docs/results.md is what go generate makes of the files in
+// TestResultsPageIsCurrent checks that docs/results.md is what go generate makes of the files in
 // bench/results.
 func TestResultsPageIsCurrent(t *testing.T) {
 	names, err := filepath.Glob("../../bench/results/*.json")

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sample is a result with everything in it: two devices, a library, one that
-// is missing, one without a routine, a ceiling.
+// sample is a result with two devices, a library, a missing library, a library without a routine,
+// and a ceiling.
 func sample() *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestFieldNamesOfJSON holds the fields that others read to their names.
+// TestFieldNamesOfJSON pins the names of the fields that other programs read.
 func TestFieldNamesOfJSON(t *testing.T) {
 	var text bytes.Buffer
 	if err := sample().Write(&text); err != nil {
@@ -109,7 +109,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	if form.Schema != 1 || form.Kind != "blas" || c.Case.Routine != "potrf" || c.Case.Threads != 2 || c.Case.N != 128 {
 		t.Errorf("got %+v", form)
 	}
-	// 60 GFLOP/s, of a ceiling that was once seen at 80/0.9.
+	// 60 GFLOP/s is compared with a ceiling whose highest rate was 80/0.9.
 	if run := c.Runs[0]; run.Gflops.Median != 60 || !near(run.Share, 60*0.9/80) {
 		t.Errorf("got %+v", run)
 	}
@@ -118,7 +118,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	}
 }
 
-// near allows for the roundings of a handful of operations.
+// near allows for the rounding errors of a handful of operations.
 func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
@@ -152,7 +152,7 @@ func TestCase(t *testing.T) {
 	}
 }
 
-// textOf is the report of r for a terminal.
+// textOf returns the report of r for a terminal.
 func textOf(t *testing.T, r *Result) string {
 	t.Helper()
 	p, err := r.Report()
@@ -162,8 +162,8 @@ func textOf(t *testing.T, r *Result) string {
 	return p.Text()
 }
 
-// TestText: the tables hold the medians, ranges and shares, and list once which
-// library is missing.
+// TestText checks that the tables hold medians, ranges and shares, and that a missing library is
+// listed once.
 func TestText(t *testing.T) {
 	got := textOf(t, sample())
 	for _, want := range []string{
@@ -194,7 +194,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestMarkdown: the same tables as rows of Markdown.
+// TestMarkdown checks that the rows of Markdown hold the same tables.
 func TestMarkdown(t *testing.T) {
 	p, err := sample().Report()
 	if err != nil {
@@ -213,7 +213,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestReportOfUnknownKind: a measurement of another version is refused.
+// TestReportOfUnknownKind checks that a kind of another version is refused.
 func TestReportOfUnknownKind(t *testing.T) {
 	if _, err := (&Result{Kind: "weather"}).Report(); err == nil || err.Error() != `bench: report: measurements of kind "weather" are not known` {
 		t.Errorf("got %v", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script is an entry whose runs take the given times, the last one for ever.
+// script is an entry whose runs take the given times; the last time repeats forever.
 type script struct {
 	name  string
 	times []time.Duration
@@ -51,7 +51,7 @@ func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
 	return cells[0], log
 }
 
-// measureFake measures by a clock that stands still but for what runs and pauses take.
+// measureFake measures by a fake clock that only runs and pauses advance.
 func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,29 +65,29 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time
 	return cells, took
 }
 
-// TestInterleaving: every round runs all in turn, beginning one further on.
+// TestInterleaving checks that every round runs all entries in turn, starting with the next one.
 func TestInterleaving(t *testing.T) {
 	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(60 * ms)}, script{"b", of(60 * ms)}, script{"c", of(60 * ms)})
-	// First a run of each, which is long enough to be warm after it.
+	// The first run of each entry is long enough for it to be warm afterwards.
 	want := "a b c abc bca cab"
 	if got := strings.Join(log, ""); got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestTimings: the first run is slow and is not counted; a timing is the mean
-// of the runs that fill the sample; medians, rates and shares follow.
+// TestTimings checks that the slow first run is not counted, that a timing is the mean of the
+// runs that fill the sample, and that medians, rates and shares follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})
 	run := cell.Run("a")
-	// 20 + 20 ms are warm, at the fastest of them: one run fills a sample.
+	// 20 + 20 ms suffice to be warm; by the faster of them, one run fills a sample.
 	if run.Calls != 1 || len(run.Timings) != 3 {
 		t.Errorf("%d timings of %d runs", len(run.Timings), run.Calls)
 	}
 	cell, _ = measureOne(t, r, script{"a", append(of(20*ms), 4*ms)})
 	run = cell.Run("a")
-	// 20, 4, 4, 4, 4, 4 ms: then it was warm for twice its first run.
+	// After 20, 4, 4, 4, 4, 4 ms the entry has been warm for twice its first run.
 	if run.Calls != 3 {
 		t.Errorf("a timing is of %d runs, want 3 of 4 ms to fill 10 ms", run.Calls)
 	}
@@ -97,7 +97,7 @@ func TestTimings(t *testing.T) {
 	if d := cmp.Diff(Summary{Median: 250, Min: 250, Max: 250}, run.Rate); d != "" {
 		t.Error(d)
 	}
-	// Three timings of two runs: 5, 7 and 6 ms on average.
+	// Three timings of two runs each have the means 5, 7 and 6 ms.
 	cell, _ = measureOne(t, r, script{"a", of(5*ms, 5*ms, 5*ms, 5*ms, 7*ms, 7*ms, 4*ms, 8*ms)})
 	run = cell.Run("a")
 	if d := cmp.Diff([]float64{0.005, 0.007, 0.006}, run.Timings); d != "" {
@@ -108,8 +108,8 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestBudget: a slow entry has fewer timings, and one alone when its first run
-// exceeds the budget; then that run is the timing.
+// TestBudget checks that a slow entry has fewer timings, and only one if its first run exceeds
+// the budget; that run is then the timing.
 func TestBudget(t *testing.T) {
 	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
 		script{"fast", of(10 * ms)}, script{"slow", of(150 * ms)}, script{"slower", of(500 * ms)})
@@ -125,7 +125,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestPauseLiesBeforeEachTiming: before every timing, and a run to wake up after it.
+// TestPauseLiesBeforeEachTiming checks that a pause precedes every timing, followed by a warm-up
+// run.
 func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	var log []string
 	entered, left := 0, 0
@@ -134,7 +135,7 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
 	r := Runner{Repeats: 4, Pause: 7 * ms}
 	_, took := measureFake(t, r, task)
-	if paused := took - 5*60*ms; paused != 28*ms || len(log) != 5 { // long runs need no waking up
+	if paused := took - 5*60*ms; paused != 28*ms || len(log) != 5 { // long runs need no warm-up
 		t.Errorf("paused for %v, %d runs", paused, len(log))
 	}
 	if entered != 5 || left != 5 {
@@ -148,7 +149,7 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	}
 }
 
-// TestShareOfTheCeiling: a ceiling is the highest rate that was seen of it.
+// TestShareOfTheCeiling checks that the ceiling is the highest rate measured for it.
 func TestShareOfTheCeiling(t *testing.T) {
 	var log []string
 	a := script{"a", of(8 * ms)}.entry(&log)
@@ -203,7 +204,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestProgress: it grows from 0 to 1, by the weights of the tasks.
+// TestProgress checks that the fraction grows from 0 to 1 with the weights of the tasks.
 func TestProgress(t *testing.T) {
 	var log []string
 	var tasks []Task

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadRuns: equal cases are repeats, of metrics the largest is kept, and who
-// competes is given or is Mercer.
+// TestReadRuns checks that equal cases are repeats, that the largest value of a metric is kept,
+// and that the implementation is the given one or Mercer.
 func TestReadRuns(t *testing.T) {
 	const text = `{"program": "fit", "learner": "nystrom-ridge", "kernel": "gaussian(sigma=3)", "lambda": 0.5, "n": 100, "d": 2,
 	"device": "cpu/avx2", "solver": "falkon", "residual": 1e-7, "iterations": 9, "memory_bytes": 1000, "peak_bytes": 5000,

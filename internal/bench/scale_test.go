@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestScale: every solver over three sizes, within its plan and to its residual.
+// TestScale runs every solver at three sizes: each keeps to its plan and reaches its residual.
 func TestScale(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Sizes: []int{60, 120, 240}, Widths: []int{10, 20, 40}, Features: 4, Devices: []string{"cpu"}}
 	r, err := s.Run(t.Context())
@@ -56,8 +56,8 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			timed++
-			// The count is deterministic: between linear and cubic, but for cg, whose
-			// rank grows with n too.
+			// The count is deterministic: its growth is between linear and cubic, except for cg,
+			// whose rank grows with n too.
 			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, secondsQuantity) == 0 || r.exponent(e.Name, over, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, over, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
 			}
@@ -69,7 +69,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("%d solvers have exponents over %s, want %d", timed, over, solvers)
 		}
 	}
-	// A dual solution keeps half of K: n²/2 elements and a little more than linear.
+	// The dual solution stores half of K: n²/2 elements plus a part that is linear in n.
 	if e := r.exponent("dual", "n", metric(plannedMetric, "")); e < 1.5 || e > 2 {
 		t.Errorf("the memory of dual grows as n^%v", e)
 	}
@@ -80,8 +80,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestScaleOmitsWhatDoesNotFit: what does not fit the memory, and what would take too long, is
-// left out with the reason, and the rest goes on.
+// TestScaleOmitsWhatDoesNotFit checks that a solver that exceeds the memory or the time limit is
+// left out with the reason, and that the others continue.
 func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Names: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Widths: []int{10}, Features: 2, Devices: []string{"ref"}, Memory: 1 << 20}
 	r, err := s.Run(t.Context())
@@ -127,8 +127,7 @@ func TestScaleRefusals(t *testing.T) {
 	}
 }
 
-// TestScaledSolvers: no method of package solvers that answers for any kernel is
-// forgotten.
+// TestScaledSolvers checks that every method of package solvers for general kernels is measured.
 func TestScaledSolvers(t *testing.T) {
 	for _, m := range solvers.Methods() {
 		if m != solvers.Primal && !slices.Contains(scaledNames(), string(m)) {
@@ -137,7 +136,7 @@ func TestScaledSolvers(t *testing.T) {
 	}
 }
 
-// TestResident: memory that is taken and written to is seen.
+// TestResident checks that memory that is allocated and written to is counted.
 func TestResident(t *testing.T) {
 	const size = 64 << 20
 	watch := watchResident()
@@ -152,15 +151,15 @@ func TestResident(t *testing.T) {
 		}
 		t.Skip("this system does not count the bytes of a process")
 	}
-	// A page table and what Go does beside it; 3/4, as memory that was free before
-	// may be used again.
+	// The rest is a page table and Go's own memory. The limit is 3/4, because memory that was
+	// free before may be used again.
 	if grown < 0.75*size || grown > 2*size {
 		t.Errorf("%.0f bytes for %d", grown, len(block))
 	}
 	runtime.KeepAlive(block)
 }
 
-// BenchmarkFit is Mercer's side of `mercer bench fit` and `mercer bench scale`.
+// BenchmarkFit is Mercer's part of `mercer bench fit` and `mercer bench scale`.
 func BenchmarkFit(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {
@@ -178,7 +177,7 @@ func BenchmarkFit(b *testing.B) {
 			b.Run(c.String(), func(b *testing.B) {
 				f := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
 				if f.err != nil && solver.name == "outofcore" {
-					b.Skip(f.err) // not for a device without a memory of its own
+					b.Skip(f.err) // the method needs a device with a memory of its own
 				}
 				if f.err != nil {
 					b.Fatal(f.err)

@@ -26,7 +26,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestProcessTicks: the time of a child that works is not that of others.
+// TestProcessTicks checks that the time of a busy child is not counted as that of other
+// processes.
 func TestProcessTicks(t *testing.T) {
 	child := exec.Command("sh", "-c", "while :; do :; done")
 	if err := child.Start(); err != nil {

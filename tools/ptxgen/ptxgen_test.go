@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDrift: the PTX was compiled from the current sources.
+// TestDrift checks that the PTX was compiled from the current sources.
 func TestDrift(t *testing.T) {
 	inTree := filepath.Join("..", folder)
 	sources, err := read(inTree)

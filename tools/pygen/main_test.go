@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGenerated: the file is what the catalogue makes.
+// TestGenerated checks that the file is what the catalogue generates.
 func TestGenerated(t *testing.T) {
 	root := filepath.Join("..", "..")
 	list, err := catalogue(root)

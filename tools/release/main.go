@@ -1,6 +1,6 @@
-// Command release makes the archives of a release: the command mercer for each
-// platform, with the licenses of all that is linked into it and a software bill of
-// materials. The same commit and the same Go make the same bytes.
+// Command release makes the archives of a release: the command mercer for each platform, with the
+// licenses of all linked code and a software bill of materials. The archives are reproducible:
+// the same commit and the same version of Go give the same bytes.
 //
 //	cd tools && go run ./release FOLDER [GOOS/GOARCH...]     the archives, of all platforms or of these
 //	cd tools && go run ./release -licenses FILE PACKAGE      the licenses of what a package links, with cgo
@@ -30,8 +30,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A build is of the command for one platform. On Linux there is one without the
-// system's loader besides, for containers.
+// A build builds the command for one platform. Linux also has a build that needs no system
+// loader, for containers.
 type build struct {
 	goos, goarch string
 	static       bool
@@ -84,7 +84,7 @@ func release(folder string, platforms []string) error {
 	return nil
 }
 
-// environment has nothing of this machine's settings that changes what is built.
+// environment leaves out all settings of this machine that change the build.
 func (b build) environment() []string {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.goos, "GOARCH="+b.goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off", "GOFLAGS=")
 	if b.static {
@@ -93,7 +93,7 @@ func (b build) environment() []string {
 	return env
 }
 
-// archive builds the command in a folder and puts its archive into another.
+// archive builds the command in the folder work and writes its archive to folder.
 func (b build) archive(folder, work string) error {
 	program := filepath.Join(work, "mercer")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program, command)
@@ -162,8 +162,8 @@ func (b build) archive(folder, work string) error {
 	return os.WriteFile(filepath.Join(folder, name+ending), packed.Bytes(), 0o644)
 }
 
-// manual is the command's manual pages, which a test of the command writes into a folder;
-// they are the same for all platforms.
+// manual returns the command's manual pages, which a test of the command writes into a folder.
+// The pages are the same for all platforms.
 func manual(folder string, made time.Time) ([]file, error) {
 	if _, err := os.Stat(folder); err != nil {
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -189,7 +189,7 @@ func manual(folder string, made time.Time) ([]file, error) {
 	return pages, err
 }
 
-// A file of an archive, in its folder.
+// A file is a file of an archive, with its path in the archive.
 type file struct {
 	name string
 	data []byte
@@ -230,8 +230,8 @@ func zipped(w io.Writer, folder string, made time.Time, files []file) error {
 	return archive.Close()
 }
 
-// bill is the bill of materials, in CycloneDX: the modules that the program itself
-// names, with the sums of go.sum, and Go's standard library.
+// bill returns the bill of materials in CycloneDX format: the modules recorded in the program,
+// with the sums of go.sum, and Go's standard library.
 func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 	component := func(kind cyclonedx.ComponentType, path, version, sum string) cyclonedx.Component {
 		url := "pkg:golang/" + path + "@" + version
@@ -257,12 +257,12 @@ func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// licenseName is what files with licenses, and folders of them, are called.
+// licenseName matches the names of license files and of folders with licenses.
 var licenseName = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(licen[cs]es?|copying|copyright|notice|patents)([-_.].*)?$`)
 
-// licenses is the text of every license, notice and grant of patents that lies beside
-// a package linked into another, or in a folder above it inside its module. A package
-// without any is an error.
+// licenses returns every license, notice and patent grant of the packages linked into a package:
+// the files are beside each linked package, or in a parent folder within its module. A package
+// without a license is an error.
 func licenses(path string, env []string) ([]byte, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", path)
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", env, os.Stderr
@@ -270,7 +270,7 @@ func licenses(path string, env []string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", cmd, err)
 	}
-	texts := map[string]string{} // by "module version: file"
+	texts := map[string]string{} // keyed by "module version: file"
 	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
 		var p struct {
 			Dir      string

@@ -14,14 +14,14 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMissing looks for libraries where there are none.
+// TestMissing looks for libraries in a folder without any.
 func TestMissing(t *testing.T) {
 	place := t.TempDir()
 	if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{place}); !errors.Is(err, ErrMissing) ||
 		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
 		t.Errorf("got %v", err)
 	}
-	// A file of that name which is no library is an error of its own.
+	// A file with that name that is not a library causes an error of its own.
 	file := filepath.Join(place, "libnothing.so")
 	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestReload: an OpenBLAS takes another core type when it is loaded again, computes with it,
-// and goes back. It needs a process in which the library has not been opened before.
+// TestReload checks that an OpenBLAS changes its core type when it is loaded again, computes with
+// it, and changes back. It needs a process that has not opened the library before.
 func TestReload(t *testing.T) {
 	const again = "MERCER_TEST_RELOAD"
 	if os.Getenv(again) == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestLibraries holds every library that is here to one meaning of the
-// routines, on matrices with padding, whose other triangle must stay as it is.
+// TestLibraries checks that the routines of every installed library mean the same, on matrices
+// with padding whose other triangle must not change.
 func TestLibraries(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -35,9 +35,9 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// check compares with sums in float64. All operands are of the order of 1, the
-// sums have at most 31 terms, so that 64 units in the last place of the largest
-// partial sum bound any order of summing.
+// check compares with sums in float64. All operands are of order 1 and the sums have at most 31
+// terms, so that 64 units in the last place of the largest partial sum bound the error of any
+// order of summation.
 func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 	const m, n, k, alpha, beta = 23, 17, 31, 1.5, -0.5
 	const seed = 5
@@ -111,8 +111,8 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 			}
 		}
 	}
-	// A diagonal of 2 over rows whose other elements sum to at most 1 in
-	// magnitude: solving enlarges no error.
+	// The diagonal is 2 and the other elements of a row sum to at most 1 in magnitude, so that
+	// solving does not amplify errors.
 	triangle := random(m, m)
 	for i := range m {
 		for j := range m {

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// open opens a library, which the test lacks otherwise.
+// open opens a library and skips the test if it is not installed.
 func open(t *testing.T, library string, threads int) *Process {
 	t.Helper()
 	if testing.Short() {
@@ -31,8 +31,8 @@ func open(t *testing.T, library string, threads int) *Process {
 	return p
 }
 
-// TestRidge solves one small system by every library of kernels that is here, and checks
-// the equation that it was asked to solve.
+// TestRidge solves one small system with every kernel library that is installed, and checks that
+// the solution satisfies the equation.
 func TestRidge(t *testing.T) {
 	const n, d, lambda, gamma = 30, 3, 0.1, 0.25
 	seed := rand.Uint64()
@@ -78,9 +78,9 @@ func TestRidge(t *testing.T) {
 					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
 						t.Fatalf("%d×%d, %v", alpha.Rows, alpha.Cols, err)
 					}
-					// The elements of K are within (d + 8)u, the factor within nγ of
-					// what they should be, and ‖α‖ ≤ ‖y‖/λ. In float32 x and y are
-					// rounded first, which moves the exponent by 2u|x||z|γ < 10u.
+					// The elements of K have errors of at most (d + 8)u, the factor is exact for
+					// a matrix within nγ of K, and ‖α‖ ≤ ‖y‖/λ. In float32 x and y are rounded
+					// first, which moves the exponent by 2u|x||z|γ < 10u.
 					limit := 2 * (n + d + 8 + 10) * unit * n / lambda
 					if r := residual(x, y, alpha.Data, n, d, gamma, lambda); !(r <= limit) {
 						t.Errorf("%s: residual %.2g, want ≤ %.2g", task, r, limit)
@@ -117,7 +117,7 @@ func residual(x, y, alpha []float64, n, d int, gamma, lambda float64) float64 {
 	return math.Sqrt(left / all)
 }
 
-// TestMissing: what is not there is named with where it was looked for.
+// TestMissing checks that the error names the missing library and where it was looked for.
 func TestMissing(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "python3")
 	_, err := NewFinder(t.Context(), []string{nowhere}).Open(t.Context(), "torch", 1)
@@ -126,8 +126,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProcess: arrays of no and of many elements come back as they were; a process
-// that dies says so, and goes on saying so.
+// TestProcess checks that arrays of zero and of many elements come back unchanged, and that a
+// process that has died returns the reason at every call.
 func TestProcess(t *testing.T) {
 	p := open(t, "scikit-learn", 1)
 	for _, n := range []int{0, 1, 1 << 18} {

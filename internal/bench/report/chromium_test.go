@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/browser"
 )
 
-// TestBrowser draws the page of every kind of measurement that is kept.
+// TestBrowser draws the page of every kind of measurement in bench/results.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser for each page")
@@ -22,8 +22,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// kept are the newest measurements of each kind in bench/results whose pages have
-// pictures: one of single cases alone has none.
+// kept returns the newest measurement of each kind in bench/results whose page has charts. A
+// measurement of single cases has none.
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/bench"
 )
 
-// sample is a measurement of two routines: Mercer, two libraries of which one
-// lacks a routine, a missing one, and a ceiling.
+// sample is a measurement of two routines by Mercer, two libraries of which one lacks a routine,
+// a missing library, and a ceiling.
 func sample() *bench.Result {
 	r := &bench.Result{
 		Schema: bench.Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
@@ -75,7 +75,7 @@ type element struct {
 
 func parse(t *testing.T, page string) *element {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(page)) // strict: every tag closed, every & an entity
+	d := xml.NewDecoder(strings.NewReader(page)) // strict: every tag is closed, and every & begins an entity
 	root := new(element)
 	if err := d.Decode(root); err != nil {
 		t.Fatalf("the page is not well formed: %v", err)
@@ -102,7 +102,7 @@ func (e *element) find(name string) (list []*element) {
 	return list
 }
 
-// words is all the text of e, with single spaces.
+// words returns all the text of e, with single spaces.
 func (e *element) words() string {
 	var b strings.Builder
 	e.walk(func(x *element) { b.WriteString(" " + x.Text) })
@@ -118,8 +118,7 @@ func (e *element) attr(name string) string {
 	return ""
 }
 
-// TestPage: the page has every value of the measurement, in a table under its
-// chart.
+// TestPage checks that the page has every value of the measurement, in a table below its chart.
 func TestPage(t *testing.T) {
 	root := parse(t, write(t, sample()))
 	if title := root.find("title")[0].words(); title != `Mercer’s BLAS on Abacus "2" <b>` {
@@ -168,8 +167,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsSelfContained: the page needs nothing from elsewhere, runs nothing, and fits any
-// width, either scheme of colors, and paper.
+// TestPageIsSelfContained checks that the page loads nothing, runs no script, and suits any
+// width, light and dark color schemes, and paper.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, sample())
 	root := parse(t, page)
@@ -194,7 +193,7 @@ func TestPageIsSelfContained(t *testing.T) {
 			t.Errorf("the style knows no %q", want)
 		}
 	}
-	// Each variable in use is defined, for both schemes and for paper.
+	// Each variable in use is defined, for both color schemes and for paper.
 	for _, v := range regexp.MustCompile(`var\((--[a-z0-9]+)\)`).FindAllStringSubmatch(page, -1) {
 		if n := strings.Count(style, v[1]+":"); n != 3 {
 			t.Errorf("%s is defined %d times", v[1], n)
@@ -205,11 +204,12 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestPicture: there is a mark for each value, and the ceiling is a dashed line.
+// TestPicture checks that there is a marker for each value, and that the ceiling is a dashed
+// line.
 func TestPicture(t *testing.T) {
 	card := parse(t, write(t, sample())).find("figure")[1]
 	all := card.find("svg")
-	svg := all[len(all)-1] // after those of the legend
+	svg := all[len(all)-1] // the charts of the legend come first
 	if svg.attr("role") != "img" || svg.attr("aria-label") != "gemm, float32, 1 thread: rate, GFLOP/s" {
 		t.Errorf("the picture is announced as %q", svg.attr("aria-label"))
 	}
@@ -245,7 +245,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestEmpty: a measurement of nothing still makes a page, of every kind.
+// TestEmpty checks, for every kind, that a measurement without cells makes a page.
 func TestEmpty(t *testing.T) {
 	for _, kind := range []string{bench.BLASKind, bench.CrossoverKind, bench.FitKind, bench.ScaleKind, bench.DevicesKind, bench.GoKind, bench.RunsKind} {
 		r := sample()

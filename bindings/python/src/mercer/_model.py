@@ -119,7 +119,7 @@ class Model:
         parameters : dict, default=None
             Values by Mercer's names of the parameters.
         sample_weight : array-like of shape (n,), default=None
-            Numbers ≥ 0; None is all 1.
+            Numbers ≥ 0; None means all 1.
         classes : list of str, default=None
             The names of the classes; y then holds places in this list, from 0.
         features : list of str, default=None
@@ -129,7 +129,7 @@ class Model:
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
-            The number of threads; None is all.
+            The number of threads; None means all.
         say : callable, default=None
             Called about once a second with the stage and the fraction that is done.
 
@@ -176,7 +176,7 @@ class Model:
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
-            The number of threads; None is all.
+            The number of threads; None means all.
         say : callable, default=None
             Called about once a second with the stage and the fraction that is done.
 
@@ -218,7 +218,7 @@ class Model:
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
-            The number of threads; None is all.
+            The number of threads; None means all.
         say : callable, default=None
             Called about once a second with the stage and the fraction that is done.
 
@@ -248,7 +248,7 @@ class Model:
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
-            The number of threads; None is all.
+            The number of threads; None means all.
         say : callable, default=None
             Called about once a second with the stage and the fraction that is done.
 
@@ -275,7 +275,7 @@ class Model:
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
-            The number of threads; None is all.
+            The number of threads; None means all.
         say : callable, default=None
             Called about once a second with the stage and the fraction that is done.
 

@@ -10,14 +10,14 @@ class RidgeParameters:
     fit_intercept : bool, default=True
         Fit an unpenalized intercept.
     solver : {"auto", "dual", "primal"}, default="auto"
-        How the system is solved: d×d, n×n, or the cheaper of them.
+        How to solve the system: the d×d one, the n×n one, or the cheaper of the two.
     intervals : bool, default=False
         Keep the samples in the model, for prediction intervals.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -42,33 +42,34 @@ class KernelRidgeParameters:
         The penalty λ, not scaled by the number of samples; an array has one for each target.
     kernel : str, callable or None, default="linear"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the default of Mercer:
         gaussian, sigma half the median distance.
     gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
     solver : {"auto", "dual", "mixed", "cg"}, default="auto"
-        How the system is solved: by a Cholesky factor in float64, by one in float32 that is
-        refined, by preconditioned conjugate gradients, or by the one with the lowest modeled time
-        that fits the memory.
+        How to solve the system: by a Cholesky factor in float64, by one in float32 with iterative
+        refinement, by preconditioned conjugate gradients, or by the fastest method, by its
+        estimated time, that fits the memory.
     tol : float > 0 and < 1, default=1e-8
-        The relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ that is reached, or the fit fails.
+        The largest relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ of a solution; a fit that
+        does not reach it fails.
     max_iter : int ≥ 1, default=10000
         Most products with K of an iterative solver.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -97,33 +98,33 @@ class KernelRidgeCVParameters:
     """Parameters
     ----------
     alphas : array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
-        The penalties to try, finite numbers ≥ 0, as alpha of MercerKernelRidge.
+        The penalties to try, finite numbers ≥ 0, each as the alpha of MercerKernelRidge.
     kernel : str, callable, None or a list, default="linear"
-        As in MercerKernelRidge. The kernels of a list are all tried; a function and "precomputed"
-        stand by themselves.
+        As in MercerKernelRidge. Every kernel of a list is tried; a function and "precomputed"
+        cannot be in a list.
     gamma : float, "scale", "auto", None or a list, default=None
-        As in MercerKernelRidge. Each kernel that has a gamma is tried with each of a list.
+        As in MercerKernelRidge. Each kernel with a gamma is tried with each gamma of a list.
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
     scoring : str, callable or None, default=None
-        None is the negative mean squared leave-one-out error, weighted by sample_weight; "gcv" the
-        negative of generalized cross-validation, n‖(I − H)y‖² / tr(I − H)²; else a scorer of
-        scikit-learn, such as "neg_mean_absolute_error", which is given the leave-one-out
-        predictions (and sample_weight, where there is one).
+        None means the negative mean squared leave-one-out error, weighted by sample_weight; "gcv"
+        means the negative generalized cross-validation, n‖(I − H)y‖² / tr(I − H)²; anything else is
+        a scorer of scikit-learn, such as "neg_mean_absolute_error", for the leave-one-out
+        predictions (and sample_weight, if it is given).
     store_cv_results : bool, default=False
-        Keep the leave-one-out errors in cv_results_. Not with scoring="gcv", which has no errors of
-        single samples.
+        Keep the leave-one-out errors in cv_results_. It cannot be combined with scoring="gcv",
+        which has no errors of single samples.
     alpha_per_target : bool, default=False
-        Choose an alpha for each target. The kernel is that of all targets.
+        Choose an alpha for each target. All targets have the same kernel.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -154,34 +155,34 @@ class NystroemRidgeParameters:
         The penalty λ, not scaled by the number of samples.
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the default of Mercer:
         gaussian, sigma half the median distance.
     gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     n_components : int ≥ 1, default=None
         Number of kernel functions, M; memory grows with M²; None is about 10√n.
     choice : {"uniform", "rpcholesky"}, default="uniform"
-        How the centers are chosen: uniformly, or by a randomly pivoted Cholesky factor.
+        How to choose the centers: uniformly, or by a randomly pivoted Cholesky factor.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
     solver : {"auto", "normal", "falkon"}, default="auto"
-        How the system is solved: by its normal equations, by conjugate gradients with their
-        preconditioner (Falkon), or by the cheaper.
+        How to solve the system: by its normal equations, by conjugate gradients with their
+        preconditioner (Falkon), or by the cheaper of the two.
     tol : float > 0 and < 1, default=1e-6
         Relative residual of the normal equations to reach.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -213,12 +214,13 @@ class FourierRidgeParameters:
     alpha : float ≥ 0, default=1.0
         The penalty λ, not scaled by the number of samples.
     kernel : str or None, default="rbf"
-        "rbf" or "laplacian", as in scikit-learn; the text of a Gaussian, Laplacian, exponential,
-        Matérn or rational quadratic kernel, of a sum or product of them, such as
+        "rbf" or "laplacian", as in scikit-learn; in Mercer's notation a Gaussian, Laplacian,
+        exponential, Matérn or rational quadratic kernel, or a sum or product of them, such as
         "matern52(sigma=2)"; or None for the default of Mercer: gaussian, sigma half the median
         distance.
     gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf and laplacian. None and "auto" are 1/n_features, "scale" is 1/(n_features·X.var()).
+        The γ of rbf and laplacian. None and "auto" mean 1/n_features, "scale" means
+        1/(n_features·X.var()).
     n_components : int ≥ 1, default=None
         Number of random features, M, two for each frequency; memory grows with M²; None is about
         10√n.
@@ -229,12 +231,12 @@ class FourierRidgeParameters:
     tol : float > 0 and < 1, default=1e-6
         Relative residual of the normal equations to reach.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -262,18 +264,18 @@ class GaussianProcessParameters:
     ----------
     kernel : str, callable or None, default=None
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the default of Mercer:
         gaussian, sigma half the median distance.
     alpha : float > 0, default=0.1
-        The variance of the noise relative to s²; where the search begins.
+        The variance of the noise relative to s², at which the search begins.
     gamma : float > 0, "scale", "auto" or None, default=None
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     coef0 : float ≥ 0, default=1
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     optimize : bool, default=True
         Search the kernel's parameters and alpha by the marginal likelihood.
     ard : bool, default=False
@@ -285,12 +287,12 @@ class GaussianProcessParameters:
     fit_intercept : bool, default=True
         Subtract the mean m of y; otherwise it is 0.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -321,34 +323,34 @@ class SVRParameters:
     ----------
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the default of Mercer:
         gaussian, sigma √(d·Var(X)/2) of d features: gamma="scale" of scikit-learn.
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
         or of its range at the start where that is below 1.
     C : float > 0, default=1.0
         Penalty of a sample beyond its margin.
     epsilon : float ≥ 0, default=0.1
-        Errors up to it cost nothing; in the unit of y.
+        Errors of at most epsilon have no loss; in the units of y.
     cache_size : float > 0, default=200
         MiB of Go memory for rows of K.
     max_iter : int, default=-1
-        The maximum of steps; -1 is the library's own.
+        The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -380,13 +382,13 @@ class RegressorParameters:
         The learner: about()["learners"] and the command "mercer learners" list them with their
         parameters.
     params : dict, default=None
-        The learner's parameters by Mercer's names, such as {"lambda": 0.1}; None is the default of
-        each.
+        The learner's parameters by Mercer's names, such as {"lambda": 0.1}; None means the
+        defaults.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -406,16 +408,16 @@ class OneClassSVMParameters:
     ----------
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the default of Mercer:
         gaussian, sigma √(d·Var(X)/2) of d features: gamma="scale" of scikit-learn.
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
         or of its range at the start where that is below 1.
@@ -425,14 +427,14 @@ class OneClassSVMParameters:
     cache_size : float > 0, default=200
         MiB of Go memory for rows of K.
     max_iter : int, default=-1
-        The maximum of steps; -1 is the library's own.
+        The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """
@@ -464,44 +466,44 @@ class ClassifierParameters:
         probabilities), "svc", "nystrom-ridge", "fourier-ridge", or another of "mercer learners",
         whose parameters are in params.
     alpha : float, default=None
-        The penalty λ of the methods that have one; of logistic it is 1/C of scikit-learn's
-        LogisticRegression. None is the default of the method: 0.01 of kernel-logistic, 1 of the
-        others.
+        The penalty λ of the methods that have one; for logistic it is 1/C of scikit-learn's
+        LogisticRegression. None means the default of the method: 0.01 for kernel-logistic, 1 for
+        the others.
     C : float > 0, default=1.0
         The penalty of svc.
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
-        scikit-learn; the text of a kernel of Mercer, such as "matern52(sigma=2) + 0.1*linear()"; a
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
         function of two rows, which Python calls for each pair; or None for the method's own.
     gamma : float > 0, "scale", "auto" or None, default="scale"
-        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features (of chi2: 1),
-        "scale" is 1/(n_features·X.var()).
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
     degree : int ≥ 1, default=3
-        Of poly.
+        The degree of poly.
     coef0 : float ≥ 0, default=0.0
-        Of poly and sigmoid.
+        The constant term of poly and sigmoid.
     fit_intercept : bool, default=True
-        Of the methods that have a choice; svc always has an intercept.
+        Used by methods with an optional intercept; svc always has an intercept.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply sample_weight; "balanced" is n_samples/(n_classes ·
         the number of samples of the class).
     probability : bool, default=False
-        Of svc: fit probabilities too, at six times the work. predict then returns the class of the
-        largest probability, and the sign of decision_function may differ; scikit-learn's SVC
+        For svc: also fit probabilities, at six times the cost. predict then returns the class of
+        the largest probability, and the sign of decision_function may differ; scikit-learn's SVC
         returns the class of the decision values.
     tol : float, default=None
-        The accuracy at which the method ends; None is its own default.
+        The accuracy at which the method stops; None means its own default.
     max_iter : int, default=None
-        The maximum of steps; None is the method's own default.
+        The maximum number of steps; None means the method's own default.
     params : dict, default=None
         More parameters of the method, by Mercer's names.
     random_state : int, RandomState instance or None, default=None
-        The seed of random choices; None is the same one every time.
+        The seed of random choices; None means a fixed seed.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is, and about()["devices"] lists
-        them.
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
     verbose : int, default=0
         1 prints progress to stderr.
     """

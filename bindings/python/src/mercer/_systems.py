@@ -48,7 +48,7 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     device : str, default=None
         The processor, such as "cpu/avx2"; None is the best there is.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
 
     Returns
     -------
@@ -101,7 +101,7 @@ class Factor:
     device : str, default=None
         The processor, such as "cpu/avx2"; None is the best there is.
     threads : int, default=None
-        The number of threads; None is all.
+        The number of threads; None means all.
 
     Raises
     ------
