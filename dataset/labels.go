@@ -227,16 +227,32 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	if k < number {
 		return 0, t.missingFault(c, row, "a target needs a class: give it one or drop the row")
 	}
-	if f.open && len(f.labels) < MaxCategories {
-		class := len(f.labels)
-		f.labels = append(slices.Clip(f.labels), text)
-		f.texts[text] = class
-		if f.numbers != nil && k == number {
-			f.numbers[exactOf(text)] = class
+	if f.open {
+		class, ok := f.add(text)
+		if !ok {
+			return 0, t.fault(c.name, tooManyClasses)
 		}
 		return class, nil
 	}
 	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
+}
+
+// tooManyClasses is the rule for a column of classes to be scored.
+var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
+
+// add returns the class of a text, which becomes a class if it is none. ok is false if there would
+// be more than MaxCategories.
+func (f *classifier) add(text string) (class int, ok bool) {
+	if class, ok = f.find(text); ok || len(f.labels) >= MaxCategories {
+		return class, ok
+	}
+	class = len(f.labels)
+	f.labels = append(slices.Clip(f.labels), text)
+	f.texts[text] = class
+	if _, k := parseCell(text); f.numbers != nil && k == number {
+		f.numbers[exactOf(text)] = class
+	}
+	return class, true
 }
 
 // ScoredTargets is Targets for a table whose targets will be compared with predictions. A class

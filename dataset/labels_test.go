@@ -354,3 +354,65 @@ func TestCheckLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestScoredBlocksAreScoredTargets: a file that is read in parts gives new classes the indices and
+// the labels that the whole table gives them, whichever part has which of them first.
+func TestScoredBlocksAreScoredTargets(t *testing.T) {
+	const rows = 40000
+	pad := strings.Repeat("0", 80) // 4 parts of 1 MiB
+	table := func(label func(i int) string) string {
+		var b strings.Builder
+		b.WriteString("x,y\n")
+		for i := range rows {
+			fmt.Fprintf(&b, "%s%d,%s\n", pad, i, label(i))
+		}
+		return b.String()
+	}
+	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
+	mixed := func(known ...string) func(int) string {
+		return func(i int) string {
+			if i%1000 == 999 { // each part begins at another place of this list
+				if label := rare[i*3/rows+i/1000%5]; label != "" {
+					return label
+				}
+			}
+			return known[i%len(known)]
+		}
+	}
+	for name, c := range map[string]struct{ train, text string }{
+		"texts":   {"x,y\n1,b\n2,a\n", table(mixed("a", "b"))},
+		"numbers": {"x,y\n1,0\n2,1\n", table(mixed("0", "1.0"))},
+		"none":    {"x,y\n1,b\n2,a\n", table(func(i int) string { return []string{"a", "b"}[i%2] })},
+		"most":    {"x,y\n1,b\n2,a\n", table(func(i int) string { return fmt.Sprintf("c%d", i%(dataset.MaxCategories-2)) })},
+		"many":    {"x,y\n1,b\n2,a\n", table(func(i int) string { return fmt.Sprintf("c%d", i/40) })},
+		"numeric": {"x,y\n1,0.5\n2,1\n", table(func(i int) string { return fmt.Sprint(i) })},
+	} {
+		e := learn(t, read(t, c.train), dataset.Rules{Targets: []string{"y"}, Labels: name != "numeric"})
+		path := file(t, "a.csv", []byte(c.text))
+		whole, err := dataset.Read(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, classes, wantErr := e.ScoredTargets(whole)
+		s, err := dataset.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var y []float64
+		got, err := s.ScoredBlocks(t.Context(), e, 777, func(b dataset.Block) error {
+			y = append(y, b.Y.RawMatrix().Data...)
+			return nil
+		})
+		if wantErr != nil || name == "many" {
+			wantFault(t, wantErr, path+`: column "y": has more than 1000 classes, with those of the model`)
+			wantFault(t, err, wantErr.Error())
+			continue
+		}
+		if err != nil || !slices.Equal(got, classes) || !slices.Equal(y, want.RawMatrix().Data) {
+			t.Errorf("%s: classes %.80q, %v, want %.80q; equal indices: %v", name, got, err, classes, slices.Equal(y, want.RawMatrix().Data))
+		}
+		if name == "texts" && len(classes) < 5 {
+			t.Errorf("the table has the classes %q only", classes)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // begin opens the file for a pass. Parts of a text have at most the given number of lines, or any
@@ -76,16 +78,44 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	}
 	r := encoded{rows: t.rows, weights: weights, x: x.RawMatrix().Data, unknown: e.Unknown(t), base: e.indexBase(t)}
 	if len(e.Outputs) > 0 {
-		y, err := e.targets(t)
+		var y *mat.Dense
+		if p.rules.classes == nil {
+			y, err = e.targets(t)
+		} else {
+			y, r.classes, err = e.ScoredTargets(t)
+		}
 		if err != nil {
 			return encoded{}, err
 		}
 		r.y = y.RawMatrix().Data
 	}
-	if p.keyed {
+	if p.rules.keyed {
 		r.keys, err = e.Keys(t)
 	}
 	return r, err
+}
+
+// mergeClasses gives the classes that e lacks, which each part counts for itself, their indices
+// among the classes of all parts. The parts must come in order.
+func (p *pass) mergeClasses(r encoded, e *Encoder) error {
+	known := len(e.Labels)
+	if len(r.classes) <= known {
+		return nil
+	}
+	index := make([]float64, len(r.classes)-known)
+	for i, label := range r.classes[known:] {
+		class, ok := p.rules.classes.add(label)
+		if !ok {
+			return p.t.fault(e.Outputs[0], tooManyClasses)
+		}
+		index[i] = float64(class)
+	}
+	for i, class := range r.y {
+		if int(class) >= known {
+			r.y[i] = index[int(class)-known]
+		}
+	}
+	return nil
 }
 
 // isNumber reports whether e encodes the column of the given name as a number.

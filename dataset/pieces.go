@@ -146,7 +146,7 @@ type pass struct {
 	t     *Table   // names the file in faults
 	names []string // names of the columns, if the file begins with them
 	plain []atomic.Bool
-	keyed bool                 // the caller wants the keys of the rows
+	rules passRules
 	parts func() (part, error) // the next part, and io.EOF after the last
 	done  []func()
 }

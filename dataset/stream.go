@@ -164,6 +164,31 @@ type Block struct {
 // EachBlock is like Blocks, but also passes the weights of the rows and, if keyed is set, their
 // keys, which takes longer.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b Block) error) error {
+	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
+}
+
+// ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class
+// that the training table lacks is not an error here, and gets the index that Encoder.ScoredTargets
+// gives it in the whole table; classes lists the label of every index, as ScoredTargets does.
+func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(b Block) error) (classes []string, err error) {
+	var open *classifier
+	if e.Labels != nil {
+		open = newClassifier(e.Labels)
+		open.open = true
+	}
+	if err := s.eachBlock(ctx, e, rows, passRules{classes: open}, use); err != nil || open == nil {
+		return nil, err
+	}
+	return open.labels, nil
+}
+
+// passRules are what a pass does beside encoding the rows.
+type passRules struct {
+	keyed   bool        // return the keys of the rows
+	classes *classifier // of all parts, which adds the classes that the encoder lacks; nil: refuse them
+}
+
+func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(b Block) error) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
@@ -180,7 +205,7 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 		return err
 	}
 	defer p.close()
-	p.keyed = keyed
+	p.rules = rules
 	for j := range p.plain {
 		p.plain[j].Store(e.isNumber(p.names[j]))
 	}
@@ -224,6 +249,7 @@ type encoded struct {
 	x, y    []float64
 	weights []float64 // of the rows; nil: all 1
 	keys    []uint64  // of the rows, in a keyed pass
+	classes []string  // of the indices in y, in a pass with passRules.classes
 	rows    int
 	unknown []Unknown
 	base    indexBase
@@ -236,6 +262,9 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	var base indexBase
 	err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
 		seen += r.rows
+		if err := p.mergeClasses(r, e); err != nil {
+			return err
+		}
 		unknown = MergeUnknown(unknown, r.unknown)
 		base = indexBase{base.zero || r.base.zero, base.past || r.base.past}
 		return f.add(ctx, r)

@@ -121,14 +121,14 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 		a.noWeights(&enc, file)
 		enc.Weight = ""
 	}
-	all.weight, all.classes = enc.Weight, enc.Classes()
+	all.weight = enc.Weight
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*enc.Width()))
 	var outside []dataset.Outside
-	err = s.EachBlock(ctx, &enc, rows, false, func(block dataset.Block) error {
+	all.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(block dataset.Block) error {
 		outside = enc.Outside(outside, block.X)
 		x, err := b.Points(file, block.X)
 		if err != nil {
@@ -143,6 +143,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 		return err
 	})
 	if err == nil {
+		a.reportNewClasses(file, all.classes, len(enc.Labels), all.truth)
 		a.reportUnknown(file, "row", s.Unknown())
 		a.reportOutside(file, outside)
 	}

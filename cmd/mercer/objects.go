@@ -206,19 +206,19 @@ func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.T
 		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {
 			return nil, nil, nil, err
 		}
-		a.reportNewClasses(t, names, len(b.Encoder.Labels), y)
+		a.reportNewClasses(t.Source, names, len(b.Encoder.Labels), y)
 	}
 	x, err = a.features(ctx, b, t)
 	return x, y, names, err
 }
 
 // reportNewClasses prints a notice if a row of y has a class beyond the first known names.
-func (a *app) reportNewClasses(t *dataset.Table, names []string, known int, y *mat.Dense) {
+func (a *app) reportNewClasses(source string, names []string, known int, y *mat.Dense) {
 	if len(names) <= known {
 		return
 	}
 	rows := 0
-	for i := range t.Rows() {
+	for i := range y.RawMatrix().Rows {
 		if y.At(i, 0) >= float64(known) {
 			rows++
 		}
@@ -235,7 +235,7 @@ func (a *app) reportNewClasses(t *dataset.Table, names []string, known int, y *m
 	if rows == 1 {
 		these = "this row"
 	}
-	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", t.Source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
+	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
 }
 
 // encodeWith is encode for a model that may take objects.
