@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CenterRule names a way to choose the centers of a NystromProblem among the
-// samples. Repeated samples are never two centers.
+// CenterRule names a way to choose the centers of a NystromProblem among the samples. Equal
+// samples give only one center.
 type CenterRule string
 
 const (
@@ -31,14 +31,14 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
 
-// CenterChoice says how centers are chosen: from a pool of the samples whose keys
-// (KeyedRows) have the smallest priorities under the seed. So the same seed gives the
-// same centers in the same order, whatever the order of the samples.
+// CenterChoice says how centers are chosen: from a pool of the samples whose keys (KeyedRows)
+// have the smallest priorities under the seed. The same seed therefore gives the same centers in
+// the same order, whatever the order of the samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
-	Count int        // M; 0 is about 10√n. All different samples are taken when there are fewer
-	// Pool is the number of samples, drawn uniformly in one pass, among which a
-	// rule other than UniformCenters looks; 0 is 2M, and at least 500.
+	Count int        // M; 0 is about 10√n. If there are fewer different samples, all of them are centers
+	// Pool is the number of samples, drawn uniformly in one pass, that a rule other than
+	// UniformCenters chooses among; 0 is 2M, but at least 500.
 	Pool int
 	Seed uint64
 }
@@ -70,7 +70,7 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is what the choice takes on the device.
+// bytes is the memory that the choice takes on the device.
 func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -79,7 +79,7 @@ func (c CenterChoice) bytes(n, d int) int64 {
 	return 0
 }
 
-// flops of the choice, about.
+// flops is about the number of operations of the choice.
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -88,8 +88,8 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns the centers, those given if there are any, and the samples for
-// Falkon's preconditioner, count of them. It reads the samples once if it must.
+// choose returns the centers, either the given ones or chosen ones, and count samples for
+// Falkon's preconditioner. It makes a pass over the samples only if it needs one.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
@@ -124,17 +124,17 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // no other rule has a pool larger than M
+	rows, err := r.pivotCenters(p, from, m) // only this rule has a pool larger than M
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // by priority, whatever the order of the choice
+	slices.Sort(rows) // by priority, in whatever order they were chosen
 	return selectRows(from, rows), q, nil
 }
 
-// Different returns the first of equal rows of x, in their order: rows with different
-// keys may be encoded as the same numbers, and equal centers are one. Where all differ
-// it is x itself.
+// Different returns the rows of x without repetitions, in their order: rows with different keys
+// may be encoded as the same numbers, and equal centers count once. If all rows differ, it
+// returns x itself.
 func Different(x backend.Host[float64]) backend.Host[float64] {
 	known := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
@@ -142,7 +142,7 @@ func Different(x backend.Host[float64]) backend.Host[float64] {
 	for i := range x.Rows {
 		bits = bits[:0]
 		for _, v := range x.Row(i) {
-			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 is 0
+			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 equals 0
 		}
 		if !known[string(bits)] {
 			known[string(bits)] = true
@@ -164,7 +164,7 @@ func selectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
 	return part
 }
 
-// pivotCenters are the pivots of randomly pivoted Cholesky on the pool.
+// pivotCenters returns the pivots of randomly pivoted Cholesky on the pool.
 func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m int) ([]int, error) {
 	x, err := r.Mem.New(pool.Rows, pool.Cols)
 	if err != nil {
@@ -182,8 +182,8 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 	return lowrank.RandomPivots(lowrank.Task[float64]{Ctx: r.Ctx, B: r.B, Mem: r.Mem, Kernel: p.Kernel, X: x, Seed: p.Choice.Seed}, f)
 }
 
-// Sample returns up to count different samples of weight > 0, drawn uniformly in
-// one pass. They are the pool of a CenterChoice of that size and seed.
+// Sample returns up to count different samples of weight > 0, drawn uniformly in one pass. They
+// are the pool of a CenterChoice with this size and seed.
 func Sample(ctx context.Context, data Rows, count int, seed uint64) (backend.Host[float64], error) {
 	if err := checkRows(data); err != nil {
 		return backend.Host[float64]{}, err

@@ -15,22 +15,21 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// CG is block conjugate gradients, preconditioned by a low-rank approximation of
-// K: O(n²) time for an iteration when K is stored, O(n²d) when it is not, and
-// then no memory that grows faster than n. With a kernel a·xᵀz + c that is O(nd)
-// (affine.go).
+// CG is block conjugate gradients, preconditioned by a low-rank approximation of K. An iteration
+// takes O(n²) time if K is stored. Otherwise it takes O(n²d) time, and the memory grows no faster
+// than n. A kernel a·xᵀz + c takes O(nd) time (affine.go).
 const CG Method = "cg"
 
-// cgChoice is how cg goes about a problem.
+// cgChoice is the plan of cg for a problem.
 type cgChoice struct {
 	Operator       Operator
 	Preconditioner string
 	Rank           int
-	iterations     int     // about, in all
-	lambda         float64 // about a lower bound of the eigenvalues of K + λW⁻¹
+	iterations     int     // estimate of the total
+	lambda         float64 // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// cgEstimate chooses how K is kept, the preconditioner and its rank, by the estimated
+// cgEstimate chooses how to store K, the preconditioner and its rank, from the estimated
 // spectrum.
 func cgEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(CG); err != nil {
@@ -74,7 +73,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
 	if auto && best.bytesOf != nil && best.its <= fewIterations {
-		return best, nil // the spectrum of what a series leaves would take longer than it saves
+		return best, nil // estimating the spectrum of a series' remainder would take longer than it saves
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
 		ways, err := z.powerSeries(par)
@@ -91,25 +90,26 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// seriesMargin is how many times as many iterations as are estimated are held against a
-// power series: a sample shows too few of the rows that are far from the others or near
-// each other, which cost it more than they cost columns of K. With n = 8,000 to 20,000 rows
-// of 20 and 50 normal features, 17 fits took 0.4 to 1.7 times those estimated.
+// seriesMargin multiplies the estimated number of iterations of a power series before it is
+// compared with other preconditioners. The estimate comes from a sample, which shows too few of
+// the outlying or nearly equal rows; these rows cost a power series more iterations than they
+// cost columns of K. With n = 8,000 to 20,000 rows of 20 and 50 normal features, 17 fits took 0.4
+// to 1.7 times the estimate.
 const seriesMargin = 1.3
 
-// fewIterations are so few that a better preconditioner saves little.
+// fewIterations is a number of iterations so small that a better preconditioner saves little.
 const fewIterations = 16
 
-// fixedMargin is how far below 1 the contraction of Fixed16 has to be to be chosen. A step
-// then leaves at most 3/fixedMargin of the residual: what the rounding of K does, and what
-// the inner solver leaves, innerLimit. One that divides it by less than fixedGain shows
-// roundings that are not like noise, and that the plan's estimate is wrong.
+// Fixed16 is chosen only if its contraction is below 1/fixedMargin. A step then reduces the
+// residual to at most 3/fixedMargin: the rounding of K contributes one part, the tolerance of the
+// inner solver, innerLimit, another. A step that divides the residual by less than fixedGain
+// shows that the rounding errors do not behave like noise and that the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// enough reports whether o has the digits for a K + λW⁻¹ whose eigenvalues are lambda
-// at least. That has to stand out of the rounding of products in float32: 2⁻²³ of the
-// norm of K, and with many rows less by √n, since the signs of the roundings differ. 32
-// is a margin, so that a refinement gains a digit.
+// enough reports whether the precision of o suffices for a K + λW⁻¹ whose eigenvalues are at
+// least lambda. They have to exceed the rounding error of products in float32: 2⁻²³ of the norm
+// of K, divided by √n for many rows, since the rounding errors have different signs. The factor
+// 32 is a margin that lets a refinement step gain a digit.
 func (z *sizes) enough(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -120,16 +120,16 @@ func (z *sizes) enough(o Operator, lambda float64) bool {
 	return true
 }
 
-// A preconditioning is a preconditioner with what it is estimated to do.
+// A preconditioning is a preconditioner with the estimate of its effect.
 type preconditioning struct {
 	name       string
 	rank       int
-	iterations func(tol float64) int // that conjugate gradients take
-	lambda     float64               // about a lower bound of the eigenvalues of K + λW⁻¹
+	iterations func(tol float64) int // of conjugate gradients
+	lambda     float64               // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// columnsOfK lists the preconditioners by columns of K, and none, among which the cheapest
-// is taken.
+// columnsOfK lists the candidates among the preconditioners by columns of K, and no
+// preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
 		its := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
@@ -149,7 +149,7 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	return list
 }
 
-// powerSeries lists those by the power series of the kernel.
+// powerSeries lists the candidates among the preconditioners by the power series of the kernel.
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
@@ -158,12 +158,12 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	return list, err
 }
 
-// cgEstimate is that of one choice.
+// cgEstimate returns the estimate for one operator and preconditioner.
 func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())
 	its := p.iterations(par.tol())
-	if o.single() && limit < krylov.CarryLimit { // each round begins anew
+	if o.single() && limit < krylov.CarryLimit { // each round starts again
 		its = int(checks) * p.iterations(math.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, krylov.BlockWidth)
@@ -182,17 +182,17 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
 	}
-	// F is made by products of half of its columns with the rest, and FᵀF takes as much
-	// again; 1.4 is what blocks of some hundred columns are slower. Pivots are found on
-	// the host, from F's columns, and their rows are fetched one by one.
+	// F is made by products of half of its columns with the others, and FᵀF takes as much again.
+	// Blocks of some hundred columns are slower by the factor 1.4. The host finds the pivots from
+	// F's columns and fetches their rows one by one.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.d)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
-	// F goes through memory twice in a step.
+	// F is read from memory twice in a step.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
 	taken := float64(its)
 	if p.name == lowrank.Taylor {
 		taken *= seriesMargin
-		// F is made on the host, and so is the product with D^-½.
+		// The host computes F and its product with D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}
@@ -212,7 +212,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	return e
 }
 
-// text is the preconditioner for Plan.Reason.
+// text describes the preconditioner for Plan.Reason.
 func (p preconditioning) text() string {
 	if p.name == lowrank.Taylor {
 		return fmt.Sprintf("rank %d of the power series", p.rank)
@@ -220,8 +220,8 @@ func (p preconditioning) text() string {
 	return fmt.Sprintf("rank %d", p.rank)
 }
 
-// innerLimit is what one inner solve of o takes a residual down to, relative, where the
-// eigenvalues are lambda at least: 0 where that is the goal.
+// innerLimit is the relative residual that one inner solve with o attains if the eigenvalues are
+// at least lambda. It is 0 if the solve can attain any tolerance.
 func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -232,7 +232,7 @@ func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// rounds is how many inner solves with a limit take a residual to the tolerance.
+// rounds is the number of inner solves with a limit that bring a residual to the tolerance.
 func rounds(limit, tol float64) float64 {
 	if limit == 0 {
 		return 1
@@ -240,8 +240,8 @@ func rounds(limit, tol float64) float64 {
 	return max(1, math.Ceil(math.Log(tol/4)/math.Log(limit)))
 }
 
-// cgBytes: X, the outer loop, and the most of what is there together while the
-// preconditioner is made, while the operator is, and while both are used.
+// cgBytes counts X, the outer loop, and the largest of three peaks: while the preconditioner is
+// made, while the operator is made, and while both are used.
 func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	c := min(z.columns, krylov.BlockWidth)
 	make, keep := int64(0), int64(0)
@@ -266,12 +266,12 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
 }
 
-// run solves by conjugate gradients; in float64 when float32 does not do and
-// neither was asked for. Where the rank is not given either, the last fallback is the
-// factor in float64: with λ near the rounding of K, and eigenvalues that fall to there
-// without a gap, as those of a Gaussian kernel do, no rank below n makes the condition
-// small, and the residuals of cg end far above what rounding the solution to float64
-// costs.
+// run solves by conjugate gradients. If float32 fails, it goes on in float64, unless the caller
+// chose the operator. Unless the caller chose the rank, the last fallback is the factor in
+// float64. It is needed if λ is near the rounding error of K and the eigenvalues fall to that
+// level without a gap, as those of a Gaussian kernel do: no rank below n then makes the condition
+// number small, and the residuals of cg stagnate far above the effect of rounding the solution to
+// float64.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
@@ -305,7 +305,7 @@ func (choice cgChoice) run(w *work) error {
 	return w.refine(x, fallbacks...)
 }
 
-// fallback is conjugate gradients with one way to keep K.
+// fallback returns conjugate gradients with the given operator.
 func (choice cgChoice) fallback(w *work, o Operator, x backend.Matrix[float64]) fallback {
 	return fallback{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
 		if o.single() {
@@ -364,34 +364,34 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 	return c, nil
 }
 
-// conjugate is the inner solver by conjugate gradients.
+// conjugate is the inner solver that uses conjugate gradients.
 type conjugate[T backend.Float] struct {
 	*krylov.Solver[T]
 	w   *work
 	a   krylov.Operator[T]
-	own []run.Releaser // what its preconditioner and operator are made of
+	own []run.Releaser // what its preconditioner and operator consist of
 
-	points backend.Matrix[T] // of an operator that evaluates the kernel in each product; nil: none
+	points backend.Matrix[T] // used by an operator that evaluates the kernel in each product; otherwise nil
 }
 
 const (
-	// patience is for how many iterations no progress is taken for a plateau of
-	// the method, which is common on an ill-conditioned system; as many as it may
-	// take in all where the estimate says more.
+	// patience is the number of iterations without progress that are taken for a plateau, which
+	// is common on an ill-conditioned system. If the estimated number of iterations is larger, it
+	// replaces patience.
 	patience    = 500
 	maxPatience = 5000
 )
 
-// A preconditioner has memory on the device.
+// A preconditioner holds memory on the device.
 type preconditioner[T backend.Float] interface {
 	krylov.Preconditioner[T]
 	run.Releaser
 }
 
-// patience is that of the choice.
+// patience returns the number of iterations without progress that this choice allows.
 func (choice cgChoice) patience() int { return max(patience, min(choice.iterations, maxPatience)) }
 
-// newConjugate returns the inner solver by an operator and a preconditioner, which are freed
+// newConjugate returns the inner solver with an operator and a preconditioner, and frees both
 // with it; pre may be nil.
 func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Operator[T], pre preconditioner[T], par krylov.Params) (*conjugate[T], error) {
 	par.Order, par.Columns, par.Products, par.MaxProducts = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter()
@@ -446,8 +446,8 @@ func (c *conjugate[T]) release() {
 	}
 }
 
-// newPreconditioner returns nil for rank 0. It is made in the precision in which it is
-// used, from x in that precision.
+// newPreconditioner returns nil for rank 0. The preconditioner is made from x in the precision in
+// which it is used.
 func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], choice cgChoice, x backend.Matrix[T]) (preconditioner[T], error) {
 	if choice.Rank == 0 {
 		return nil, nil
@@ -470,7 +470,7 @@ func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], choice cg
 	return p, nil
 }
 
-// Preconditioners returns the names that Params.Preconditioner takes beside "".
+// Preconditioners returns the valid names for Params.Preconditioner, without "".
 func Preconditioners() []string { return append(lowrank.Names(), "none") }
 
 func checkPreconditioner(name string) error {
@@ -480,7 +480,7 @@ func checkPreconditioner(name string) error {
 	return nil
 }
 
-// samples are those of the problem for the estimates.
+// samples returns the samples on which the estimates are based.
 func (z *sizes) samples() lowrank.Samples {
 	s := newSamples(z.p)
 	return lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
@@ -488,7 +488,8 @@ func (z *sizes) samples() lowrank.Samples {
 	}}
 }
 
-// taylorEstimates returns the estimates for the Taylor preconditioner, which are made once.
+// taylorEstimates returns the estimates for the Taylor preconditioner and computes them only
+// once.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.taylor == nil {
 		if z.taylor, err = lowrank.TaylorEstimates(z.ctx, z.samples(), par.Rank, par.Preconditioner == lowrank.Taylor); err != nil {
@@ -498,7 +499,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum returns the estimate, which is made once.
+// spectrum returns the estimated spectrum and computes it only once.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

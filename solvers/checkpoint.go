@@ -26,24 +26,23 @@ import (
 	"github.com/mercer-go/mercer/internal/stream"
 )
 
-// Checkpoint says where and how often an iterative Solve saves its state, so
-// that a Solve of the same problem with the same params, after the first was
-// ended by whatever means, goes on from there and gives the same answer: the
-// same bits on the same device. A direct method writes none.
+// Checkpoint says where and how often an iterative Solve saves its state. If a Solve ends early
+// for any reason, a later Solve of the same problem with the same params resumes from that state
+// and gives the same answer: the same bits on the same device.
 //
-// A file is named after a hash of all that the solution depends on, so that one
-// folder serves many problems. It is replaced as a whole, carries a checksum, and
-// is removed once the problem is solved. When its context is done a Solve saves
-// its state once more, where it is whole.
+// A file is named after a hash of everything the solution depends on, so that one folder serves
+// many problems. It is replaced as a whole, carries a checksum, and is removed once the problem
+// is solved. When its context is done, a Solve saves its state once more if the state is
+// complete.
 //
-// Dual, Primal, OutOfCore and Normal write none: with a checkpoint they are
-// refused, and Auto chooses among the others.
+// Dual, Primal, OutOfCore and Normal write no checkpoints: they refuse one, and Auto chooses
+// among the other methods.
 type Checkpoint struct {
-	Dir   string        // made where it is missing; "": none is written or read
-	Every time.Duration // between two; 0 is 30 seconds
+	Dir   string        // created if it is missing; "" turns checkpoints off
+	Every time.Duration // interval between checkpoints; 0 is 30 seconds
 }
 
-// every is Checkpoint.Every or its default.
+// every returns Checkpoint.Every or its default.
 func (c Checkpoint) every() time.Duration {
 	if c.Every == 0 {
 		return 30 * time.Second
@@ -51,8 +50,8 @@ func (c Checkpoint) every() time.Duration {
 	return c.Every
 }
 
-// A state is what an iterative Solve needs to go on, but for what it makes again
-// from the data.
+// A state is what an iterative Solve needs in order to resume, except what it recomputes from the
+// data.
 type state struct {
 	Key string // the hash of the problem and the params
 
@@ -66,7 +65,7 @@ type state struct {
 
 	krylov.State // of the conjugate gradients
 
-	Passes *stream.Pass `json:",omitempty"` // of samples in passes: X is β, best the best one
+	Passes *stream.Pass `json:",omitempty"` // state of passes over the samples: X is β, Best the best β so far
 }
 
 func (s *state) arrays() []*backend.Host[float64] {
@@ -80,17 +79,17 @@ type checkpointer struct {
 	key     string
 	every   time.Duration
 	last    time.Time
-	resumed *state // not yet taken up; nil otherwise
+	resumed *state // the state that was read, until it is used; then nil
 
-	f       *refinement // nil when the samples come in passes
+	f       *refinement // nil if the samples are read in passes
 	attempt int
 	round   int
 }
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer returns nil when no checkpoints are asked for. It reads the one that
-// is there. choice is what the plan chose beyond the params.
+// newCheckpointer returns nil if no checkpoints are asked for. It reads an existing checkpoint.
+// choice is what the plan chose beyond the params.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
@@ -98,9 +97,8 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads the checkpoint that is there, and notes that in res. No array
-// of a state of this problem has more than rows × cols numbers; check returns what is
-// wrong with one.
+// openCheckpointer reads an existing checkpoint and records that in res. No array of this
+// problem's state has more than rows × cols numbers; check returns an error for an invalid state.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
@@ -138,21 +136,21 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 	return s, nil
 }
 
-// stateBytes is an upper bound of the bytes that encode writes for arrays of at most
-// rows × cols: the arrays, an order of the rows and a few numbers for each column in
-// the header, and what does not grow.
+// stateBytes is an upper bound of the bytes that encode writes if the arrays are at most rows ×
+// cols: the arrays, an order of the rows and a few numbers for each column in the header, and a
+// constant.
 func stateBytes(rows, cols int) int64 {
 	const digits, columns, header = 24, 8, 1 << 16
 	n, t := int64(rows), int64(cols)
 	return 8*int64(len((&state{}).arrays()))*n*t + digits*(n+columns*t) + header
 }
 
-// refused is the error of a checkpoint that cannot be resumed.
+// refused is the error about a checkpoint that cannot be resumed.
 func (s *checkpointer) refused(err error) error {
 	return fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 }
 
-// key hashes all that a solution depends on.
+// key hashes everything a solution depends on.
 func (w *work) key(choice any) string {
 	h := sha256.New()
 	s, p := w.s, w.par
@@ -182,7 +180,7 @@ func appendFloats(to []byte, values []float64) []byte {
 	return to
 }
 
-// checkpointError is that of a state that could not be written.
+// checkpointError says that a state could not be written.
 type checkpointError struct{ error }
 
 func (e checkpointError) Unwrap() error { return e.error }
@@ -192,8 +190,8 @@ func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }
 
-// write saves the state of an inner solver, with that of the refinement around it
-// where there is one.
+// write saves the state of an inner solver, with that of the enclosing refinement if there is
+// one.
 func (s *checkpointer) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {
@@ -220,7 +218,7 @@ func (s *checkpointer) done() error {
 	return nil
 }
 
-// take returns the state that was read, once; nil when there is none.
+// take returns the state that was read at its first call, and then nil.
 func (s *checkpointer) take() *state {
 	if s == nil {
 		return nil
@@ -230,7 +228,7 @@ func (s *checkpointer) take() *state {
 	return st
 }
 
-// restored is take without taking.
+// restored returns the state that was read without marking it as used.
 func (s *checkpointer) restored() *state {
 	if s == nil {
 		return nil
@@ -325,13 +323,12 @@ func decodeState(data []byte) (*state, error) {
 	return s, nil
 }
 
-// A checkpoint may have been changed on its way, with a checksum that is right.
-// Whatever it says, a Solve must end with an error or with a solution whose
-// residual is what it reports: from here on every field is held to the range that its use
-// relies on, and residuals are not in the file.
+// A checkpoint may have been tampered with and still have a valid checksum. Whatever it contains,
+// a Solve must end with an error or with a solution whose residual is as reported. Therefore
+// every field is checked against the range that its use relies on, and the file holds no
+// residuals.
 
-// maxIters is a number of iterations that no solve reaches; more can be added to
-// it without overflow.
+// maxIters is a number of iterations that no solve reaches; adding to it does not overflow.
 const maxIters = math.MaxInt >> 10
 
 // stateField is a field of a state and whether it is in its range.
@@ -373,7 +370,7 @@ func in(v krylov.Number, smallest, largest float64) bool {
 	return float64(v) >= smallest && float64(v) <= largest
 }
 
-// check holds the state of a refinement to the shapes of its problem.
+// check compares the state of a refinement with the shapes of its problem.
 func (s *state) check(w *work) error {
 	n, t := w.s.n, w.s.t
 	columns := t
@@ -392,7 +389,7 @@ func (s *state) check(w *work) error {
 	if s.best.Rows > 0 {
 		fields = append(fields, stateField{"BestB", len(s.BestB) == t && finite(s.BestB)})
 		arrays = append(arrays, stateArray{"best", s.best, n, t})
-	} else { // nothing has been added to 0
+	} else { // no correction has been added to α = 0
 		zero := func(list []float64) bool { return !slices.ContainsFunc(list, func(v float64) bool { return v != 0 }) }
 		fields = append(fields, stateField{"B", zero(s.B)}, stateField{"alpha", zero(s.alpha.Data)})
 	}
@@ -417,7 +414,7 @@ func (s *state) check(w *work) error {
 	return checkState(fields, arrays)
 }
 
-// checkPasses holds the state of samples in passes to m functions and t outputs.
+// checkPasses compares the state of passes over samples with m functions and t outputs.
 func (s *state) checkPasses(m, t int) error {
 	if s.Passes == nil {
 		return checkState([]stateField{{"Passes", false}}, nil)

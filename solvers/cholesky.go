@@ -15,29 +15,28 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device in packed
-// storage where it has that, for right-hand sides that come one after the other
-// and for samples that come and go.
+// Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device, in packed storage if the device
+// has it. It solves for right-hand sides that come one after the other, and samples can be added
+// and removed.
 //
-// Solve and the methods that only look may be called by several goroutines at
-// once; Append, Remove and Close wait until those have ended. An error of Append or
-// Remove leaves the factor as it was. After Close, and of the zero value, every method that
-// can fail returns ErrClosed.
+// Several goroutines may call the methods at the same time, except that Append, Remove and Close
+// wait for the other methods to end. If Append or Remove returns an error, the factor is
+// unchanged. After Close, and on the zero value, every method that can fail returns ErrClosed.
 type Cholesky struct {
 	dev    backend.Device
 	lambda float64
-	kernel kernels.Kernel // nil for a matrix that was given
+	kernel kernels.Kernel // nil if the matrix was given
 
 	mu     sync.RWMutex
-	l      numeric.Symmetric[float64] // capacity × capacity, of which the leading n rows are in use
+	l      numeric.Symmetric[float64] // capacity × capacity; the leading n rows are in use
 	n, cap int
-	points backend.Host[float64] // X, n×d, with a kernel
+	points backend.Host[float64] // X, n×d, if there is a kernel
 }
 
-// ErrClosed is that of a Cholesky after Close.
+// ErrClosed is the error of a Cholesky that is closed.
 var ErrClosed = run.ErrClosed
 
-// check returns the error of a factor that has no L; f.mu is held.
+// check returns an error if the factor has no L. The caller holds f.mu.
 func (f *Cholesky) check(what string) error {
 	if f.l == nil {
 		return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
@@ -45,12 +44,11 @@ func (f *Cholesky) check(what string) error {
 	return nil
 }
 
-// NewCholesky factors K + λI for a symmetric n×n matrix K of which row sets dst to
-// the i+1 elements of row i up to the diagonal, i = 0, 1, …: n³/3 operations. n
-// may be 0.
+// NewCholesky factors K + λI for a symmetric n×n matrix K: n³/3 operations. row sets dst to the
+// i+1 elements of row i up to the diagonal, for i = 0, 1, …; n may be 0.
 //
-// A matrix that is not positive definite to working precision gives an error
-// that wraps *backend.PivotError, one that does not fit *backend.MemoryError.
+// If the matrix is not positive definite to working precision, the error wraps
+// *backend.PivotError; if it does not fit the memory, the error wraps *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
 	return newCholesky(ctx, dev, nil, lambda, n, func(a numeric.Symmetric[float64]) error {
 		for first := 0; first < n; first += moveRows {
@@ -131,8 +129,8 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	return f, nil
 }
 
-// factorOf factors a, whose diagonal elements are ≤ largest, and refuses pivots
-// that are rounding only.
+// factorOf factors a, whose largest diagonal element it returns. It refuses pivots that are no
+// larger than rounding errors.
 func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	before, err := a.Diagonal()
 	if err != nil {
@@ -151,8 +149,8 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(after, before)
 }
 
-// failed says what helps against a matrix that is not positive definite, whose
-// diagonal elements are ≤ largest.
+// failed says what to do about a matrix that is not positive definite and whose diagonal elements
+// are ≤ largest.
 func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
@@ -176,7 +174,7 @@ func (f *Cholesky) Order() int {
 // Lambda returns λ.
 func (f *Cholesky) Lambda() float64 { return f.lambda }
 
-// Points returns a copy of X, n×d; it has no rows where a matrix was given.
+// Points returns a copy of X, n×d; it has no rows if the matrix was given.
 func (f *Cholesky) Points() backend.Host[float64] {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -227,7 +225,7 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	return nil
 }
 
-// solve sets dst to what queue makes of b with the leading part of the factor.
+// solve sets dst to the result of queue on b and the leading part of the factor.
 func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l numeric.Symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -245,16 +243,14 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 	return q.Download(dst, m)
 }
 
-// Append adds a sample to a factor of a matrix that was given: row holds the n+1
-// elements of its row of K, the last on the diagonal, without λ. n²
-// operations, and n²/2 elements are moved when the memory has to grow, which it
-// does by half.
+// Append adds a sample to a factor of a given matrix. row holds the n+1 elements of its row of K,
+// without λ; the last one is on the diagonal. It takes n² operations. If the memory has to grow,
+// it grows by half, and n²/2 elements are moved.
 //
 //	⎡ A  a ⎤   ⎡ L    ⎤ ⎡ Lᵀ l ⎤
 //	⎣ aᵀ α ⎦ = ⎣ lᵀ ρ ⎦ ⎣    ρ ⎦,  l = L⁻¹a,  ρ² = α − lᵀl
 //
-// When ρ² is not positive to working precision the error wraps
-// *backend.PivotError.
+// If ρ² is not positive to working precision, the error wraps *backend.PivotError.
 func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,8 +263,8 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	return f.append(ctx, row)
 }
 
-// AppendPoint adds the sample x, of d features, to a factor of a kernel: nd + n²
-// operations, and otherwise like Append.
+// AppendPoint adds the sample x, of d features, to a factor of a kernel: nd + n² operations.
+// Otherwise it is like Append.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -288,8 +284,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	if err := backend.CheckPoints(f.kernel, "x", point); err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
-	// The sample is the last row of X, and its kernel values the last row of a
-	// Gram matrix of which nothing else is wanted.
+	// The sample becomes the last row of X, and only the last row of the Gram matrix is needed.
 	all := f.points
 	all.Rows++
 	all.Data = append(all.Data, x...)
@@ -358,7 +353,7 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	return nil
 }
 
-// moveRows is how many rows of a factor are moved or changed at a time.
+// moveRows is the number of rows of a factor that are moved or changed at a time.
 const moveRows = 256
 
 // reserve makes room for n rows.
@@ -392,11 +387,10 @@ func (f *Cholesky) reserve(n int) error {
 	return nil
 }
 
-// Remove takes sample i, from 0, out of the factor; those behind it move up.
-// 3(n−i)² operations on the processor: with S the part of L below and right of
-// row i and v what stood left of it in column i, the new part is that of SSᵀ +
-// vvᵀ, made by plane rotations (Gill, Golub, Murray, Saunders 1974, method C1;
-// they keep the backward error of L).
+// Remove removes sample i, counted from 0; the samples after it move up. It takes 3(n−i)²
+// operations on the processor. With S the part of L below and to the right of row i, and v the
+// part of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill,
+// Golub, Murray, Saunders 1974, method C1), which keep the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -422,7 +416,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 			row := h.Row(r)[:first+r+1]
 			v := row[i]
 			copy(row[i:], row[i+1:])
-			part := row[i : len(row)-1] // the row of S, its diagonal last
+			part := row[i : len(row)-1] // the row of S, with its diagonal element last
 			for k, c := range cosines {
 				part[k], v = c*part[k]+sines[k]*v, c*v-sines[k]*part[k]
 			}
@@ -433,7 +427,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		}
 		below = append(below, h)
 	}
-	// Only now is anything written.
+	// No memory has been written up to here.
 	first := i
 	for _, h := range below {
 		h.Cols = first + h.Rows
@@ -451,7 +445,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	return nil
 }
 
-// Close waits for the methods under way and gives the memory on the device back.
+// Close waits for running methods and frees the memory on the device.
 func (f *Cholesky) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package solvers solves the regularized least-squares problems of kernel
-// machines. The equation is
+// Package solvers solves the regularized least-squares problems of kernel machines. The
+// equation is
 //
 //	(K + λW⁻¹) α + b·1 = y,  K_ij = k(x_i, x_j),  f(x) = Σ_i α_i k(x_i, x) + b
 //
 // with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept asks
-// for it (then 1ᵀα = 0 belongs to the system). It is the minimum of
+// for it (then 1ᵀα = 0 belongs to the system). The solution minimizes
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
 //
@@ -16,10 +16,10 @@
 //	cg.go       preconditioned block conjugate gradients, K stored or not (operator.go)
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
-//	plan.go     the list of methods, and which of them is cheapest: memory and work, known
-//	            before the work starts, by the costs of cost.go; a new method is a file and a
-//	            line there
-//	samples.go  what is checked of the samples, and which of them take part
+//	plan.go     the list of methods, and the choice of the cheapest one: it knows the memory and
+//	            the work of each beforehand, by the costs of cost.go; a new method is a file and
+//	            a line there
+//	samples.go  the checks of the samples, and which samples take part
 //	checkpoint.go  the state of an iterative method in a file
 //
 // with fewer functions than samples, in passes over data that need not fit into memory:
@@ -27,13 +27,13 @@
 //	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers
 //	fourier.go  M random Fourier features
-//	streamrun.go  the samples that come in passes, the plan, and what both share
-//	equations.go  normal equations whose sums were made elsewhere
+//	streamrun.go  the interface of samples read in passes, the plan, and the common code
+//	equations.go  normal equations whose sums were computed elsewhere
 //
-// and beside the solution for one λ:
+// and more than the solution for one λ:
 //
-//	cholesky.go  the factor, kept for more right-hand sides; samples come and go
-//	exactrank.go the whole of K where it is singular
+//	cholesky.go  a factor that is kept for more right-hand sides and updated with the samples
+//	exactrank.go the factor of a singular K
 //	path.go      many λ from one decomposition, with leave-one-out errors
 //	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives, and the posterior variance
@@ -41,10 +41,10 @@
 //
 // The numerics are in packages of internal: numeric (small matrices, sizes, storage), krylov
 // (conjugate gradients), lowrank (preconditioners and their estimates), band (A + λI for many
-// λ) and stream (least squares in passes). What is here shares the samples with their weights
-// and centering, the plans and the checkpoints.
+// λ) and stream (least squares in passes). This package has the samples with their weights
+// and centering, the plans and the checkpoints, which all methods share.
 //
-// The methods are written against backend.Device alone. Every result carries
-// the relative residual of the system it solved, recomputed in float64 from
-// the original data and not from the factor.
+// The methods use a device only through backend.Device. Every result carries the relative
+// residual of the system it solved, recomputed in float64 from the original data and not
+// from the factor.
 package solvers

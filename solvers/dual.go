@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time, n²/2 elements, or n²
-// on a device that can keep K beside the factor (backend.PreserveBackend) and has room.
+// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time and n²/2 elements. A device that can
+// keep K beside the factor (backend.PreserveBackend) and has enough memory takes n² elements.
 const Dual Method = "dual"
 
 func dualEstimate(z *sizes, par Params) (estimate, error) {
@@ -53,8 +53,8 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 	return e
 }
 
-// run factors A = K + λW⁻¹ = LLᵀ in place of K, and solves for every output at
-// once, twice: for the targets, and for the residual that leaves.
+// run factors A = K + λW⁻¹ = LLᵀ in place of K. It solves twice for all outputs: for the targets,
+// and for the residual of the first solution.
 func (choice dualChoice) run(w *work) error {
 	x, err := w.placeX()
 	if err != nil {
@@ -63,7 +63,8 @@ func (choice dualChoice) run(w *work) error {
 	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct is the fallback that solves by the factor in float64, beside which K may be kept.
+// direct returns the fallback that solves by the factor in float64; keep says whether to keep K
+// beside it.
 func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	method := Dual
 	if w.onHost {
@@ -72,7 +73,7 @@ func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keep) }}
 }
 
-// withDirect adds the factor in float64 to the fallbacks, where there is memory for it.
+// withDirect appends the factor in float64 to the fallbacks if there is enough memory for it.
 func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fallback {
 	z, n := w.plan.sizes, w.s.n
 	e, err := dualEstimate(z, w.par)
@@ -81,14 +82,14 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 	}
 	g := w.direct(x, false)
 	make := g.make
-	g.make = func() (inner, error) { // it may take more than what was planned
+	g.make = func() (inner, error) { // this may take more memory than planned
 		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
 		return make()
 	}
 	return append(fallbacks, g)
 }
 
-// direct64 is an inner solver by the Cholesky factor of A in float64.
+// direct64 is the inner solver that uses the Cholesky factor of A in float64.
 type direct64 struct {
 	w *work
 	a numeric.Symmetric[float64]
@@ -148,8 +149,8 @@ func (d *direct64) switchToCG() bool   { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 
-// newFactored is numeric.NewSymmetric for a matrix that is to be factored: in the memory of
-// the host where the method wants it there.
+// newFactored returns the storage of a matrix that is to be factored; it is in the memory of the
+// host if the method needs that.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric.Symmetric[T], error) {
 	if !w.onHost {
 		return numeric.NewSymmetric(w.Mem, b, n)
@@ -158,11 +159,11 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is from what order on evaluating K again is slow enough for the other
-// half of the memory to be worth it.
+// preserveOrder is the order from which on evaluating K again is slow enough to justify the other
+// half of the memory.
 const preserveOrder = 4096
 
-// preserves reports whether dual keeps K where that fits.
+// preserves reports whether dual keeps K if it fits the memory.
 func (z *sizes) preserves(par Params) bool {
 	if _, ok := z.dev.F64().(backend.PreserveBackend[float64]); !ok {
 		return false
@@ -170,11 +171,10 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-// pivotTol is the part of a diagonal element of A below which a pivot is
-// nothing but rounding. A pivot is what is left of that element after a sum of
-// as many terms as A has rows (and, in primal, was itself a sum over the
-// samples); the rounding of such a sum grows as the root of its length. 8 is a
-// margin.
+// pivotTol is the fraction of a diagonal element of A below which a pivot is only a rounding
+// error. A pivot is the remainder of that element after subtracting a sum of up to n terms (in
+// primal the element is itself a sum over the samples); the rounding error of such a sum grows
+// with the square root of its length. The factor 8 is a margin.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {
@@ -183,8 +183,8 @@ func (w *work) pivotTol() float64 {
 	return numeric.PivotTol(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot of a factor
-// that is rounding only; after is the factor's diagonal, before the matrix's.
+// checkPivots returns a *backend.PivotError for the first pivot of a factor that is only a
+// rounding error; after is the factor's diagonal, before is the matrix's.
 func (w *work) checkPivots(after, before []float64) error {
 	tol := w.pivotTol()
 	return numeric.CheckPivots(after, func(i int) float64 {
@@ -195,7 +195,7 @@ func (w *work) checkPivots(after, before []float64) error {
 	})
 }
 
-// enough is a λ that lifts every pivot above rounding.
+// enough returns a λ that lifts every pivot above rounding errors.
 func (w *work) enough(before []float64) float64 {
 	largest := 0.0
 	for _, v := range before {

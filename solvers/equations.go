@@ -14,42 +14,40 @@ import (
 	"github.com/mercer-go/mercer/internal/stream"
 )
 
-// Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
-// samples were made elsewhere, such as on many machines:
+// Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the samples were computed
+// elsewhere, such as on many machines:
 //
 //	(G + λS) β = z,  G = ΦᵀWΦ,  z = ΦᵀWy
 //
-// those that SolveNystrom (S = k(c, c)), SolveFourier (S = I) and the method
-// Primal (Φ = X, S = I) make for themselves; with an intercept Φ and y are
-// centered by their weighted means. λ is unscaled.
+// SolveNystrom (S = k(c, c)), SolveFourier (S = I) and the method Primal (Φ = X, S = I) solve the
+// same equations; with an intercept Φ and y are centered by their weighted means. λ is unscaled.
 type Equations struct {
 	Gram    backend.Host[float64] // G, M×M; its lower triangle is read
 	Right   backend.Host[float64] // z, M×t
-	Penalty backend.Host[float64] // S, M×M, its lower triangle; without rows it is I
+	Penalty backend.Host[float64] // S, M×M, its lower triangle; without rows S = I
 	Lambda  float64               // ≥ 0
 }
 
-// EquationsResult is what solves Equations.
+// EquationsResult is the solution of Equations.
 type EquationsResult struct {
 	Beta     backend.Host[float64] // M×t
-	Residual float64               // the largest over the outputs of ‖z − (G + λS)β‖ / ‖z‖
-	Jitter   float64               // added to the diagonal of the factor; the solution has none of it
+	Residual float64               // the largest ‖z − (G + λS)β‖ / ‖z‖ of an output
+	Jitter   float64               // added to the diagonal of the factor; the solution does not contain it
 	Iters    int                   // steps of refinement
-	Notes    []string              // what else a user may want to know
+	Notes    []string              // remarks for a user
 }
 
-// equationSteps bounds the steps of refinement. Each takes O(M²), and a step that
-// does not halve the residual is the last.
+// equationSteps bounds the steps of refinement. Each takes O(M²); refinement ends when a step
+// does not halve the residual.
 const equationSteps = 20
 
-// SolveEquations solves e on dev by the Cholesky factor of G + λS and steps of
-// refinement with the residual in float64: O(M³), and 2M² + 3Mt numbers. Of par
-// it looks at Memory and Tol.
+// SolveEquations solves e on dev by the Cholesky factor of G + λS and steps of refinement with
+// the residual in float64: O(M³) operations, and memory for 2M² + 3Mt numbers. Of par it uses
+// Memory and Tol.
 //
-// As for Normal, what is added to the diagonal of a factor that is singular to
-// working precision is no more than its rounding, 4ε of the trace, or 1000 times
-// that where it fails yet, and is refined away again. Errors are those of
-// SolveNystrom; e is not modified.
+// If the factor is singular to working precision, its diagonal is increased as for Normal by no
+// more than its rounding error, 4ε times the trace, or 1000 times that if the factorization fails
+// again. Refinement removes the effect. Errors are those of SolveNystrom; e is not modified.
 func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par StreamParams) (*EquationsResult, error) {
 	if err := e.check(ctx, dev, par); err != nil {
 		return nil, err
@@ -81,7 +79,7 @@ func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par St
 		return nil, failEquations(err)
 	}
 	if !(res.Residual <= tol) {
-		return res, &ConvergenceError{Method: Normal, Residual: res.Residual, Tol: tol, Iters: res.Iters, Reason: "rounding keeps it there",
+		return res, &ConvergenceError{Method: Normal, Residual: res.Residual, Tol: tol, Iters: res.Iters, Reason: "rounding error prevents further progress",
 			Result: &Result{Method: Normal, Coef: res.Beta, Residual: res.Residual, Jitter: res.Jitter, Iters: res.Iters}}
 	}
 	return res, nil
@@ -130,7 +128,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	return nil
 }
 
-// sum returns G + λS, its lower triangle.
+// sum returns the lower triangle of G + λS.
 func (e Equations) sum() backend.Host[float64] {
 	m := e.Gram.Rows
 	h := backend.NewHost[float64](m, m)
@@ -148,7 +146,7 @@ func (e Equations) sum() backend.Host[float64] {
 	return h
 }
 
-// factor sets l to the Cholesky factor of h, with some more on the diagonal.
+// factor sets l to the Cholesky factor of h, increasing the diagonal if necessary.
 func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float64], res *EquationsResult) error {
 	before, err := numeric.Diagonal(b, h)
 	if err != nil {
@@ -170,8 +168,8 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 	return numeric.ExplainPivot(pivot, "they are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers|use fewer $features}", pivot.Index+1, pivot.Value)
 }
 
-// refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
-// residual falls by half.
+// refine repeats β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 (Björck 1987), as long as each step halves
+// the residual.
 func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l stream.Factored, tol float64, res *EquationsResult) error {
 	m, t := e.Right.Rows, e.Right.Cols
 	var beta, r, step backend.Matrix[float64]
@@ -224,13 +222,12 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 	return nil
 }
 
-// Basis returns the random features of p for d features of a sample: the
-// frequencies ω, M/2×d, that SolveFourier draws from Kernel, Orthogonal and Seed,
-// and the scale of the basis
+// Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d,
+// that SolveFourier draws from Kernel, Orthogonal and Seed, and the scale of the basis
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //
-// FourierResult.Beta has been multiplied by the scale. Count must be given.
+// FourierResult.Beta already includes the scale. Count must be given.
 func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[float64], scale float64, err error) {
 	switch {
 	case p.Kernel == nil:

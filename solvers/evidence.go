@@ -13,21 +13,21 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Evidence is the log marginal likelihood of the targets under a Gaussian
-// process with covariance s²(K + λW⁻¹), W the samples' weights:
+// Evidence is the log marginal likelihood of the targets under a Gaussian process with covariance
+// s²(K + λW⁻¹), where W has the samples' weights:
 //
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
-// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: N is
-// their sum then, and log det C stands for that of the longer matrix, which is
-// larger by Σ_i (w_i − 1) ln λ + ln w_i.
+// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: N is then the sum of the
+// weights, and log det C is that of the matrix of the repeated samples, which is larger by Σ_i
+// (w_i − 1) ln λ + ln w_i.
 type Evidence struct {
 	Log float64
-	// Scale is s² of each output: 1, or y_jᵀC⁻¹y_j/N, the one that makes Log
-	// largest, with EvidenceParams.FitScale, and 1 where that is 0.
+	// Scale is s² of each output: 1, or with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that
+	// maximizes Log. It is 1 if that value is 0.
 	Scale []float64
-	// Gradient is ∂Log/∂θ of the parameters of kernels.Params, by ln θ where
-	// Log is set there, and Lambda ∂Log/∂ln λ. With FitScale the scale follows.
+	// Gradient holds ∂Log/∂θ for the parameters of kernels.Params, or ∂Log/∂ln θ if Log is set
+	// there. Lambda is ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and λ.
 	Gradient []float64
 	Lambda   float64
 }
@@ -35,21 +35,20 @@ type Evidence struct {
 // EvidenceParams are the choices of a caller; the zero value suits most problems.
 type EvidenceParams struct {
 	FitScale bool
-	Gradient bool  // also the derivatives, which cost about twice as much again
-	Memory   int64 // bytes that may be taken on the device; 0: all that it has free
+	Gradient bool  // also compute the derivatives, which triples the cost
+	Memory   int64 // bytes that may be taken on the device; 0 means all its free memory
 }
 
-// evidenceBlock is how many columns of C⁻¹ are in work at a time.
+// evidenceBlock is the number of columns of C⁻¹ that are computed at a time.
 const evidenceBlock = 256
 
-// LogEvidence computes the Evidence of p, which has no intercept and λ > 0:
-// n³/3 operations for the factor, and 2n³/3 for the derivatives, which take
+// LogEvidence computes the Evidence of p, which has no intercept and λ > 0: n³/3 operations for
+// the factor, and 2n³/3 for the derivatives, which are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
-// (Rasmussen and Williams 2006, equation 5.9). C⁻¹ is made in blocks of columns,
-// and of them only what is on and below the diagonal; no second n×n matrix is
-// stored.
+// (Rasmussen and Williams 2006, equation 5.9). C⁻¹ is computed in blocks of columns, and only on
+// and below the diagonal; no second n×n matrix is stored.
 func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par EvidenceParams) (*Evidence, error) {
 	if p.Intercept {
 		return nil, errors.New("solvers: evidence: an intercept has no prior: subtract the mean of y instead")
@@ -78,8 +77,8 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
-// newCovariance factors C; more is the elements that its user takes besides. Where
-// keep is not nil and the device works in Go memory, the factor is made in it, n×n.
+// newCovariance factors C; more is the number of elements that its user needs besides. If keep is
+// not nil and the device works in Go memory, the factor is made in keep, which is n×n.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
@@ -109,15 +108,15 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := f.factor(); err != nil {
 		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, err // in its own words
+			return nil, err // the error has its own text
 		}
 		return nil, fmt.Errorf("solvers: %s: %w", what, err)
 	}
 	return f, nil
 }
 
-// reserveCovariance is Reserve for C: so many matrices of its order, X where it is
-// copied, and more.
+// reserveCovariance is Reserve for the given number of matrices of the order of C, for X if it is
+// copied, and for more elements.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
@@ -195,7 +194,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	return e, nil
 }
 
-// gradient sets the derivatives; alpha is C⁻¹y.
+// gradient computes the derivatives; alpha is C⁻¹y.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -224,8 +223,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// Rows from first on of L⁻¹'s columns, and then of C⁻¹'s, need nothing
-		// of those above.
+		// The rows of L⁻¹'s columns from first on, and then those of C⁻¹'s columns, do not depend
+		// on earlier rows.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -240,8 +239,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 			w := s.weightOf(first + k)
 			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
 		}
-		// What lies below the diagonal counts twice. Of the block on the
-		// diagonal Gram gives the lower triangle.
+		// Elements below the diagonal count twice. For the diagonal block, Gram gives the lower
+		// triangle.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
 		numeric.Zero(b, top)
@@ -263,16 +262,15 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	return nil
 }
 
-// Variance returns what a Gaussian process with covariance K + λW⁻¹ does not
-// know about its value at each row z of points after it has seen p's samples:
+// Variance returns the posterior variance of the latent function of a Gaussian process with
+// covariance K + λW⁻¹ at each row z of points:
 //
 //	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
 //
-// without the noise λ of a new target (Rasmussen and Williams 2006, equation
-// 2.26). It does not depend on p.Y. n³/3 operations for the factor, and n² for
-// each point, block by block. Where rounding makes the difference negative,
-// which it cannot be, it is 0: the error of each is about 2⁻⁵² k(z, z) times the
-// condition number of K + λW⁻¹ at worst.
+// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26) and does
+// not depend on p.Y. It takes n³/3 operations for the factor and n² for each point, block by
+// block. If rounding makes the difference negative, the result is 0: the error of each is at most
+// about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹.
 func Variance(ctx context.Context, dev backend.Device, p Problem, points Points, limit int64) ([]float64, error) {
 	z, err := p.otherPoints(points)
 	if err != nil {
@@ -295,7 +293,7 @@ func Variance(ctx context.Context, dev backend.Device, p Problem, points Points,
 // sparse.
 type Points interface{ Dims() (rows, cols int) }
 
-// otherPoints are points for the kernel values with the samples.
+// otherPoints checks points for kernel values with the samples.
 func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 	z, err := numeric.PointsOf(points)
 	if err != nil {
@@ -311,21 +309,19 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 	return z, nil
 }
 
-// Uncertainty is the factor of Variance, kept in the memory of the host: n²
-// numbers, so that points asked for later cost n² operations each. Its methods may
-// be called by several goroutines at once. It shares the samples of its Problem,
-// which must not be changed.
+// Uncertainty keeps the factor of Variance in the memory of the host, n² numbers, so that later
+// points cost n² operations each. Several goroutines may call its methods at the same time. It
+// shares the samples of its Problem, which must not be changed.
 type Uncertainty struct {
 	s      *samples
 	factor backend.Host[float64]
 }
 
-// UncertaintyBytes is what an Uncertainty of n samples keeps.
+// UncertaintyBytes is the memory that an Uncertainty of n samples keeps.
 func UncertaintyBytes(n int) int64 { return numeric.Bytes(numeric.Elements(n, n)) }
 
-// NewUncertainty factors K + λW⁻¹ on dev as Variance does, with the same errors,
-// and gives all memory of dev back. On a device that works in Go memory the factor
-// is made where it will stay.
+// NewUncertainty factors K + λW⁻¹ on dev as Variance does, with the same errors, and frees all
+// memory of dev. If the device works in Go memory, the factor is made in its final place.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	u := &Uncertainty{}
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
@@ -343,9 +339,8 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	return u, nil
 }
 
-// Variance is that of the package for the samples of u: n² operations for each
-// point. Where the device has other memory than Go's the factor is copied to it
-// once a call.
+// Variance is the function Variance for the samples of u: n² operations for each point. If the
+// device does not work in Go memory, each call copies the factor to it once.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
 	z, err := u.s.otherPoints(points)
 	if err != nil {
@@ -380,8 +375,8 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross calls visit with k = k(X, points), a block of rows of points at a time, and the number of
-// the first.
+// cross calls visit for blocks of rows of points, with k = k(X, points) and the number of the
+// first row.
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)

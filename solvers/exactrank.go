@@ -12,18 +12,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Pivoted is K = k(X, X) = FFᵀ to the rounding of K, F being n×r with as many
-// columns as K has numerical rank: f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X
-// and the norm ‖β‖, where S are the pivots and L = F_S is lower triangular.
+// Pivoted is K = k(X, X) = FFᵀ up to rounding; F is n×r, where r is the numerical rank of K. The
+// function f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm ‖β‖, where S are the pivots
+// and L = F_S is lower triangular.
 type Pivoted struct {
 	F      backend.Host[float64]
-	Pivots []int // S, rows of X in the order of their choice
+	Pivots []int // S, rows of X in the order in which they were chosen
 }
 
-// PivotedCholesky factors k(X, X) with the largest pivot first, until what is left
-// of the diagonal is rounding (Higham 2002, section 10.3): O(nr(r + d)) operations.
-// On the device it takes n×n elements, of the linear kernel n×d; limit is how many
-// bytes it may, 0: all that are free. K has to be positive semidefinite.
+// PivotedCholesky factors k(X, X) with the largest pivot first, until the remaining diagonal is
+// only rounding error (Higham 2002, section 10.3): O(nr(r + d)) operations. It takes n×n elements
+// on the device, or n×d for the linear kernel; limit bounds the bytes, and 0 means all free
+// memory. K has to be positive semidefinite.
 func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (Pivoted, error) {
 	none := Pivoted{}
 	if dev == nil {

@@ -11,34 +11,33 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FourierProblem is ridge regression on random Fourier features (Rahimi and
-// Recht 2007): f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b, whose penalized
-// squares approach those of Problem as the frequencies become many. λ is
-// unscaled.
+// FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) =
+// Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, its solution
+// approaches that of Problem. λ is unscaled.
 type FourierProblem struct {
 	// Kernel is translation invariant: gaussian, also with a length scale for
 	// each feature, laplacian, the Matérn kernels, rationalquadratic, or their
 	// sums and products. It gives the distribution of the ω_j.
 	Kernel kernels.Kernel
 	Data   Rows
-	// Count is the number of features, M; two belong to a frequency, so that an
-	// odd number is raised by one. 0 is about 10√n.
+	// Count is the number of features, M. A frequency has two features, so that an odd number is
+	// rounded up. 0 is about 10√n.
 	Count int
-	// Orthogonal draws frequencies with orthogonal directions, which approach
-	// the kernel sooner; not for kernels with an L1 distance.
+	// Orthogonal draws frequencies with orthogonal directions, which need fewer features for the
+	// same accuracy. It does not work for kernels with an L1 distance.
 	Orthogonal bool
 	Seed       uint64
 	Lambda     float64 // ≥ 0
 	Intercept  bool    // an unpenalized b; otherwise b = 0
 }
 
-// FourierResult is a solved FourierProblem. Residual is that of the normal
-// equations, as in NystromResult, with S = I.
+// FourierResult is a solved FourierProblem. Residual is that of the normal equations, as in
+// NystromResult, with S = I.
 type FourierResult struct {
 	Result
 	Frequencies backend.Host[float64] // ω, M/2×d
-	// Beta, M×t, is of the cosines in its first half and of the sines in its
-	// second.
+	// Beta, M×t, holds the coefficients of the cosines in its first half and those of the sines
+	// in its second.
 	Beta backend.Host[float64]
 }
 
@@ -69,7 +68,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	return res, err
 }
 
-// Plan returns what SolveFourier would do and take, without reading a sample.
+// Plan returns the plan of SolveFourier without reading a sample.
 func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
 	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
 		return Plan{}, err

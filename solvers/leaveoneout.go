@@ -10,29 +10,28 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut knows, of a solution of (K + λW⁻¹)α + b·1 = y, the solutions
-// without each sample in turn. With A = K + λW⁻¹, bordered by ones where there is
-// an intercept, and B its inverse,
+// LeaveOneOut computes, for a solution of (K + λW⁻¹)α + b·1 = y, the solutions without each
+// sample in turn. With A = K + λW⁻¹, bordered by ones if there is an intercept, and B its
+// inverse,
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5
-// for the use; the formulas follow from A α₋ᵢ = y − c_i e_i). It holds the factor
-// of A, n² numbers in the memory of the host. Its methods may be called by several
-// goroutines at once.
+// (for the use see Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section
+// 5; the formulas follow from A α₋ᵢ = y − c_i e_i). It keeps the factor of A, n² numbers, in the
+// memory of the host. Several goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
-	ones     []float64 // A⁻¹1 where there is an intercept, otherwise nil
+	ones     []float64 // A⁻¹1 if there is an intercept, otherwise nil
 	sum      float64   // 1ᵀA⁻¹1
 }
 
-// NewLeaveOneOut factors K + λW⁻¹ on dev, n³/3 operations, and takes the diagonal
-// of the inverse, n³/3 more. p.Y is not looked at but for its shape. λ must be > 0;
-// limit is the memory that may be taken on dev, 0 what it has free.
+// NewLeaveOneOut factors K + λW⁻¹ on dev, n³/3 operations, and computes the diagonal of the
+// inverse, n³/3 more. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory on
+// dev, and 0 means all its free memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
-	p.Intercept = false // in the border, not by centering
+	p.Intercept = false // the border represents the intercept, not centering
 	u, err := NewUncertainty(ctx, dev, p, limit)
 	if err != nil {
 		return nil, err
@@ -44,7 +43,7 @@ func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit in
 	return l, nil
 }
 
-// invert sets the diagonal of B, and A⁻¹1.
+// invert computes the diagonal of B, and A⁻¹1.
 func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
 	n := l.u.s.n
 	width := min(n, evidenceBlock)
@@ -85,8 +84,8 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	return nil
 }
 
-// Errors returns c, n×t: the errors of the fits without each sample at that
-// sample, for the α of the same problem.
+// Errors returns c, n×t: the error at each sample of the fit without that sample. alpha solves
+// the same problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
 	if alpha.Rows != len(l.diagonal) {
 		return alpha, fmt.Errorf("solvers: leave-one-out: alpha has %d rows, the problem %d samples", alpha.Rows, len(l.diagonal))
@@ -94,7 +93,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
 	for i, b := range l.diagonal {
 		for j, a := range alpha.Row(i) {
-			if a != 0 { // where B_ii is 0 too, leaving the sample out changes nothing
+			if a != 0 { // if B_ii is 0 too, leaving the sample out changes nothing
 				a /= b
 			}
 			if a-a != 0 {
@@ -106,9 +105,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence calls visit with (B [k(X, x); 1])_i for the rows x of points, a block
-// of them at a time: n× up to 256 numbers, which visit may change. 2n² operations
-// for each point. limit is that of NewLeaveOneOut.
+// Influence calls visit with (B [k(X, x); 1])_i for blocks of rows x of points: n × up to 256
+// numbers, which visit may change. It takes 2n² operations for each point. limit is as in
+// NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	z, err := l.u.s.otherPoints(points)
 	if err != nil {
@@ -136,7 +135,7 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 	return nil
 }
 
-// border makes A⁻¹k of each column that of the bordered matrix.
+// border converts A⁻¹k of each column to the solution of the bordered system.
 func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	if l.ones == nil {
 		return
@@ -158,7 +157,7 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// on is the factor on dev, beside more elements.
+// on returns the factor on dev and reserves memory for more elements.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil {

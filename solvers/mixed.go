@@ -14,24 +14,24 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, and what it leaves corrected in
-// float64: the work of the factor at the rate of float32, the residual of float64.
-// The corrections are those of iterative refinement while each gains a digit, and
-// then of conjugate gradients with the factor as the preconditioner: where
-// refinement would diverge, for a condition above 10⁷, they only take longer.
+// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, with corrections in float64: most of the work
+// runs at the rate of float32, and the residual is that of float64. The corrections are steps of
+// iterative refinement as long as each gains a digit, and then steps of conjugate gradients with
+// the factor as the preconditioner. They still converge if refinement diverges, for a condition
+// number above 10⁷, but take longer.
 //
-// A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU,
-// integers of 16 bits on a processor) uses them for the factor when λ is well above their
-// rounding error, and float32 when that fails.
+// A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU, integers of
+// 16 bits on a processor) uses them for the factor when λ is well above their rounding error, and
+// float32 when that fails.
 const Mixed Method = "mixed"
 
-// mixedSteps is how many iterations are tried before the factor is taken to be
-// too imprecise: more of them cost as much as a factor in float64.
+// mixedSteps is the number of iterations after which the factor is considered too imprecise: more
+// iterations cost as much as a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
 	Operator Operator
-	Reduced  bool // the factor
+	Reduced  bool // the factor has reduced precision
 }
 
 func mixedEstimate(z *sizes, par Params) (estimate, error) {
@@ -67,11 +67,11 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// mixedEstimate is that of one operator and factor.
+// mixedEstimate returns the estimate for one operator and factor.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// What the factor misses of K is a matrix of rounding errors, 2⁻²³ of its
-	// elements or what products of reduced precision leave: their signs differ, so that its norm
-	// falls behind that of K by √n. 4 is a margin.
+	// The factor differs from K by a matrix of rounding errors: 2⁻²³ of its elements, or the
+	// error of products of reduced precision. The errors have different signs, so that the norm
+	// of their matrix is smaller than that of K by √n. The factor 4 is a margin.
 	unit, rate := numeric.EpsilonSingle, z.rates().Single
 	if reduced {
 		unit, rate = 2*numeric.ReducedUnit(z.dev.F32()), z.rates().Reduced
@@ -83,10 +83,10 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		its = 1e6
 	}
 	if reduced && its > mixedSteps/2 {
-		its = 2e6 // it would be given up, and float32 goes first where that would be too
+		its = 2e6 // the factor would fail; float32 is tried first even if it would fail too
 	}
 	if !o.stored() && condition < 1.1 {
-		// Refinement: its residuals are those of the loop around it.
+		// Refinement computes its residuals in the loop around it.
 		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
@@ -129,8 +129,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	return e
 }
 
-// run falls back to the factor in float64 when that in float32 does not do and
-// it fits.
+// run falls back to the factor in float64 if the factor in float32 fails and if there is memory.
 func (choice mixedChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
@@ -171,7 +170,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
-// corrector is an inner solver by the factor alone, until that is not enough.
+// corrector is an inner solver that uses only the factor until that is not enough.
 type corrector struct {
 	*conjugate[float64]
 	factor *singleFactor
@@ -189,7 +188,7 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 			return c.w.fail(err)
 		}
 	}
-	c.w.res.Iters++ // the product that its residual takes
+	c.w.res.Iters++ // count the product for its residual
 	return nil
 }
 
@@ -199,10 +198,10 @@ func (c *corrector) switchToCG() bool {
 	return !was
 }
 
-// factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a
-// pivot fails the rounding of float32, then ten times that, and so on; with reduced
-// the same of its products. of is nil, or the operator: where that stores K in float64
-// on a device that can round it, K is not evaluated again.
+// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first; if a pivot
+// fails, δ is the rounding error of float32, or with reduced set that of the reduced products,
+// then ten times that, and so on. of is nil or the operator; if it stores K in float64 and the
+// device can round it, K is not evaluated again.
 func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
@@ -263,7 +262,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 		}
 		first := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, first)
-		// With δ far above λ the factor says nothing about the small eigenvalues.
+		// If δ is far above λ, the factor carries no information about the small eigenvalues.
 		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
@@ -301,10 +300,10 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 	return p.w.Dev.Sync()
 }
 
-// OutOfCore is Dual for a device whose memory is too small for K: the factor is in
-// the memory of the host, from which it goes through the device in panels. Where
-// the device is four times as fast in float32 or more, it is Mixed in that way: the
-// factor is in float32 and preconditions, and K is evaluated for every product.
+// OutOfCore is Dual for a device whose memory is too small for K: the factor is in the memory of
+// the host and passes through the device in panels. If the device is at least four times as fast
+// in float32, it is Mixed in the same manner: the factor in float32 is the preconditioner, and K
+// is evaluated for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }
@@ -349,8 +348,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(within(n)-stored, device)
 	}
-	// The panels go back and forth beside the work, and after it twice for each
-	// solve: at a hundredth of the rate of the device's own memory.
+	// The panels are transferred during the factorization and twice for each solve, at a
+	// hundredth of the rate of the device's own memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {
@@ -360,7 +359,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// exceedsHost reports whether the host's part is more than there is.
+// exceedsHost reports whether the host's part exceeds its free memory.
 func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bool {
 	_, host := bytesOf(n)
 	return host > free || host == math.MaxInt64
@@ -379,7 +378,7 @@ func (choice outOfCoreChoice) run(w *work) error {
 		return err
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
-	// As mixed does, where the factor in float64 fits both memories.
+	// As in mixed, if the factor in float64 fits both memories.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {

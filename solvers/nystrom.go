@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// Normal solves the normal equations of M functions by their Cholesky
-	// factor: O(nM² + M³), one pass over the samples, and one for each step of
-	// refinement where Tol is near the rounding of the sums.
+	// Normal solves the normal equations of M functions by their Cholesky factor: O(nM² + M³)
+	// operations. It makes one pass over the samples, and one for each step of refinement if Tol
+	// is near the rounding error of the sums.
 	Normal Method = "normal"
-	// Falkon solves them by conjugate gradients (Rudi, Carratino, Rosasco
-	// 2017): O(nM) a pass, one pass a step, and O(M³) for the preconditioner.
+	// Falkon solves them by conjugate gradients (Rudi, Carratino, Rosasco 2017): a step is a pass
+	// over the samples and takes O(nM), and the preconditioner takes O(M³).
 	Falkon Method = "falkon"
 )
 
-// NystromProblem is f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j and the β
-// and b that minimize
+// NystromProblem is f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j and the β and b that minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// so that ‖f‖² is penalized as in Problem, of which it is the solution when every
-// sample is a center. λ is unscaled: Falkon's own is λ/n.
+// so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
+// Problem. λ is unscaled: Falkon's own is λ/n.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Centers, M×d, are given or, where they are empty, chosen by Choice.
+	// Centers, M×d, are the given centers; if it is empty, Choice chooses them.
 	Centers   backend.Host[float64]
 	Choice    CenterChoice
 	Lambda    float64 // ≥ 0
@@ -42,37 +41,37 @@ type NystromProblem struct {
 // the zero value suits most problems.
 type StreamParams struct {
 	Method   Method         // Auto, Normal or Falkon
-	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress func(Progress) // nil, or called as the work is done; called by one goroutine at a time
+	Memory   int64          // bytes that may be taken on the device; 0 means all its free memory
+	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
 	// Tol is the relative residual of the normal equations that every output
 	// must reach; 0 is 1e-6.
 	Tol     float64
-	MaxIter int // passes over the samples; 0 is 500
-	Sample  int // samples of which Falkon's preconditioner is made; 0 chooses, some times M
-	// Checkpoint lets Falkon go on where an earlier call was ended, after making
-	// its preconditioner again; it costs a pass, for the hash of the samples.
+	MaxIter int // maximum number of passes over the samples; 0 is 500
+	Sample  int // number of samples for Falkon's preconditioner; 0 chooses a multiple of M
+	// Checkpoint lets Falkon resume an earlier call that was ended. It makes the preconditioner
+	// again and needs a pass for the hash of the samples.
 	Checkpoint Checkpoint
 }
 
-// NystromResult is a solved NystromProblem. Of Result, Alpha and Coef are empty,
-// and Residual is the largest over the outputs of
+// NystromResult is a solved NystromProblem. In Result, Alpha and Coef are empty, and Residual is
+// the largest of the outputs' values of
 //
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
 //
-// Φ and y centered when there is an intercept. It is computed from the samples in
-// a pass of its own, or by Normal from the sums over them, a bound of their rounding
-// included, where that is below Tol.
+// with Φ and y centered if there is an intercept. It is computed from the samples in a pass of
+// its own. Normal computes it from the sums over the samples and adds a bound of their rounding
+// errors, if the result is below Tol.
 type NystromResult struct {
 	Result
 	Centers backend.Host[float64] // M×d
 	Beta    backend.Host[float64] // M×t
 }
 
-// SolveNystrom solves p on dev in passes over its samples; it keeps neither them
-// nor k(X, c). What it takes grows with M² and not with n.
+// SolveNystrom solves p on dev in passes over its samples; it stores neither the samples nor k(X,
+// c). Its memory grows with M² and not with n.
 //
-// It refuses what Solve refuses in the same way. When Tol is not reached it
-// returns a *ConvergenceError together with the best solution that it found.
+// It refuses the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
+// together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
@@ -103,7 +102,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta}, err
 }
 
-// size is M, or more where samples are repeated.
+// size is an upper bound of M; M is smaller if samples repeat.
 func (p NystromProblem) size() int {
 	if p.Centers.Rows > 0 {
 		return p.Centers.Rows
@@ -113,7 +112,7 @@ func (p NystromProblem) size() int {
 	return m
 }
 
-// Plan returns what SolveNystrom would do and take, without reading a sample.
+// Plan returns the plan of SolveNystrom without reading a sample.
 func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
 	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
 		return Plan{}, err
@@ -143,6 +142,6 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m
-		return c.bytes(n, d), numeric.Bytes(numeric.Elements(m, d+t)) // the basis: c and a product with k(c, c)
+		return c.bytes(n, d), numeric.Bytes(numeric.Elements(m, d+t)) // the basis holds c and a product with k(c, c)
 	})
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Operator is how an iterative method keeps K.
+// Operator says how an iterative method stores K.
 type Operator string
 
 const (
 	OperatorAuto Operator = ""        // the fastest that fits and is precise enough
 	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
 	Stored32     Operator = "float32" // the same in float32, inside refinement in float64
-	Fixed16      Operator = "fixed16" // stored with 16 bits for an element, products in float32, inside refinement; of a kernel with bounds
-	Unstored64   Operator = "never64" // evaluated anew for every product; of a·xᵀz + c, products with X and Xᵀ
+	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, inside refinement; for a kernel with bounds
+	Unstored64   Operator = "never64" // evaluated again for every product; for a·xᵀz + c, products with X and Xᵀ
 	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64
 )
 
@@ -44,7 +44,7 @@ func (o Operator) check() error {
 func (o Operator) single() bool { return o == Stored32 || o == Unstored32 || o == Fixed16 }
 func (o Operator) stored() bool { return o == Stored32 || o == Stored64 || o == Fixed16 }
 
-// text is the operator in a sentence.
+// text describes the operator in a sentence.
 func (o Operator) text() string {
 	switch o {
 	case Stored64:
@@ -59,11 +59,11 @@ func (o Operator) text() string {
 	return "K evaluated in float32 for every product"
 }
 
-// contraction is about by what a step of refinement multiplies the residual where the
-// inner solver has K with the elements of o and no eigenvalue of K + λW⁻¹ is below lambda:
-// ‖E‖/lambda for the rounding E of those elements, whose norm is 2σ√n when it is like noise
-// of the standard deviation σ; 0 where it is in float64. What noise does not cover, the
-// first step shows.
+// contraction is about the factor by which a step of refinement reduces the residual, if the
+// inner solver has K with the elements of o and the eigenvalues of K + λW⁻¹ are at least lambda.
+// It is ‖E‖/lambda for the rounding error E of the elements, whose norm is 2σ√n if it behaves
+// like noise of standard deviation σ. It is 0 for elements in float64. If E does not behave like
+// noise, the first step shows it.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -79,7 +79,7 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// productFlops are those of K·V for a K that is not stored, V n×c.
+// productFlops is the number of operations of K·V for a K that is not stored; V is n×c.
 func (z *sizes) productFlops(c int) float64 {
 	f, ok := krylov.AffineOf(z.kernel)
 	if !ok {
@@ -92,7 +92,7 @@ func (z *sizes) productFlops(c int) float64 {
 	return flops
 }
 
-// productCost is the cost of that.
+// productCost is the cost of these operations.
 func (z *sizes) productCost(c int, single bool) float64 {
 	if _, ok := krylov.AffineOf(z.kernel); !ok {
 		return z.gramMulCost(c, single)
@@ -104,7 +104,7 @@ func (z *sizes) productCost(c int, single bool) float64 {
 	return cost
 }
 
-// textOf is Operator.text for the kernel.
+// textOf is Operator.text for the problem's kernel.
 func (z *sizes) textOf(o Operator) string {
 	if _, ok := krylov.AffineOf(z.kernel); !ok || o.stored() {
 		return o.text()
@@ -123,7 +123,7 @@ func (z *sizes) leastShift() float64 {
 	return z.p.Lambda
 }
 
-// fixedError is why there is no Fixed16, or nil.
+// fixedError says why Fixed16 is not possible, or is nil.
 func (z *sizes) fixedError() error {
 	if _, ok := z.dev.F32().(backend.FixedBackend[float32]); !ok {
 		return fmt.Errorf("solvers: operator: the device %s does not store K in 16 bits: use %q", z.dev.Info().Device, Stored32)
@@ -134,8 +134,8 @@ func (z *sizes) fixedError() error {
 	return nil
 }
 
-// operatorBytes is the peak that an operator takes on the device: for a stored
-// one in float32 X is there in both precisions while K is formed.
+// operatorBytes is the peak memory of an operator on the device. While a stored K in float32 is
+// formed, X is there in both precisions.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
 	affine := krylov.AffineElements(z.kernel, n, z.d, z.columns)
@@ -152,8 +152,7 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 	return numeric.Bytes(affine)
 }
 
-// operatorOf makes A from x, which is on the device and stays there; that of a stored one is a
-// stage of the work.
+// operatorOf makes A from x, which stays on the device. Making a stored A is a stage of the work.
 func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (a krylov.Operator[T], err error) {
 	par := krylov.OperatorParams{Kernel: w.s.Kernel, Shift: w.s.shift(), Columns: w.s.columns(), Stored: o.stored(), Fixed: o == Fixed16}
 	if !o.stored() {
@@ -166,9 +165,9 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 	return a, err
 }
 
-// placeX32 puts the samples that take part on the device in float32. Where the
-// kernel allows, their mean is taken from them first: beside an offset float32
-// would keep few digits of the differences.
+// placeX32 copies the samples that take part to the device in float32. If the kernel is
+// translation invariant, it subtracts their mean first: with a large offset, float32 would keep
+// few digits of the differences.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	x, err := run.NewMatrix(w.Mem, w.B32, s.n, s.d)

@@ -15,25 +15,25 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Path solves one Problem for many λ and measures each: from one
-// decomposition, or one Cholesky factor each when there are few λ.
+// Path solves one Problem for many λ and scores each solution. It uses one decomposition, or a
+// Cholesky factor for each λ if there are few.
 //
 //	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
 //	pathcholesky.go  K + λW⁻¹ = LLᵀ for each λ
 //
-// With C = K + λW⁻¹ and G = C⁻¹, or with an intercept
-// G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the coefficients are α = Gy, and
+// With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the
+// coefficients are α = Gy, and
 //
 //	e_i = α_i / G_ii            the error of sample i when it is left out
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
-// H being the matrix from y to the fit. λ has been divided out of both, and
-// nothing here is divided by it: all stays exact as λ falls, as long as C is not
-// singular to working precision. (Craven and Wahba 1979; Golub, Heath and Wahba
-// 1979 for GCV, whose n‖(I−H)y‖²/tr(I−H)² it is.)
+// where H is the matrix from y to the fit. In both formulas λ has been canceled and nothing is
+// divided by it, so that they stay accurate as λ falls, as long as C is not singular to working
+// precision. (Craven and Wahba 1979; Golub, Heath and Wahba 1979 for GCV, which is
+// n‖(I−H)y‖²/tr(I−H)².)
 type Path struct {
-	// Method is how, Reason why.
+	// Method is the method in use, and Reason says why it was chosen.
 	Method PathMethod
 	Reason string
 	Plan   PathPlan
@@ -43,11 +43,11 @@ type Path struct {
 	progress *run.Progress
 }
 
-// PathMethod names a way to follow a path.
+// PathMethod names a method for a path.
 type PathMethod string
 
 const (
-	PathAuto     PathMethod = ""         // the cheapest one, by the cost model
+	PathAuto     PathMethod = ""         // the cheapest one by the cost model
 	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
 	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
@@ -56,13 +56,13 @@ const (
 // PathParams are the choices of a caller; the zero value suits most problems.
 type PathParams struct {
 	Method PathMethod
-	// Lambdas is how many λ will be asked for, 0 being 30; the choice of the
-	// method depends on it.
+	// Lambdas is the number of λ that the caller will ask for; 0 is 30. The choice of the method
+	// depends on it.
 	Lambdas int
 	// LeaveOneOut asks for the leave-one-out errors, which cost more than GCV.
 	LeaveOneOut bool
-	Memory      int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress    func(Progress) // nil, or called as the work is done; called by one goroutine at a time
+	Memory      int64          // bytes that may be taken on the device; 0 means all its free memory
+	Progress    func(Progress) // nil, or reports the progress; called by one goroutine at a time
 }
 
 func (p PathParams) lambdas() int {
@@ -72,32 +72,32 @@ func (p PathParams) lambdas() int {
 	return 30
 }
 
-// PathPoint is the solution for one λ. Numbers of rows are those of Problem.X;
-// samples of weight 0 have zeros.
+// PathPoint is the solution for one λ. Its rows are those of Problem.X; samples of weight 0 have
+// zeros.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil when there is no solution with a right digit for this λ,
-	// and says what to do; nothing else is set then.
+	// Err is not nil if the solution for this λ has no correct digit, and says what to do. No
+	// other field is set then.
 	Err error
 	// GCV is the generalized cross-validation score of each output, and LOO the
 	// weighted mean of the squared leave-one-out errors, nil unless asked for.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
-	// Evidence is that of Evidence.Log with FitScale, NaN with an intercept or
-	// λ = 0, where there is none.
+	// Evidence is Evidence.Log with FitScale. It is NaN with an intercept and for λ = 0, where it
+	// does not exist.
 	Evidence float64
-	// Freedom is tr H, the effective degrees of freedom; the intercept is one.
+	// Freedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	Freedom float64
-	// Residual is that of Result.
+	// Residual is as in Result.
 	Residual float64
-	// Alpha, Coef and Intercept are those of Result.
+	// Alpha, Coef and Intercept are as in Result.
 	Alpha, Coef backend.Host[float64]
 	Intercept   []float64
 }
 
-// errNothingLeft is the reason of a point whose fit has as many degrees of
-// freedom as there are samples, whatever they say.
+// errNothingLeft is the reason of a point whose fit has as many degrees of freedom as there are
+// samples, so that it fits any targets exactly.
 var errNothingLeft = message.Errorf("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: {raise $lambda|add samples}")
 
 // profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
@@ -118,8 +118,7 @@ func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
 	}
 }
 
-// Score is the mean over the outputs of LOO, or of GCV when there is none; NaN
-// when Err is set.
+// Score is the mean over the outputs of LOO, or of GCV if LOO is nil. It is NaN if Err is set.
 func (p PathPoint) Score() float64 {
 	scores := p.LOO
 	if scores == nil {
@@ -129,18 +128,18 @@ func (p PathPoint) Score() float64 {
 	for _, v := range scores {
 		sum += v
 	}
-	return sum / float64(len(scores)) // 0/0 when Err is set
+	return sum / float64(len(scores)) // 0/0 if Err is set
 }
 
-// route is a way to follow a path; begin does what all λ share, group takes a
-// few λ at a time.
+// route is a method for a path: begin does the work that all λ share, group takes a few λ at a
+// time.
 type route interface {
 	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
-// NewPath decomposes the matrix of p; p.Lambda is not used. Close frees what it
-// holds on the device. What is refused, and how it is cancelled, is as in Solve.
+// NewPath decomposes the matrix of p; p.Lambda is not used. Close frees its memory on the device.
+// Refusals and cancellation are as in Solve.
 func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
@@ -181,12 +180,12 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the stage of all progress. Only the end of SolvePath is all of it: a
-// caller may ask for more λ than were planned.
+// pathStage is the stage of all progress. Only SolvePath reports the fraction 1 at its end,
+// because a caller of At may ask for more λ than planned.
 const pathStage = "path"
 
-// At returns the solutions for some λ ≥ 0, in their order. A λ for which there
-// is none has its reason in its point; an error is one of the whole call.
+// At returns the solutions for some λ ≥ 0, in their order. If a λ has no solution, its point has
+// the reason; an error applies to the whole call.
 func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	for i, l := range lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {
@@ -207,13 +206,13 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	return points, nil
 }
 
-// Bytes is the peak of the path on the device.
+// Bytes is the peak memory of the path on the device.
 func (p *Path) Bytes() int64 { return p.mem.PeakBytes() }
 
-// Close frees what the path holds on the device.
+// Close frees the path's memory on the device.
 func (p *Path) Close() { p.mem.FreeAll() }
 
-// SolvePath is NewPath, At and Close.
+// SolvePath calls NewPath, At and Close.
 func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par PathParams) ([]PathPoint, error) {
 	par.Lambdas = len(lambdas)
 	path, err := NewPath(ctx, dev, p, par)
@@ -228,9 +227,9 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	return points, err
 }
 
-// Lambdas returns count numbers from low to high, equally far apart on a
-// logarithmic scale; both must be > 0. Those between have 12 digits, which the rounding of
-// the logarithms spares, so that 0.01 is not 0.009999999999999978.
+// Lambdas returns count numbers from low to high that are equally spaced on a logarithmic scale;
+// both must be > 0. The numbers between are rounded to 12 digits, which hides the rounding errors
+// of the logarithms: 0.01 instead of 0.009999999999999978.
 func Lambdas(low, high float64, count int) []float64 {
 	list := make([]float64, count)
 	for i := range list {
@@ -239,7 +238,7 @@ func Lambdas(low, high float64, count int) []float64 {
 			f = float64(i) / float64(count-1)
 		}
 		v := math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
-		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // of a number: cannot fail
+		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // a formatted number is always valid
 	}
 	if count > 0 {
 		list[0] = low
@@ -250,19 +249,19 @@ func Lambdas(low, high float64, count int) []float64 {
 	return list
 }
 
-// PathPlan says what a Path will do and take.
+// PathPlan is the plan of a Path.
 type PathPlan struct {
 	Method PathMethod
 	Reason string
-	Bytes  int64   // peak that matrices will take on the device
-	Flops  float64 // for as many λ as PathParams says
+	Bytes  int64   // peak memory of matrices on the device
+	Flops  float64 // for the number of λ in PathParams
 
 	rows    int
 	bytesOf func(n int) int64
 }
 
-// fits returns a *BudgetError when the plan takes more than the limit (0: no
-// limit of its own) or than the device has free.
+// fits returns a *BudgetError if the plan takes more than the limit (0 means no limit) or more
+// than the free memory of the device.
 func (p PathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
 	return Reserve(ctx, dev, limit, Method("path, "+string(p.Method)), p.rows, p.bytesOf)
 }
@@ -311,7 +310,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 				e = numeric.Total(e, numeric.Elements(d, r))
 			}
 		case PathCholesky:
-			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // with L⁻¹ below
+			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // L⁻¹ is in the lower triangle
 			e = numeric.Total(e, numeric.Elements(n, min(n, inverseBlock)))
 			if linear {
 				e = numeric.Total(e, numeric.Elements(d, t))
@@ -329,7 +328,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 	return plan, nil
 }
 
-// pathFlops is roughly what a path costs; progress is measured against it.
+// pathFlops is roughly the number of operations of a path; progress is relative to it.
 func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 	order, l := float64(n), float64(lambdas)
 	if m == PathPrimal {
@@ -353,9 +352,8 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 	return f
 }
 
-// choosePath returns the method for p and why. The rates are relative to a
-// large product (see plan.go): products with a side of a few dozen run at
-// about 0.6 of it.
+// choosePath returns the method for p and the reason. Rates are relative to a large product (see
+// plan.go); products with a dimension of a few dozen run at about 0.6 of it.
 func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 	if p.Sparse != nil {
 		return "", "", errors.New("solvers: path: takes no sparse samples: make them dense")

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathBase is what all routes share.
+// pathBase has the fields that all routes share.
 type pathBase struct {
 	call
 	loo bool
@@ -23,12 +23,12 @@ func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.Dev.F64().With(ctx, p.Progress.Done)
 }
 
-// decompose is band's decomposition of a, in whose place Q goes.
+// decompose is band's decomposition of a, which Q overwrites.
 func (p *pathBase) decompose(a backend.Matrix[float64], columns, samples int) (*band.Solver, error) {
 	return band.New(p.Mem, p.B, a, band.Params{Columns: columns, Inverses: p.loo, Samples: samples, Queue: p.queue, Workers: pathWorkers(p.Dev)})
 }
 
-// columns of the right-hand sides: the outputs and, with an intercept, √w.
+// columns is the number of right-hand sides: the outputs and, with an intercept, √w.
 func (p *pathBase) columns() int {
 	if p.s.Intercept {
 		return p.s.t + 1
@@ -36,18 +36,18 @@ func (p *pathBase) columns() int {
 	return p.s.t
 }
 
-// pathWorkers is how many λ are factored at a time: small work that one
-// goroutine does alone.
+// pathWorkers is the number of λ whose matrices are factored at the same time, each by one
+// goroutine.
 func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev.Info().Threads)) }
 
 // pathBand follows a path by the decomposition of K̃ = W^½KW^½:
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// so that with ỹ = W^½y and u = W^½1 all is as without weights, α = W^½α̃. With
-// an intercept only what is orthogonal to 1 counts, and K + c 11ᵀ gives the same α
-// for any c: for a linear kernel, where centered samples make 1 an eigenvector of
-// eigenvalue 0, a c of K's own size keeps λ alone from being divided by.
+// so that with ỹ = W^½y and u = W^½1 the formulas are those without weights, and α = W^½α̃. With
+// an intercept only the part orthogonal to 1 matters, and K + c 11ᵀ gives the same α for any c.
+// For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of
+// K avoids a division by λ alone.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -101,7 +101,7 @@ func (p *pathBand) begin() error {
 	return err
 }
 
-// scaleTriangle is A_ij ← √w_i A_ij √w_j on the lower triangle.
+// scaleTriangle sets A_ij ← √w_i A_ij √w_j in the lower triangle.
 func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight []float64) error {
 	n := len(weight)
 	r := blockRows(n, n)
@@ -128,7 +128,7 @@ func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight
 	return nil
 }
 
-// lifted is the kernel whose matrix stands for K: K itself, or K + c 11ᵀ.
+// lifted returns the kernel whose matrix replaces K: K itself, or K + c 11ᵀ.
 func (s *samples) lifted() kernels.Kernel {
 	if !s.Intercept || !isLinear(s.Kernel) {
 		return s.Kernel
@@ -140,7 +140,7 @@ func (s *samples) lifted() kernels.Kernel {
 		trace += numeric.Dot(row.Data, row.Data)
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
-		trace = float64(s.n) // all samples are equal; or Gram will report it
+		trace = float64(s.n) // all samples are equal, or Gram will report the error
 	}
 	return kernels.Sum{s.Kernel, kernels.Constant{Value: trace / float64(s.n)}}
 }
@@ -183,7 +183,7 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 	return points, p.finish(ctx, b, points, all)
 }
 
-// squares are yᵀα for each output.
+// squares returns yᵀα for each output.
 func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	s := p.s
 	sums, row := make([]float64, s.t), backend.NewHost[float64](1, s.t)
@@ -196,8 +196,8 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score sets what follows from α̃₀ = (K̃+λI)⁻¹[ỹ u], its diagonal (nil without
-// leave-one-out errors) and its trace; α goes to alpha.
+// score sets the scores that follow from α̃₀ = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹
+// (nil without leave-one-out errors) and from its trace; α goes to alpha.
 func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
 	at.Intercept = make([]float64, s.t)
@@ -250,7 +250,7 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 	}
 }
 
-// leaveOneOut sets the errors of the samples that take part and their means.
+// leaveOneOut sets the errors of the samples that take part, and the means of the squares.
 func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	at.LOO = make([]float64, s.t)
 	at.Errors = backend.NewHost[float64](s.X.Rows, s.t)
@@ -272,8 +272,8 @@ func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	}
 }
 
-// finish computes the residuals of α, of all λ together and from K formed
-// anew, and brings the solutions to the rows of X.
+// finish computes the residuals for all λ together from K, which it forms again, and maps the
+// solutions to the rows of X.
 func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, all backend.Host[float64]) error {
 	s := p.s
 	alpha, product := p.alpha.View(0, 0, s.n, all.Cols), p.product.View(0, 0, s.n, all.Cols)
@@ -309,8 +309,7 @@ func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], point
 	return nil
 }
 
-// finishPoint sets residual, α, coefficients and intercept. fit is Kα and is
-// overwritten.
+// finishPoint sets residual, α, coefficients and intercept. fit is Kα; it is overwritten.
 func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float64]) {
 	at.Residual = s.pathResidual(at, fit, alpha)
 	at.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
@@ -324,8 +323,8 @@ func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float
 	}
 }
 
-// pathResidual is Result.Residual of the dual system for centered targets. fit is
-// Kα and is overwritten.
+// pathResidual is Result.Residual of the dual system for centered targets. fit is Kα; it is
+// overwritten.
 func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
 	for i := range s.n {
@@ -348,7 +347,7 @@ func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) 
 	return worst
 }
 
-// uncenter turns the intercept of centered data into that of the data as given.
+// uncenter converts the intercept for centered data to the intercept for the given data.
 func (s *samples) uncenter(at *PathPoint) {
 	for j := range at.Intercept {
 		for _, part := range s.meanY {
@@ -362,7 +361,7 @@ func (s *samples) uncenter(at *PathPoint) {
 	}
 }
 
-// explain puts a failed factorization in the words of the problem.
+// explain describes a failed factorization in the terms of the problem.
 func (s *samples) explain(err error) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

@@ -10,16 +10,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathCholesky factors C = K + λW⁻¹ = LLᵀ anew for each λ. The diagonal of C⁻¹
-// is the sums of squares of the columns of L⁻¹: n³/3 operations more, since L⁻¹
-// is a triangle.
+// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The diagonal of C⁻¹ consists of the sums of
+// squares of the columns of L⁻¹, which takes n³/3 more operations, since L⁻¹ is triangular.
 type pathCholesky struct {
 	pathBase
 	kernel                        kernels.Kernel // see lifted
 	x, a, rhs, fit, coef, inverse backend.Matrix[float64]
 }
 
-// inverseBlock is how many columns of L⁻¹ are in work at a time.
+// inverseBlock is the number of columns of L⁻¹ that are computed at a time.
 const inverseBlock = 256
 
 func (p *pathCholesky) begin() error {
@@ -101,7 +100,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	}
 	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 
-	// The residual, from K formed anew.
+	// The residual is computed from K, which is formed again.
 	alpha := sol.View(0, 0, s.n, s.t)
 	onDevice := p.rhs.View(0, 0, s.n, s.t)
 	if err := b.Upload(onDevice, alpha); err != nil {
@@ -124,7 +123,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	return nil
 }
 
-// score sets what follows from C⁻¹[y 1] and the diagonal of C⁻¹, which becomes
+// score sets the scores that follow from C⁻¹[y 1] and from the diagonal of C⁻¹, which becomes
 // that of G; sol becomes α.
 func (p *pathCholesky) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
 	at.Intercept = make([]float64, s.t)

@@ -12,23 +12,22 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d,
-// X̃ = W^½(X − x̄) with an intercept and W^½X without: with X̃ᵀX̃ = QBQᵀ
+// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d, where X̃ = W^½(X
+// − x̄) with an intercept and X̃ = W^½X without: with X̃ᵀX̃ = QBQᵀ
 //
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
 //
-// and with an intercept w_i/Σw more in each h_i and 1 in tr H. Nothing is
-// divided by λ, so that λ = 0 is least squares. (The formulas with
-// 1/(s²+λ) − 1/λ of a reduced singular value decomposition, which lose all
-// digits at λ = 1e-15, are not used.)
+// An intercept adds w_i/Σw to each h_i and 1 to tr H. Nothing is divided by λ, so that λ = 0 is
+// least squares. (The formulas with 1/(s²+λ) − 1/λ of a reduced singular value decomposition are
+// not used, because they lose all digits at λ = 1e-15.)
 type pathPrimal struct {
 	pathBase
 	q       *band.Solver
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
-	size    []float64               // what the residual of each output is relative to
-	coef    backend.Matrix[float64] // d × groupSize·t, as is left
+	size    []float64               // the norm that the residual of each output is relative to
+	coef    backend.Matrix[float64] // d × groupSize·t
 	left    backend.Matrix[float64]
 	fit     backend.Matrix[float64] // rows of a block × groupSize·t
 	rotated backend.Matrix[float64] // d × rows of a block: QᵀX̃ᵀ
@@ -140,8 +139,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, nil
 }
 
-// residuals sets r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over
-// the samples.
+// residuals sets r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over the samples.
 func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, left backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
 	s := p.s
 	_, cols := coef.Dims()
@@ -186,8 +184,8 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	return errors.Join(failure, err)
 }
 
-// likelihood sets Evidence by the determinants and inverses of n × n matrices as
-// those of d × d ones give them:
+// likelihood sets Evidence. It expresses the determinants and inverses of n × n matrices by those
+// of d × d matrices:
 //
 //	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
 func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet float64) {
@@ -202,7 +200,7 @@ func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet f
 	s.profile(at, sums, logDet+float64(s.n-s.d)*math.Log(at.Lambda))
 }
 
-// score sets what follows from the residuals r, the leverages h (nil without
+// score sets the scores that follow from the residuals r, the leverages h (nil without
 // leave-one-out errors) and the trace of (B + λI)⁻¹.
 func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, trace float64) {
 	s := p.s

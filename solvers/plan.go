@@ -16,12 +16,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Plan says what a Solve will do and take.
+// Plan says which method a Solve will use, and its memory and work.
 type Plan struct {
 	Method Method
-	Reason string  // why this method, and what was chosen within it
-	Bytes  int64   // peak that matrices will take on the device
-	Flops  float64 // floating-point operations, counted as in backend/flops.go; of an iterative method, about
+	Reason string  // why this method was chosen, and the choices within it
+	Bytes  int64   // peak memory of matrices on the device
+	Flops  float64 // floating-point operations, counted as in backend/flops.go; an estimate for an iterative method
 
 	how       solution
 	sizes     *sizes
@@ -31,17 +31,16 @@ type Plan struct {
 	available int64
 }
 
-// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work.
-// It looks at the shapes and weights of p, and for a method that iterates at
-// some hundred rows of X, from which the spectrum of K is estimated. On a device
-// that uses Go memory as it is, X takes nothing more unless rows are left out or
-// X is centered. A plan that does not fit the memory is returned as others are;
-// Solve refuses it.
+// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
+// and weights of p, and for an iterative method some hundred rows of X, from which it estimates
+// the spectrum of K. On a device that works in Go memory, X takes no extra memory unless rows are
+// left out or X is centered. MakePlan also returns a plan that does not fit the memory; Solve
+// refuses it.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
 }
 
-// makePlan is MakePlan, which ctx may end early with a plan of no use.
+// makePlan is MakePlan with a context. If ctx ends it early, the plan is meaningless.
 func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (Plan, error) {
 	if dev == nil {
 		return Plan{}, errors.New("solvers: no device was given")
@@ -92,20 +91,19 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	return z
 }
 
-// BudgetError says that a Solve was refused because it would take more memory
-// than it may.
+// BudgetError says that a Solve was refused because it would take more memory than allowed.
 type BudgetError struct {
 	Method            Method
-	Rows              int    // the rows of the Problem that take part
+	Rows              int    // number of rows of the Problem that take part
 	Needed, Available int64  // bytes
-	Largest           int    // maximum number of rows that would fit; 0: none would
-	Host              bool   // it is the host's memory that is too small, not the device's
-	Advice            string // what to do, for message.Expand; "": what follows from Largest
+	Largest           int    // maximum number of rows that would fit; 0 if none would
+	Host              bool   // the host's memory is too small, not the device's
+	Advice            string // what to do, for message.Expand; "" for the advice that follows from Largest
 }
 
 func (e *BudgetError) Error() string { return e.Message(message.Plain) }
 
-// Message is the text with a front end's names of parameters.
+// Message is the text with a front end's parameter names.
 func (e *BudgetError) Message(name func(parameter string) string) string {
 	advice := fmt.Sprintf("{use at most %s|$memory}", rows(e.Largest))
 	if e.Largest == 0 {
@@ -126,9 +124,9 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 
-// Reserve reports the plan of a method that takes bytes of the device for a number of
-// rows, or returns a *BudgetError where that is more than limit, if it is > 0, or than
-// the device has free. bytes never falls as rows are added.
+// Reserve reports the plan of a method that takes bytes(n) of the device's memory for n rows. It
+// returns a *BudgetError if that exceeds limit, if limit > 0, or the free memory of the device.
+// bytes must not decrease with the number of rows.
 func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, rows int, bytes func(rows int) int64) error {
 	available, needed := run.Available(dev, limit), bytes(rows)
 	if needed <= available {
@@ -138,7 +136,7 @@ func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, row
 	return &BudgetError{Method: m, Rows: rows, Needed: needed, Available: available, Largest: run.Largest(rows, bytes, available)}
 }
 
-// rows writes a number of rows for people.
+// rows formats a number of rows.
 func rows(n int) string {
 	if n == 1 {
 		return "1 row"
@@ -146,7 +144,7 @@ func rows(n int) string {
 	return count.Of(n, "row")
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -158,7 +156,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.4g %ciB", v, "KMGTPE"[i])
 }
 
-// fits reports the plan, or returns a *BudgetError when it takes more than it may.
+// fits reports the plan, or returns a *BudgetError if it takes more memory than allowed.
 func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	if p.Bytes <= p.available {
 		run.ReportPlan(ctx, dev, p.Bytes)
@@ -167,8 +165,8 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: run.Largest(p.rows, p.bytesOf, p.available)}
 }
 
-// soluble refuses for a method in the dual what has no unique solution there,
-// whatever the samples.
+// soluble refuses a dual method if the dual system has no unique solution whatever the samples
+// are.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
 		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)
@@ -176,7 +174,7 @@ func (z *sizes) soluble(m Method) error {
 	return nil
 }
 
-// choose returns the method, what it would do, and why it was taken.
+// choose returns the method, its estimate, and the reason for the choice.
 func choose(z *sizes, par Params) (method, estimate, string, error) {
 	name, why := par.Method, "asked for"
 	if z.p.Sparse != nil {
@@ -218,12 +216,12 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	return m, e, why, err
 }
 
-// noCheckpoint is the error of a checkpoint that a method does not write.
+// noCheckpoint is the error for a method that does not write checkpoints.
 func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
 }
 
-// unusedBy is the error of a choice that the method has no use for, or nil.
+// unusedBy returns an error if the method does not use one of the given parameters.
 func (par Params) unusedBy(m Method) error {
 	for _, choice := range []struct {
 		name  string
@@ -253,16 +251,15 @@ func alternatives(list []Method) string {
 	return text
 }
 
-// smallCost is a fifth of a second or so.
+// smallCost is about a fifth of a second.
 const smallCost = 2e10
 
-// operations is the unit of modeled costs in Plan.Reason.
-const operations = "operations, those that are slower than in a matrix product counted as several"
+// operations is the unit of estimated costs in Plan.Reason.
+const operations = "operations, weighted by their time relative to a matrix product"
 
-// cheapest takes the method of the least modeled time among those that fit the
-// memory, or of the least memory when none does. With a checkpoint only methods
-// that write one are taken, and with a rank or a preconditioner the methods
-// that use it.
+// cheapest returns the method with the lowest estimated time among those that fit the memory, or
+// the method with the lowest memory if none fits. With a checkpoint it considers only methods
+// that write checkpoints, and with a rank or a preconditioner only methods that use it.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string
 	var all []error
@@ -277,7 +274,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 			continue
 		}
 		if m.iterates && fits && chosen.cost < z.costs().small {
-			continue // looking at the spectrum would take longer than the work
+			continue // estimating the spectrum would take longer than the work
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
@@ -333,29 +330,28 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	return best, chosen, why, nil
 }
 
-// A method is one way to solve a Problem. A new one is a file and a line in
-// methods.
+// method is one way to solve a Problem. A new method needs a file and a line in methods.
 type method struct {
 	name Method
-	// count is the formula of its operations for n samples of d features, for those who
-	// read Plan.Reason; empty where it depends on the spectrum of K.
+	// count is the formula of its operations for n samples of d features, shown in Plan.Reason;
+	// it is empty if the number depends on the spectrum of K.
 	count string
-	// estimate says what the method would do and take for a problem of these
-	// sizes, or why it cannot solve it: "needs …: use …".
+	// estimate returns the estimate for a problem of these sizes, or an error that says why the
+	// method cannot solve it: "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
-	// iterates says that the estimate looks at the spectrum of K.
+	// iterates says that the estimate depends on the spectrum of K.
 	iterates bool
 	// saves says that the method writes checkpoints.
 	saves bool
 }
 
-// A solution is how a method goes about one Problem, as its estimate has chosen.
+// A solution is what a method's estimate has chosen for one Problem.
 type solution interface {
-	// run fills Result but for what Solve itself fills.
+	// run sets the fields of Result, except those that Solve itself sets.
 	run(w *work) error
 }
 
-// methods lists the ways to solve a Problem, the default for small ones first.
+// methods lists the ways to solve a Problem; the first is the default for small problems.
 var methods = []method{
 	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
 	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
@@ -364,7 +360,7 @@ var methods = []method{
 	{name: CG, estimate: cgEstimate, iterates: true, saves: true},
 }
 
-// Methods returns the names that Params.Method takes beside Auto.
+// Methods returns the valid names for Params.Method, without Auto.
 func Methods() []Method {
 	names := make([]Method, len(methods))
 	for i, m := range methods {
@@ -384,35 +380,35 @@ func lookUp(name Method) (method, error) {
 	return method{}, fmt.Errorf("solvers: no method is called %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// sizes is what an estimate may look at.
+// sizes holds the properties of a problem that estimates depend on.
 type sizes struct {
 	n, d, t   int // rows that take part, features, outputs
-	columns   int // right-hand sides: t, and one more when b is an unknown
+	columns   int // right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
 	bordered  bool  // b is an unknown of the dual system
-	centered  bool  // X takes part centered
+	centered  bool  // X takes part in centered form
 	weighted  bool  // the weights differ from 1
-	wrapped   bool  // X takes part where it is, in Go memory
-	available int64 // bytes that may be taken
+	wrapped   bool  // the device uses X in Go memory, without a copy
+	available int64 // bytes of memory allowed
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context          // ends the estimates early, which are of no use then
-	estimated *lowrank.Spectrum        // of K, made when it is first needed
-	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, made when they are first needed
+	ctx       context.Context          // ends the estimates early; they are then meaningless
+	estimated *lowrank.Spectrum        // of K, made at its first use
+	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, made at their first use
 }
 
-// estimate is what a method would do and take.
+// estimate is the estimated cost and memory of a method.
 type estimate struct {
 	stages  []stage
-	bytesOf func(n int) int64 // peak on the device for n rows; never falls with n
-	cost    float64           // modeled time, in operations at the rate of a large float64 product
-	note    string            // what was chosen within the method, for Plan.Reason; may be empty
-	how     solution          // the same to run it
-	its     int               // iterations, about, of an iterative method
+	bytesOf func(n int) int64 // peak memory on the device for n rows; must not decrease with n
+	cost    float64           // time, in operations at the rate of a large float64 product
+	note    string            // the choices within the method, for Plan.Reason; may be empty
+	how     solution          // the same choices, ready to run
+	its     int               // estimated number of iterations of an iterative method
 }
 
-// placedSparse is the bytes of n of the sparse samples on the device, and of a copy where some are
+// placedSparse is the memory of n sparse samples on the device, and of a copy if some samples are
 // left out.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
@@ -423,13 +419,13 @@ func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// stage is a part of a Solve and its floating-point operations.
+// stage is a part of a Solve and its number of floating-point operations.
 type stage struct {
 	name  string
 	flops float64
 }
 
-// place is the bytes of X on the device.
+// place is the memory of X on the device, in bytes.
 func (z *sizes) place(n int) int64 {
 	if z.p.Sparse != nil {
 		return z.p.placedSparse(z.dev, n)

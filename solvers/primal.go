@@ -24,10 +24,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n)},
 			{"factor", backend.PotrfFlops(d)},
-			// Two solves of two triangles, and the residual from X twice.
+			// These are two solves with two triangles each, and two residuals from X.
 			{"solve", 4*backend.TrsmFlops(d, t) + 4*backend.GemmFlops(n, t, d)},
 		},
-		// XᵀX, the solution and its residual, and one block of rows.
+		// The memory holds XᵀX, the solution and its residual, and one block of rows.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -41,13 +41,12 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// primalChoice solves (XᵀWX + λI)w = XᵀWy, X and y centered when there is an
-// intercept. XᵀWX is summed over blocks of rows, so X is never copied whole.
+// primalChoice solves (XᵀWX + λI)w = XᵀWy, with X and y centered if there is an intercept. XᵀWX
+// is summed over blocks of rows, so that X is never copied as a whole.
 //
-// The normal equations square the condition number of X. One step of iterative
-// refinement, with the residual taken from X instead of XᵀWX (Björck 1987,
-// "corrected seminormal equations"), gives back most of what that costs, for
-// two more passes over X.
+// The normal equations square the condition number of X. One step of iterative refinement, with
+// the residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
+// recovers most of the lost accuracy, for two more passes over X.
 type primalChoice struct{}
 
 func (primalChoice) run(w *work) error {
@@ -139,9 +138,9 @@ func (primalChoice) run(w *work) error {
 	return nil
 }
 
-// primalScales are what the residuals of the primal equations are divided by: ‖XᵀWy‖ of
-// each column of rhs = XᵀWy, where that is more than the rounding of the sums, of n products
-// in XᵀWy and of d more in Xw. squares is ‖W^½X‖².
+// primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
+// column of rhs = XᵀWy, but at least the rounding error of the sums, which have n products in
+// XᵀWy and d more in Xw. squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](1, s.t)
@@ -171,14 +170,13 @@ func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) e
 	return nil
 }
 
-// blocks feeds the samples to the device, some rows at a time: √w_i (x_i − x̄)
-// and √w_i (y_i − ȳ).
+// blocks copies blocks of samples to the device: √w_i (x_i − x̄) and √w_i (y_i − ȳ).
 type blocks struct {
 	w            *call
 	rows         int
-	wrap         backend.Wrapper[float64] // not nil: X is used where it is
+	wrap         backend.Wrapper[float64] // not nil if X is used in Go memory
 	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
-	hostX, hostY backend.Host[float64]    // hostX is empty when X needs no change
+	hostX, hostY backend.Host[float64]    // hostX is empty if X needs no change
 }
 
 func (w *call) newBlocks() (*blocks, error) {
@@ -237,9 +235,8 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn is what the squares of column j of X may sum to although the
-// column stands for a constant: numbers near the mean differ by ε times it. 4 is
-// a margin.
+// roundingOfColumn bounds the sum of squares of column j of X for a column that represents a
+// constant: numbers near the mean differ from it by ε times the mean. The factor 4 is a margin.
 func (s *samples) roundingOfColumn(j int) float64 {
 	if s.meanX == nil {
 		return 0

@@ -13,59 +13,59 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
-// refinement (Wilkinson 1963): the residual is computed in float64, by the K that the
-// inner solver keeps in float64 where it does, or else from the data by GramMul, or by
-// X(Xᵀα) for a linear kernel; what the inner
-// solver makes of it is added to the solution. So a factor or a product with K may
-// be of reduced precision, and the reported residual is computed, not estimated.
+// Every method for A := K + λW⁻¹ is an inner solver in the same loop of refinement (Wilkinson
+// 1963). The residual is computed in float64: by K if the inner solver keeps it in float64, or
+// else from the data by GramMul, or by X(Xᵀα) for a linear kernel. The inner solver's solution
+// for this residual is added to α. So a factor or a product with K may have reduced precision,
+// and the reported residual is computed, not estimated.
 //
 // With an intercept that is an unknown, the bordered system
 //
 //	[A  1] [α]   [y]
 //	[1ᵀ 0] [b] = [0]
 //
-// takes one more right-hand side, the first time: with z = A⁻¹1 a correction is
-// δα = A⁻¹r − δb·z, and δb makes 1ᵀ(α + δα) = 0. An inner solver of few digits knows z
-// as badly; what that leaves in the residual is for the largest part a multiple of 1, the
-// direction of a large eigenvalue, and b takes it up: the mean of each column of r is 0.
+// has one more right-hand side in the first solve: with z = A⁻¹1 a correction is δα = A⁻¹r −
+// δb·z, and δb makes 1ᵀ(α + δα) = 0. If the inner solver is inaccurate, so is z. The residual
+// this leaves is mostly a multiple of the vector 1, along which A has a large eigenvalue; b
+// absorbs it, because the mean of each column of r is set to 0.
 
-// An inner solver makes approximate solutions of A D = R.
+// An inner solver computes approximate solutions of A D = R.
 type inner interface {
-	// solve overwrites r, n×c on the device, with about A⁻¹ r. The columns of r
-	// have norms near 1, or are 0. An iterative solver stops when what is left
-	// of column j has the norm goal[j], which may be above what r has.
+	// solve overwrites r, n×c on the device, with about A⁻¹ r. Each column of r has a norm near
+	// 1, or is 0. An iterative solver stops when the residual of column j has the norm goal[j],
+	// which may be larger than the norm of column j.
 	solve(r backend.Matrix[float64], goal []float64) error
-	// direct reports whether a second solve on the residual is all that is to be had
-	// from it: a direct method.
+	// direct reports whether the solver is a direct method, which improves only by a second solve
+	// on the residual.
 	direct() bool
-	// stopReason says why the last solve ended above its goal, when another one would
-	// end the same way; "" otherwise.
+	// stopReason says why the last solve ended above its goal, if another solve would end the
+	// same way; otherwise it is "".
 	stopReason() string
-	// switchToCG is called after a solve that took less than a digit from the
-	// residual: it changes to conjugate gradients and returns true, or returns false.
+	// switchToCG is called after a solve that reduced the residual by less than a digit: it
+	// changes to conjugate gradients and returns true, or returns false.
 	switchToCG() bool
-	// product is K as it is stored in float64 and has not been overwritten by a
-	// factor; nil: there is none.
+	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
+	// nil.
 	product() numeric.Product
-	// release frees what it has on the device.
+	// release frees the solver's memory on the device.
 	release()
 }
 
-// A fallback is an inner solver that is made when those before it did not do.
+// A fallback is an inner solver that is made if the preceding ones failed.
 type fallback struct {
 	method Method
-	text   string // what it is, for Result.Fallback
-	// gain is by what each round must divide the residual; 0: by 2 after the first.
+	text   string // description for Result.Fallback
+	// gain is the factor by which each round must reduce the residual; 0 means 2, after the first
+	// round.
 	gain float64
 	make func() (inner, error)
 }
 
-// accuracyError is an error of an inner solver or of making one that the next
-// fallback may overcome: rounding of float32, a failed pivot.
+// accuracyError is an error of making or using an inner solver that the next fallback may avoid:
+// rounding errors of float32, or a failed pivot.
 type accuracyError struct{ err error }
 
-// stagnationError is an accuracyError after which nothing else is tried.
+// stagnationError is an accuracyError after which no fallback is tried.
 type stagnationError struct{ error }
 
 func (e *accuracyError) Error() string { return e.err.Error() }
@@ -76,28 +76,27 @@ type refinement struct {
 	w        *work
 	x        backend.Matrix[float64] // n×d
 	rhs, fit backend.Matrix[float64] // n×columns, n×t
-	coef     backend.Matrix[float64] // d×t, Xᵀα of a linear kernel; nil of others
+	coef     backend.Matrix[float64] // d×t, Xᵀα of a linear kernel; nil for other kernels
 	alpha    backend.Host[float64]   // n×t
-	z        backend.Host[float64]   // n×1: A⁻¹1 of an intercept, empty as long as it is unknown
-	b        []float64               // intercept of the centered targets
+	z        backend.Host[float64]   // n×1: A⁻¹1 for an intercept, empty until it is known
+	b        []float64               // intercepts of the centered targets
 	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
 	size     []float64               // norms of the outputs, centered with an intercept
 	left     []float64               // norms of the residuals
-	residual float64                 // the largest, relative to size
-	product  numeric.Product         // nil: the residual is computed from the data
+	residual float64                 // the largest residual relative to size
+	product  numeric.Product         // nil if the residual is computed from the data
 
 	best iterate
 }
 
-// An iterate is a state of the refinement with its residual.
+// An iterate is a solution with its residual.
 type iterate struct {
 	alpha, r backend.Host[float64]
 	b, left  []float64
 	residual float64
 }
 
-// refinedBytes is what a refinement takes on the device beside X and the inner
-// solver.
+// refinedBytes is the memory of a refinement on the device besides X and the inner solver.
 func (z *sizes) refinedBytes(n int) int64 {
 	e := numeric.Total(numeric.Elements(n, z.columns), numeric.Elements(n, z.t))
 	if z.linear {
@@ -106,11 +105,11 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds is for halvings from 1 to far below the rounding of float64.
+// refineRounds suffices for halving from 1 to far below the rounding error of float64.
 const refineRounds = 40
 
-// refine solves the system by the first fallback that reaches the tolerance, going on
-// from what those before it have found, and fills the result.
+// refine solves the system by the first fallback that reaches the tolerance and sets the result.
+// Each fallback starts from the best solution so far.
 func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), left: make([]float64, s.t)}
@@ -140,7 +139,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 		}
 	}
-	var before *ConvergenceError // of the fallback before
+	var before *ConvergenceError // from the preceding fallback
 	for i := first; i < len(fallbacks); i++ {
 		g, last := fallbacks[i], i == len(fallbacks)-1
 		if w.checkpointer != nil {
@@ -165,7 +164,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 			errors.As(err, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
-			i = direct - 1 // no iteration is left for those between
+			i = direct - 1 // no iterations are left for the fallbacks before it
 		case before != nil && before.Method == CG && errors.Is(err, backend.ErrNotPosDef):
 			before.Reason += ", and rounding leaves no Cholesky factor of K + λI"
 			w.res.Method = CG
@@ -186,7 +185,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	return f.short(weak.err)
 }
 
-// restore resumes from a checkpoint; the residuals are computed from the data.
+// restore resumes from a checkpoint; it computes the residuals from the data.
 func (f *refinement) restore(st *state) error {
 	if st.z.Data != nil {
 		f.z = st.z
@@ -210,7 +209,7 @@ func (f *refinement) restore(st *state) error {
 	return nil
 }
 
-// begin sets the first residual, y, and the right-hand side of the border.
+// begin sets the first residual, y, and the right-hand side for the border.
 func (f *refinement) begin(columns int) {
 	s := f.w.s
 	f.alpha = backend.NewHost[float64](s.n, s.t)
@@ -229,21 +228,21 @@ func (f *refinement) begin(columns int) {
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
-		// XᵀW1 = 0 of centered samples: A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
-		// leaves 1ᵀα at −1ᵀWr/λ.
+		// For centered samples XᵀW1 = 0, so that A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
+		// changes 1ᵀα by −1ᵀWr/λ.
 		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {
 			z.Data[i] = s.weightOf(i) / s.Lambda
 			total += z.Data[i]
 		}
-		if !math.IsInf(total, 1) { // of a λ near the least number
+		if !math.IsInf(total, 1) { // infinite if λ is near the smallest float64
 			f.z = z
 		}
 	}
 }
 
-// tryNext makes an inner solver and refines until the tolerance is met or a
-// round no longer helps.
+// tryNext makes an inner solver and refines until the tolerance is met or a round no longer
+// helps.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	in, err := g.make()
@@ -304,14 +303,14 @@ func (f *refinement) inaccurate(reason string) error {
 	}}
 }
 
-// correct adds the inner solver's answer to the residual to the solution. Each
-// column is scaled by a power of two, so that squares neither overflow nor vanish
-// and float32 has room for it.
+// correct adds the inner solver's solution for the residual to α. Each column is scaled by a
+// power of two, so that squares neither overflow nor underflow and float32 can represent the
+// column.
 func (f *refinement) correct(in inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
 	if f.z.Data != nil {
-		columns = s.t // the border is solved
+		columns = s.t // z is known: the border needs no right-hand side
 	}
 	norms := slices.Clone(f.left)
 	if columns > s.t {
@@ -324,11 +323,11 @@ func (f *refinement) correct(in inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // of the border: what an error of z does to b·z, |b| being at most about ‖y‖/√n
+		size := v // for the border: the effect of an error of z on b·z, where |b| is at most about ‖y‖/√n
 		if j < s.t {
 			size = f.size[j]
 		}
-		// A quarter: errors of the border come on top.
+		// The factor 1/4 leaves room for the errors of the border.
 		goal[j] = w.par.tol() / 4 * size / scale[j]
 	}
 	for i := range s.n {
@@ -368,8 +367,8 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0 where there is a z. The b of
-// the border is that of measure.
+// add sets α ← α + D − δb·z and b ← b + δb, after which 1ᵀα = 0 if there is a z. measure sets the
+// b of the border.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
@@ -398,17 +397,17 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual, and the b of the border, and remembers the solution if it
-// is the best.
+// measure computes the residual and the b of the border, and saves the solution if it is the
+// best.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
 	if err := w.B.Upload(alpha, f.alpha); err != nil {
 		return err
 	}
-	shift := s.shift() // what K α lacks of the diagonal
+	shift := s.shift() // K α lacks the diagonal
 	switch {
-	case f.coef != nil: // K α = X(Xᵀα), 4nd operations for each output and not 2n²d
+	case f.coef != nil: // K α = X(Xᵀα): 4nd operations per output instead of 2n²d
 		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
 	case f.product != nil:
@@ -462,7 +461,7 @@ func (f *refinement) measure() error {
 	return nil
 }
 
-// reset forgets a solution that is not finite.
+// reset discards a solution that is not finite.
 func (f *refinement) reset() {
 	if f.best.alpha.Data != nil {
 		f.revert()
@@ -473,13 +472,13 @@ func (f *refinement) reset() {
 	f.begin(f.r.Cols)
 }
 
-// revert goes back to the best solution.
+// revert returns to the best solution.
 func (f *refinement) revert() {
 	f.alpha, f.r = numeric.Clone(f.best.alpha), numeric.Clone(f.best.r)
 	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
 }
 
-// finish fills the result from the best solution.
+// finish sets the result from the best solution.
 func (f *refinement) finish() error {
 	w, s := f.w, f.w.s
 	best := f.best
@@ -503,8 +502,8 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// short turns the error of a refinement that ended above the tolerance into one
-// that carries the best solution, where there is one.
+// short adds the best solution, if there is one, to the error of a refinement that ended above
+// the tolerance.
 func (f *refinement) short(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
@@ -518,7 +517,7 @@ func (f *refinement) short(err error) error {
 		return err
 	}
 	e.Residual, e.Iters = f.best.residual, f.w.res.Iters
-	// What rounding α to float64 costs: ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
+	// Rounding α to float64 adds a residual of ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
 	s := f.w.s
 	trace := 0.0
 	for i := range s.n {
@@ -532,8 +531,8 @@ func (f *refinement) short(err error) error {
 	return e
 }
 
-// finishIntercept turns the intercept of centered data into that of the data
-// as given, and refuses a solution that is not finite.
+// finishIntercept converts the intercept for centered data to the intercept for the given data,
+// and refuses a solution that is not finite.
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
@@ -555,26 +554,26 @@ func (w *work) finishIntercept() error {
 	return nil
 }
 
-// ConvergenceError says that a Solve did not reach the residual that was asked
-// for. Result is the best solution that it found, complete but for that.
+// ConvergenceError says that a Solve did not reach the requested residual. Result is the best
+// solution that it found and is otherwise complete.
 type ConvergenceError struct {
 	Method   Method
 	Residual float64 // relative, of Result
-	Tol      float64 // what was asked for
-	// Attainable is a bound of the residual that is left when the exact solution
-	// is rounded to float64; 0 where there is none.
+	Tol      float64 // the requested residual
+	// Attainable bounds the residual of the exact solution after rounding to float64; 0 means
+	// that there is no bound.
 	Attainable float64
 	Iters      int
-	Reason     string // what ended the attempts
+	Reason     string // why the attempts ended
 	Result     *Result
 
-	mayBeIndefinite bool   // K
-	before          Method // that fell back to Method; "": none
+	mayBeIndefinite bool   // K may be indefinite
+	before          Method // the method that fell back to Method; may be ""
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 
-// Message is the text with a front end's names of parameters.
+// Message is the text with a front end's parameter names.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	after := ""
 	if e.Iters > 0 {

@@ -12,27 +12,25 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// samples is the part of a Problem that takes part in the solution: the rows
-// of weight > 0, centered where that leaves the solution as it is.
+// samples holds the rows of a Problem that take part in the solution: the rows of weight > 0,
+// centered if centering does not change the solution.
 //
-// With an intercept any constant may be taken from y, since b takes it up; it
-// is the weighted mean, so that an offset of y costs no digits. A linear
-// kernel with an intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. With
-// both centered by their weighted means the optimal b′ is 0 and the bordered
-// system falls away. Features with an offset of 1e6 would otherwise lose 12
-// digits in XᵀX.
+// With an intercept any constant may be subtracted from y, since b absorbs it. The constant is
+// the weighted mean, so that an offset of y costs no digits. A linear kernel with an intercept
+// allows the same for X: f(x) = wᵀ(x − x̄) + b′. With both centered by their weighted means, the
+// optimal b′ is 0 and the border of the system disappears. Features with an offset of 1e6 would
+// otherwise lose 12 digits in XᵀX.
 type samples struct {
 	Problem
 	x            numeric.Points // X
-	n, d, t      int            // rows that take part, features, outputs
-	rows         []int          // their numbers in X; nil: all
-	weight       []float64      // of those rows; nil: all 1
-	meanX, meanY center         // taken from X and Y; empty: nothing is
+	n, d, t      int            // number of rows that take part, of features, and of outputs
+	rows         []int          // the numbers of the rows in X; nil means all rows
+	weight       []float64      // the weights of those rows; nil means all 1
+	meanX, meanY center         // subtracted from X and Y; empty without centering
 }
 
-// center is the mean of each column as an unevaluated sum of two numbers. One
-// alone would be wrong by ε times the offset, which is as much as the centered
-// data may have of it.
+// center is the mean of each column as an unevaluated sum of two numbers. A single number would
+// have an error of ε times the offset, which may be as large as the centered data.
 type center [][]float64
 
 func newSamples(p Problem) *samples {
@@ -80,7 +78,7 @@ func (s *samples) columns() int {
 	return s.t
 }
 
-// row returns the number in X of row i of those that take part.
+// row returns the number in X of the i-th row that takes part.
 func (s *samples) row(i int) int {
 	if s.rows == nil {
 		return i
@@ -107,8 +105,8 @@ func (s *samples) shift() []float64 {
 	return d
 }
 
-// mean returns the weighted means of h's columns. The second part is the mean of
-// what the first leaves.
+// mean returns the weighted means of h's columns. The second part is the mean of the data minus
+// the first.
 func (s *samples) mean(h backend.Host[float64]) center {
 	var total float64
 	for i := range s.n {
@@ -130,13 +128,13 @@ func (s *samples) mean(h backend.Host[float64]) center {
 	return center{first, second}
 }
 
-// plain reports whether X takes part as it stands in Problem.X.
+// plain reports whether X takes part unchanged.
 func (s *samples) plain(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
 
-// fill sets dst to rows from, from+1, … of h less mean, each multiplied by
-// √w_i when scaled.
+// fill sets dst to rows from, from+1, … of h minus mean, each multiplied by √w_i if scaled is
+// set.
 func (s *samples) fill(dst, h backend.Host[float64], mean center, from int, scaled bool) {
 	for i := range dst.Rows {
 		row := dst.Row(i)
@@ -155,14 +153,14 @@ func (s *samples) fill(dst, h backend.Host[float64], mean center, from int, scal
 	}
 }
 
-// blockRows is the number of rows of X that are copied at once where a copy is
-// needed: about 8 MiB, but enough rows to keep a Syrk over them efficient.
+// blockRows is the number of rows of X per copied block: about 8 MiB, but enough rows to keep a
+// Syrk over them efficient.
 func blockRows(n, d int) int {
 	return min(n, max(256, 1<<20/d))
 }
 
-// placeX puts the samples that take part on the device: Problem.X itself where
-// the device can use it as it is.
+// placeX puts the samples that take part on the device: Problem.X itself if the device can use it
+// unchanged.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.plain(false) || s.Sparse != nil {
@@ -193,7 +191,7 @@ func (w *call) placeX() (backend.Matrix[float64], error) {
 	return x, nil
 }
 
-// checkShapes holds the rules that need no look at the samples.
+// checkShapes checks the rules that do not depend on the samples' values.
 func (p Problem) checkShapes() error {
 	if p.Kernel == nil {
 		return errors.New("solvers: the kernel is missing")
@@ -239,8 +237,8 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues refuses NaN and Inf, and points that the kernel is not made for,
-// also in samples of weight 0.
+// checkValues refuses NaN and Inf, and points outside the domain of the kernel, also in samples
+// of weight 0.
 func (p Problem) checkValues(ctx context.Context) error {
 	if p.Sparse != nil {
 		if err := p.points().CheckFinite("x"); err != nil {
@@ -256,7 +254,7 @@ func (p Problem) checkValues(ctx context.Context) error {
 }
 
 func checkFinite(ctx context.Context, name string, h backend.Host[float64]) error {
-	every := max(1, 1<<20/h.Cols) // rows between looks at ctx
+	every := max(1, 1<<20/h.Cols) // number of rows between checks of ctx
 	for i := range h.Rows {
 		if i%every == 0 && ctx.Err() != nil {
 			return fmt.Errorf("solvers: %w", context.Cause(ctx))

@@ -19,13 +19,13 @@ import (
 type Problem struct {
 	Kernel    kernels.Kernel
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
-	Weights   []float64             // nil: all 1; ≥ 0, some > 0; a sample of weight 0 is left out
+	Weights   []float64             // nil means all 1; each ≥ 0, one > 0; a sample of weight 0 is left out
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
-	// Sparse holds the samples in place of X, which is empty then; nil: X. Solve takes them by the
-	// method Dual, and so do LogEvidence, Variance, NewUncertainty and NewLeaveOneOut; the others
-	// refuse them.
+	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
+	// The method Dual of Solve accepts sparse samples, and so do LogEvidence, Variance,
+	// NewUncertainty and NewLeaveOneOut; all other methods and functions refuse them.
 	Sparse *backend.CSR[float64]
 }
 
@@ -37,62 +37,60 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// linear reports whether the solution has weights of the features. That of sparse samples has none:
-// centering them would make them dense.
+// linear reports whether the solution has weights of the features. The solution for sparse
+// samples has none: centering them would make them dense.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
 // Method names a way to solve a Problem; plan.go lists them.
 type Method string
 
-// Auto is the method with the least modeled time that fits the memory.
+// Auto is the method with the lowest estimated time that fits the memory.
 const Auto Method = ""
 
 // Params are the choices of a caller; the zero value suits most problems.
 type Params struct {
 	Method   Method
-	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress func(Progress) // nil, or called as the work is done; called by one goroutine at a time
+	Memory   int64          // bytes that may be taken on the device; 0 means all its free memory
+	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
-	// Tol is the relative residual that every output must reach, in float64 and
-	// computed from the data; 0 is 1e-8. A Solve that does not reach it fails
-	// with a *ConvergenceError.
+	// Tol is the relative residual that every output must reach, computed in float64 from the
+	// data; 0 is 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
 	Tol float64
-	// MaxIter bounds the products with K of an iterative method, over all
-	// outputs and precisions; 0 is 10000.
+	// MaxIter is the maximum number of products with K in an iterative method, over all outputs
+	// and precisions; 0 is 10000.
 	MaxIter int
-	// Operator is how an iterative method keeps K; OperatorAuto is the fastest
-	// that fits.
+	// Operator says how an iterative method stores K; OperatorAuto is the fastest that fits the
+	// memory.
 	Operator Operator
-	// Preconditioner names how an iterative method approximates K by low rank: by
-	// columns of K, whose pivots are drawn at random with probabilities proportional to
-	// the diagonal of the residual ("rpcholesky"), or by the first powers of the power
-	// series of a Gaussian or polynomial kernel ("taylor"). "" is rpcholesky, or, with
-	// Rank 0, the cheaper of the two; "none" is none.
-	// Preconditioners lists them.
+	// Preconditioner names the low-rank approximation of K in an iterative method. "rpcholesky"
+	// uses columns of K, whose pivots are drawn at random with probabilities proportional to the
+	// diagonal of the residual; "taylor" uses the leading powers of the power series of a
+	// Gaussian or polynomial kernel; "none" turns preconditioning off. "" is rpcholesky, or with
+	// Rank 0 the cheaper of the two. Preconditioners lists the names.
 	Preconditioner string
-	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
-	// and the memory. With a rank or a preconditioner, Auto is the best of
-	// the methods that use it, and any other method refuses it.
+	// Rank is the rank of the preconditioner; 0 chooses it by the estimated spectrum of K and the
+	// memory. With a rank or a preconditioner, Auto is the best of the methods that use it, and
+	// any other method refuses it.
 	Rank int
-	// Seed of every random choice; it changes how a solution is found, not which
+	// Seed is the seed of all random choices; it changes how a solution is found, not which
 	// system is solved.
 	Seed uint64
-	// Checkpoint lets an iterative Solve go on where an earlier one was ended.
+	// Checkpoint lets an iterative Solve resume an earlier one that was ended.
 	Checkpoint Checkpoint
 }
 
 // Progress is how far a Solve has come.
 type Progress struct {
 	Stage    string  // "gram", "factor" or "solve"
-	Fraction float64 // of the whole, by floating-point operations: never falls, ends with 1
+	Fraction float64 // fraction of the floating-point operations: never decreases, ends with 1
 }
 
 // Seconds are wall-clock times. Total includes checks and transfers.
 type Seconds struct{ Gram, Factor, Solve, Total float64 }
 
-// Result is a solved Problem. Numbers of rows are those of Problem.X.
+// Result is a solved Problem. Its rows are those of Problem.X.
 type Result struct {
-	Method Method // the one that gave the solution
+	Method Method // the method that gave the solution
 	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
 	// empty after Primal.
 	Alpha backend.Host[float64]
@@ -101,44 +99,42 @@ type Result struct {
 	Coef backend.Host[float64]
 	// Intercept is b, one entry for each output; zeros without intercept.
 	Intercept []float64
-	// Residual is the largest over the outputs of the relative residual in
-	// the 2-norm of the system that was solved, over the samples of weight > 0:
+	// Residual is the largest over the outputs of the relative residual in the 2-norm of the
+	// system that was solved, over the samples of weight > 0:
 	//
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept the latter includes the equation 1ᵀα = 0, and y, in the
-	// primal one also X, is centered by its weighted mean in the norms. 0/0 is 0.
+	// With an intercept the second residual includes the equation 1ᵀα = 0, and in the norms y,
+	// and in primal also X, is centered by its weighted mean. 0/0 counts as 0.
 	//
-	// Where y is orthogonal to every column of X, XᵀWy is rounding alone, and no residual
-	// can be small beside it. So where ‖XᵀWy‖ < S/1000, S = ‖W^½X‖‖W^½y‖, it counts as at
-	// least cS/Params.Tol, c = 10√(n+d)·2⁻⁵³ being a bound of its rounding (Higham and Mary
+	// If y is orthogonal to every column of X, XᵀWy is only rounding error, and no residual is
+	// small relative to it. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
+	// at least cS/Params.Tol, where c = 10√(n+d)·2⁻⁵³ bounds the rounding error (Higham and Mary
 	// 2019).
 	Residual float64
 	Plan     Plan
-	Bytes    int64 // peak of this Solve on the device, measured
+	Bytes    int64 // measured peak memory of this Solve on the device
 	Seconds  Seconds
 
-	Iters    int      // products with K + λW⁻¹ that the iteration took; 0 for a direct method
-	Rank     int      // of the preconditioner; 0: none
-	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution has none of it
-	Fallback string   // why what was planned did not do, and what was done instead; "": it did
-	Notes    []string // what else a user may want to know, one line each
-	// Constant lists the targets, from 0, that are constant up to rounding, of SolveNystrom
-	// and SolveFourier.
+	Iters    int      // products with K + λW⁻¹ in the iteration; 0 for a direct method
+	Rank     int      // rank of the preconditioner; 0 means none
+	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution does not contain it
+	Fallback string   // why the planned method failed, and what replaced it; "" if it did not fail
+	Notes    []string // remarks for a user, one line each
+	// Constant lists the targets, counted from 0, that are constant up to rounding; set by
+	// SolveNystrom and SolveFourier.
 	Constant []int
 }
 
 // Solve solves p on dev.
 //
-// It refuses, before work starts, a Problem that breaks a rule (the error
-// names row and column, counted from 1) or that does not fit the memory
-// (*BudgetError). A matrix that is not positive definite to working precision
-// gives an error that wraps *backend.PivotError and says how large λ must be;
-// a residual above Params.Tol a *ConvergenceError with the best solution found.
-// Once ctx is done, Solve returns within about 0.1 s an error that wraps
-// context.Cause(ctx). On every return the memory of the device has been given
-// back.
+// Before work starts it refuses a Problem that breaks a rule (the error names row and column,
+// counted from 1) and one that does not fit the memory (*BudgetError). If the matrix is not
+// positive definite to working precision, the error wraps *backend.PivotError and says how large
+// λ must be. If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best
+// solution found. Once ctx is done, Solve returns within about 0.1 s an error that wraps
+// context.Cause(ctx). On every return the memory of the device has been freed.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start := time.Now()
 	plan, err := makePlan(ctx, dev, p, par)
@@ -167,7 +163,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	return w.res, nil
 }
 
-// check holds the rules of the params that no method can relax.
+// check checks the rules for the params that hold for every method.
 func (par Params) check() error {
 	switch {
 	case par.Memory < 0:
@@ -213,7 +209,7 @@ func (par Params) maxIter() int {
 	return par.MaxIter
 }
 
-// call is a call about the samples of one Problem.
+// call is a call that uses the samples of one Problem.
 type call struct {
 	run.Frame
 	s *samples
@@ -225,7 +221,7 @@ type work struct {
 	par          Params
 	plan         Plan
 	res          *Result
-	checkpointer *checkpointer // nil: no checkpoints
+	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // factors are in the memory of the host
 }
 
@@ -238,7 +234,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 	}
 }
 
-// notifier is report for run.NewProgress.
+// notifier adapts report for run.NewProgress.
 func notifier(report func(Progress)) func(stage string, fraction float64) {
 	if report == nil {
 		return nil
@@ -254,21 +250,20 @@ func newProgress(report func(Progress), plan Plan) *run.Progress {
 	return run.NewProgress(notifier(report), share, plan.Flops)
 }
 
-// fail names the method in an error of the backend.
+// fail adds the name of the method to an error of the backend.
 func (w *work) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", w.plan.Method, err)
 }
 
-// SolveEach is Solve with a λ of its own for each output, p.Lambda not being used:
-// column j of the solution is that of lambdas[j].
+// SolveEach is Solve with a separate λ for each output; it ignores p.Lambda. Column j of the
+// solution is that of lambdas[j].
 //
-// Outputs with the same λ are solved for together, so that there is one
-// factorization for each different λ.
+// Outputs with the same λ are solved together, so that there is one factorization for each
+// different λ.
 //
-// Of the Result, Residual, Bytes, Rank and Jitter are the largest, Iters and
-// Seconds the sums over the parts, and Plan is the sum of the work and the largest
-// memory of any part. Errors are those of Solve, and name λ where there are
-// several.
+// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the parts, Iters
+// and Seconds are sums, and Plan has the sum of the work and the largest memory. Errors are those
+// of Solve; if there are several λ, the error names the one that failed.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
 		return nil, fmt.Errorf("solvers: y has %s, lambda %s: one for each is needed", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
@@ -328,7 +323,7 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs of one λ. Its progress goes from one fraction to another.
+// one solves for the outputs of one λ. Its progress runs between the two fractions.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
@@ -369,7 +364,7 @@ func (e *each) one(lambda, from, to float64) error {
 	return nil
 }
 
-// put makes column from of a solution that of output j.
+// put copies column from of a solution to output j.
 func (e *each) put(j, from int, alpha, coef backend.Host[float64], intercept []float64) {
 	for _, part := range []struct {
 		to *backend.Host[float64]
@@ -388,7 +383,7 @@ func (e *each) put(j, from int, alpha, coef backend.Host[float64], intercept []f
 	e.res.Intercept[j] = intercept[from]
 }
 
-// add brings the plan and the residual up to date.
+// add updates the plan and the residual.
 func (e *each) add(plan Plan, residual float64) {
 	if plan.Bytes >= e.res.Plan.Bytes {
 		plan.Flops += e.res.Plan.Flops

@@ -18,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// streamRun is one SolveNystrom or SolveFourier in progress: what they share.
+// streamRun is a running SolveNystrom or SolveFourier: the state that both share.
 type streamRun struct {
 	run.Frame
 	start time.Time
@@ -50,7 +50,7 @@ func (p StreamParams) check() error {
 	return nil
 }
 
-// limits returns Tol and MaxIter, or what stands for 0.
+// limits returns Tol and MaxIter, with their defaults for 0.
 func (p StreamParams) limits() (tol float64, maxIter int) {
 	tol, maxIter = p.Tol, p.MaxIter
 	if tol == 0 {
@@ -62,10 +62,10 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample is the number of samples for Falkon's preconditioner, of d features.
-// More of them cost 2M² each and save passes over all n: with s samples for each
-// center, falkonPasses(s) are needed, and the sum of both is least where
-// s^1.55 = 2500 n/M². What they take on the host stays below M² numbers.
+// sample returns the number of samples for Falkon's preconditioner, for d features. Each sample
+// costs 2M² operations and saves passes over all n. With s samples per center, falkonPasses(s)
+// passes are needed, and the total is smallest for s^1.55 = 2500 n/M². The samples take less than
+// M² numbers on the host.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.Sample > 0 {
 		return min(n, p.Sample)
@@ -75,7 +75,7 @@ func (p StreamParams) sample(n, m, d int) int {
 	return min(n, int(float64(m)*min(max(s, 2), largest)))
 }
 
-// checkStream holds the rules of a problem whose samples come in passes.
+// checkStream checks the rules for a problem whose samples are read in passes.
 func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64, par StreamParams) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
@@ -99,7 +99,7 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64
 	return nil
 }
 
-// newStreamRun begins when the problem's plan can be had.
+// newStreamRun starts the run after planning it.
 func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, planOf func(backend.Device, StreamParams) (Plan, error)) (*streamRun, error) {
 	start := time.Now()
 	plan, err := planOf(dev, par)
@@ -119,7 +119,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 	}, nil
 }
 
-// fail names the method in an error that is not about the samples.
+// fail adds the name of the method to an error that is not about the samples.
 func (r *streamRun) fail(err error) error {
 	var about stream.SampleError
 	if errors.As(err, &about) {
@@ -128,8 +128,7 @@ func (r *streamRun) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", r.plan.Method, err)
 }
 
-// solve finds β by the planned method; q is what Falkon's preconditioner is made
-// of.
+// solve finds β by the planned method; q holds the samples for Falkon's preconditioner.
 func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda float64, intercept bool) (*stream.Solution, error) {
 	saved, err := r.checkpointer(data, phi, lambda, intercept)
 	if err != nil {
@@ -173,8 +172,8 @@ func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda 
 	return s, err
 }
 
-// checkpointer returns what writes the checkpoints; nil when none are asked for, or the
-// method is direct. It reads the samples once, for their hash.
+// checkpointer returns the checkpointer, or nil if no checkpoints are asked for or the method is
+// direct. It reads the samples once, for their hash.
 func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
@@ -183,7 +182,7 @@ func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, in
 	tol, _ := r.par.limits()
 	n, d, t := data.Dims()
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
-	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // no other basis goes with Falkon
+	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon works with no other basis
 	hashHost(h, phi.(*stream.Centers).Points)
 	var buffer []byte
 	err := data.Pass(r.Ctx, func(b Block) error {
@@ -206,7 +205,7 @@ func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, in
 	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), phi.Size(), t, r.res, func(st *state) error { return st.checkPasses(phi.Size(), t) })
 }
 
-// finish fills the Result, and says when Tol was not reached.
+// finish sets the Result and returns an error if Tol was not reached.
 func (r *streamRun) finish(s *stream.Solution) error {
 	r.res.Intercept, r.res.Residual, r.res.Iters = s.Bias, s.Residual, s.Iters
 	r.res.Bytes = r.Mem.PeakBytes()
@@ -222,28 +221,28 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	return nil
 }
 
-// Rows are samples that are read in passes, some at a time, so that they need
-// not fit into memory: a file, or what InMemory makes of matrices.
+// Rows are samples that are read in passes, in blocks, so that they need not fit into memory.
+// They come from a file or, by InMemory, from matrices.
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
-	// Pass calls use with blocks of samples in their order until all have been
-	// seen, and returns the first error of use or of reading, or the cause of
-	// ctx. Every pass gives the same samples; how they are cut into blocks does
-	// not matter. use does not change a block, nor keep it.
+	// Pass calls use with blocks of samples, in their order, until all samples have been read. It
+	// returns the first error of use or of reading, or the cause of ctx. Every pass gives the
+	// same samples; their division into blocks may differ. use must not change a block or keep
+	// it.
 	Pass(ctx context.Context, use func(b Block) error) error
 }
 
-// KeyedRows are Rows that know a key for each sample, equal for equal samples. Where
-// some of the samples are drawn, the keys and a seed determine which: the order of the
-// samples does not matter, nor do the numbers that they were encoded as.
+// KeyedRows are Rows that have a key for each sample; equal samples have equal keys. If samples
+// are drawn, the keys and a seed determine which, independent of the order of the samples and of
+// the numbers that they are encoded as.
 type KeyedRows interface {
 	Rows
 	// PassKeys is Pass with the Keys of the blocks.
 	PassKeys(ctx context.Context, use func(b Block) error) error
 }
 
-// PassKeys is data.PassKeys, or data.Pass where data are not KeyedRows.
+// PassKeys calls data.PassKeys, or data.Pass if data are not KeyedRows.
 func PassKeys(ctx context.Context, data Rows, use func(b Block) error) error {
 	if k, ok := data.(KeyedRows); ok {
 		return k.PassKeys(ctx, use)
@@ -251,11 +250,11 @@ func PassKeys(ctx context.Context, data Rows, use func(b Block) error) error {
 	return data.Pass(ctx, use)
 }
 
-// Block is some rows of a Rows.
+// Block is a block of samples of a Rows.
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
-	Weights []float64             // of the rows; nil: all 1
-	Keys    []uint64              // of the rows; nil: those of the numbers in X
+	Weights []float64             // weights of the rows; nil means all 1
+	Keys    []uint64              // keys of the rows; nil means the keys of the numbers in X
 }
 
 // InMemory returns the rows of matrices, which it only reads. Weights may be nil.
@@ -263,7 +262,7 @@ func InMemory(x, y backend.Host[float64], weights []float64) Rows {
 	return inMemory{x, y, weights}
 }
 
-// InMemoryKeyed is InMemory of samples with keys; nil: those of the numbers in x.
+// InMemoryKeyed is InMemory for samples with keys; nil means the keys of the numbers in x.
 func InMemoryKeyed(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	if keys == nil {
 		return InMemory(x, y, weights)
@@ -291,7 +290,7 @@ func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
 	return use(Block{X: m.x, Y: m.y, Weights: m.weights})
 }
 
-// sourceOf are data as the solvers read them.
+// sourceOf returns data as a source for the solvers.
 func sourceOf(data Rows) stream.Source {
 	n, d, t := data.Dims()
 	return stream.Source{N: n, D: d, T: t, Pass: func(ctx context.Context, keyed bool, use func(b stream.Piece) error) error {
@@ -303,7 +302,7 @@ func sourceOf(data Rows) stream.Source {
 	}}
 }
 
-// checkRows holds the rules of Rows that need no pass.
+// checkRows checks the rules of Rows that need no pass.
 func checkRows(data Rows) error {
 	if data == nil {
 		return errors.New("solvers: the samples are missing")
@@ -325,26 +324,25 @@ func checkRows(data Rows) error {
 
 var anyKernel kernels.Kernel = kernels.Linear{}
 
-// streamSizes are what a plan for a problem in passes depends on.
+// streamSizes holds the properties that a plan for samples read in passes depends on.
 type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ, as the backend counts them
 }
 
 const (
-	// valueCost is the modeled time of one value of a basis beside the counted
-	// operations, in operations of a large product: its transcendental function,
-	// and the way of Φ through the memory.
+	// valueCost is the estimated time of one value of a basis in addition to the counted
+	// operations, in operations of a large product: for its transcendental function, and for
+	// storing and loading Φ.
 	valueCost = 100
 )
 
-// falkonPasses is how many products with H Falkon is expected to need with s
-// samples in its preconditioner for each center: measured on nycflights13, n =
-// 50,000, M = 1000, λ = 1, residual 1e-6, where they were 62, 40, 24 and 18 for s
-// = 1, 2, 5 and 10.
+// falkonPasses is the expected number of products with H in Falkon, with s samples per center in
+// its preconditioner. It was measured on nycflights13 with n = 50,000, M = 1000, λ = 1, residual
+// 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
 func falkonPasses(s float64) float64 { return 3 + 60*math.Pow(max(s, 0.1), -0.55) }
 
-// streamEstimate is what a method would do and take.
+// streamEstimate is the estimated cost and memory of a method.
 type streamEstimate struct {
 	method Method
 	stages []stage
@@ -352,20 +350,20 @@ type streamEstimate struct {
 	bytes  int64
 }
 
-// pass is the counted operations of one product with H, and the modeled time.
+// pass returns the counted operations and the estimated time of one product with H.
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)
 	return values * (z.basis + thin), values * (z.basis + valueCost + min(thin/rateThin, thin+200))
 }
 
-// estimate is that of Normal or Falkon, with a preconditioner made of so many
-// samples. extra is what the basis and the choice of
-// centers take, for a number of functions.
+// estimate returns the estimate for Normal or Falkon, with a preconditioner made from the given
+// number of samples. extra is the memory of the basis and of the choice of centers, for a number
+// of functions.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
-	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // of Normal, where rounding allows
+	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // for Normal, if rounding errors allow it
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
@@ -379,9 +377,8 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. before is the stage of choosing the basis; extra is
-// what that takes on the device by itself, and the basis with the rest, for a
-// number of functions.
+// plan chooses the method. before is the stage that chooses the basis. extra is the memory of
+// that stage by itself, and of the basis together with the method, for a number of functions.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	need := func(method Method, m int) streamEstimate {
