@@ -462,7 +462,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 100870},
+	{"product lines", 101204},
 	{"exported names", 654},
 	{"exported fields", 791},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -14,6 +14,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -256,5 +258,137 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 		if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
 			t.Errorf("%s: %v, not a BudgetError", d.Name, err)
 		}
+	}
+}
+
+// formulaRows are 1500 rows of 211 features, about six of which each row stores, with f, and so with
+// two or three classes, as the scripts of the tests make them in Python:
+//
+//	n, d = 1500, 211
+//	X = np.zeros((n, d))
+//	for i in range(n):
+//	    for k in range(6):
+//	        X[i, ((7919*i + 104729*k) % 997)**2 % d] = ((31*i + 17*k) % 13 + 1) / 13
+//	f = X @ (np.arange(d) % 3 - 1) + ((37*np.arange(n)) % 11 - 5) / 10
+//	w = 1 + np.arange(n) % 3
+func formulaRows() (x backend.CSR[float64], f, weights []float64) {
+	const n, d = 1500, 211
+	dense := backend.NewHost[float64](n, d)
+	for i := range n {
+		for k := range 6 {
+			c := (7919*i + 104729*k) % 997
+			dense.Row(i)[c*c%d] = float64((31*i+17*k)%13+1) / 13
+		}
+		sum := float64((37*i)%11-5) / 10
+		for c, v := range dense.Row(i) {
+			sum += v * float64(c%3-1)
+		}
+		f, weights = append(f, sum), append(weights, float64(1+i%3))
+	}
+	return dense.CSR(), f, weights
+}
+
+// TestLinearSVCOfSparseSamples compares the objective of machines that coordinate descent fits with
+// that of scikit-learn 1.2's SVC, of the rows of formulaRows:
+//
+//	y = np.digitize(f, [-0.5123, 0.5123])
+//	def objective(C, weights, classes):
+//	    total = 0
+//	    for a in range(classes):
+//	        for b in range(a + 1, classes):
+//	            s = (y == a) | (y == b) if classes == 3 else y >= 0
+//	            m = SVC(kernel="linear", C=C, tol=1e-9).fit(X[s], (y if classes == 3 else f > 0)[s], weights[s])
+//	            total += np.abs(m.dual_coef_).sum() - (m.coef_**2).sum() / 2
+//	    return total
+func TestLinearSVCOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	x, f, weights := formulaRows()
+	for _, c := range []struct {
+		classes  int
+		weighted bool
+		c, want  float64
+	}{
+		{2, false, 0.001, 1.3736188230120066},
+		{2, false, 0.1, 68.77187695562053},
+		{2, false, 10, 3101.0547592061457},
+		{2, true, 0.001, 2.683552389988095},
+		{2, true, 0.1, 117.32889369364679},
+		{2, true, 10, 5422.272861546298},
+		{3, false, 0.001, 2.7605177351627783},
+		{3, false, 0.1, 146.22487566161834},
+		{3, false, 10, 5342.411745864086},
+		{3, true, 0.001, 5.406502756655239},
+		{3, true, 0.1, 246.8669770016967},
+		{3, true, 10, 9539.903576810848},
+	} {
+		name := fmt.Sprintf("%d classes, weights %t, C %v", c.classes, c.weighted, c.c)
+		y := mat.NewDense(len(f), 1, nil)
+		for i, v := range f {
+			switch {
+			case c.classes == 2 && v > 0:
+				y.Set(i, 0, 1)
+			case c.classes == 3 && v >= 0.5123:
+				y.Set(i, 0, 2)
+			case c.classes == 3 && v >= -0.5123:
+				y.Set(i, 0, 1)
+			}
+		}
+		o := learners.Options{}
+		if c.weighted {
+			o.Weights = weights
+		}
+		m, err := learners.SVC{Kernel: kernels.Linear{}, C: c.c}.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		// The gap bounds the difference. It is at most 1e-6 of the objective where coordinate descent
+		// solves the problem, but for a C so large that SMO ends it.
+		gap := fact(t, m, "duality gap").(float64)
+		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
+			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
+		}
+		near(t, name, fact(t, m, "objective").(float64), c.want, gap+1e-9*c.want)
+		// Another order of the steps leads to the same minimum.
+		seeded, err := learners.SVC{Kernel: kernels.Linear{}, C: c.c, Seed: 1}.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		near(t, name+": another seed", fact(t, seeded, "objective").(float64), c.want, fact(t, seeded, "duality gap").(float64)+1e-9*c.want)
+	}
+}
+
+// TestLinearSVCOfMessages compares the objective for the tf-idf of real messages, of all n-grams of
+// three and four characters, with that of scikit-learn 1.2:
+//
+//	X = TfidfVectorizer(analyzer="char", ngram_range=(3, 4)).fit_transform(texts)
+//	m = SVC(kernel="linear", C=C, tol=1e-9).fit(X, labels)
+//	np.abs(m.dual_coef_).sum() - m.coef_.multiply(m.coef_).sum() / 2
+func TestLinearSVCOfMessages(t *testing.T) {
+	table, err := dataset.ReadCSV(required.Data(t, "sms_spam.csv"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"target"}, Labels: true, TFIDF: []string{"text"}, NGrams: dataset.NGrams{Analyzer: "char", MinN: 3, MaxN: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.SparseFeatures(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := backendtest.Device(t, "")
+	for c, want := range map[float64]float64{0.1: 95.99549728529205, 1: 232.05249976683288, 10: 261.6946938244995} {
+		m, err := learners.SVC{Kernel: kernels.Linear{}, C: c}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := fact(t, m, "rows of K"); rows != 0 {
+			t.Errorf("C %v: %v rows of K were computed", c, rows)
+		}
+		near(t, fmt.Sprintf("C %v", c), fact(t, m, "objective").(float64), want, 1e-6*want)
 	}
 }

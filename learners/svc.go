@@ -29,7 +29,7 @@ func init() {
 func (l *SVC) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), smoParameters(&l.Tol, marginTol, &l.MaxIter, &l.Cache),
 		[]Parameter{
-			seedNumber(&l.Seed).withHelp("seed of the parts of the cross-validation for probabilities"),
+			seedNumber(&l.Seed).withHelp("seed of the order of coordinate descent and of the parts of the cross-validation for probabilities"),
 			boolParam("probability", &l.Probabilities, "false", "also fit probabilities, by cross-validation in five parts: six times the work; the label is then the most probable class"),
 		})
 }
@@ -47,7 +47,9 @@ func (l *SVC) parameters() []Parameter {
 // SMO (package svm) takes O(n·support) values of k for a pair, in rows that the device
 // computes in batches; pairs are worked on at the same time, as many as the
 // device has threads, up to eight. Memory: the rows of K that the cache holds,
-// and a copy of x. For n of many ten thousands with noisy classes the support
+// and a copy of x. With the linear kernel on sparse samples it is dual coordinate descent instead,
+// of the same problem, where the passes that it is expected to take over the elements of x cost
+// less than K: no row of K is computed, and its duality gap is at most Tol/1000 of the objective. For n of many ten thousands with noisy classes the support
 // grows with n: then logistic regression on features, or kernel-logistic with
 // centers, costs less.
 type SVC struct {
@@ -57,7 +59,7 @@ type SVC struct {
 	Tol     float64        // < 2; 0 is 1e-3
 	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of the parts of the cross-validation for Probabilities
+	Seed    uint64         // of the order of coordinate descent, and of the parts of the cross-validation for Probabilities
 
 	// Probabilities fits for each pair of classes a sigmoid to decision values of samples
 	// that the machine has not seen: those of five machines, each fitted to four fifths of
@@ -109,7 +111,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	p := &svm.Pairs{Kernel: k, X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
-	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows); err != nil {
+	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, Seed: l.Seed}).WithDefaults(hx.Rows); err != nil {
 		return nil, err
 	}
 	for i, class := range index {
@@ -146,14 +148,10 @@ func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
 	m := &SVCModel{model: model{learner: svcName}, classified: classified{classes}, kernel: p.Kernel, b: make([]float64, len(results))}
 	m.points, m.coef, m.counts = p.Support(results)
-	steps, computed, objective := 0, 0, 0.0
 	for pair, res := range results {
 		m.b[pair] = res.Intercept
-		steps += res.Steps
-		computed += res.Rows
-		objective += res.Objective
 	}
-	m.facts = []Fact{{"support vectors", m.points.Rows}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
+	m.facts = append([]Fact{{"support vectors", m.points.Rows}, {"machines", len(results)}}, smoFacts(results...)...)
 	if len(results) == 1 {
 		square := results[0].Square
 		m.facts = append(m.facts, normFacts(square)...)

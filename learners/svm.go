@@ -69,9 +69,26 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 		return nil, err
 	}
 	points, beta := res.Support(p.X)
-	facts := []Fact{{"support vectors", points.Rows}, {"steps", res.Steps}, {"objective", res.Objective}, {"rows of K", res.Rows}}
+	facts := append([]Fact{{"support vectors", points.Rows}}, smoFacts(res)...)
 	facts = append(facts, normFacts(res.Square)...)
 	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
+}
+
+// smoFacts are the work and the objectives of machines, summed.
+func smoFacts(results ...*svm.Result) []Fact {
+	var sum svm.Result
+	for _, r := range results {
+		sum.Steps += r.Steps
+		sum.Objective += r.Objective
+		sum.Rows += r.Rows
+		sum.Passes += r.Passes
+		sum.Duality += r.Duality
+	}
+	facts := []Fact{{"steps", sum.Steps}, {"objective", sum.Objective}, {"rows of K", sum.Rows}}
+	if sum.Passes > 0 {
+		facts = append(facts, Fact{"passes of coordinate descent", sum.Passes}, Fact{"duality gap", sum.Duality})
+	}
+	return facts
 }
 
 // Support returns a copy of the support vectors.

@@ -38,6 +38,7 @@ type Params struct {
 	Tol     float64 // largest violation of the optimality conditions at the end, as part of the range of v at the start where that is below 1; 0 is 1e-3
 	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
 	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
+	Seed    uint64  // of the order of coordinate descent
 
 	given bool // the caller gave MaxIter: what it leaves is a warning, and no error
 }
@@ -66,9 +67,14 @@ func (p Params) WithDefaults(n int) (Params, error) {
 }
 
 // Bytes is what Solve takes for n rows like those of x: the cache, and two sets of
-// points with a column each for F at the start and after shrinking.
+// points with a column each for F at the start and after shrinking. Coordinate descent, which
+// takes w, frees it before SMO takes the cache.
 func Bytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
-	return CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
+	smo := CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
+	if x.Sparse == nil {
+		return smo
+	}
+	return max(smo, x.CopyBytes(n)+12*int64(x.Cols)+64*int64(n))
 }
 
 // Result is what the machines make their models of. α is in the problem.
@@ -79,7 +85,9 @@ type Result struct {
 	Square    float64   // ‖f‖² = βᵀKβ
 	Steps     int       // changes of a pair
 	Rows      int       // rows of K that were computed
+	Passes    int       // of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
+	Duality   float64   // the duality gap: Objective is at most that much below the maximum
 }
 
 // Short is a warning about the results whose Gap exceeds Tol, because Params.MaxIter ended
@@ -120,6 +128,9 @@ func Short(results ...*Result) string {
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
 // they are at least a third of all rows. When the rest is optimal their F is computed by
 // one product on the device, and all are looked at again.
+//
+// A descent does the work before, and mostly all of it, where the linear kernel on sparse samples
+// makes that cheaper.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -140,6 +151,7 @@ type smo struct {
 	inactive []int // for how many sets in a row a row could be left out
 	steps    int
 	rows     int
+	passes   int     // of coordinate descent
 	gap      float64 // most − least of the last violation that optimize looked at
 }
 
@@ -155,11 +167,14 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 // Solve solves p. set has its defaults. report gets the violation of the optimality
 // conditions between the working sets, and may stop the work.
 func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error) (*Result, error) {
+	return solve(ctx, b, p, set, report, descentWork(p))
+}
+
+// solve is Solve with so much work of coordinate descent, 0 for none.
+func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
-	if err := s.use(nil); err != nil {
-		return nil, err
-	}
+	s.take(nil)
 	s.f = make([]float64, s.n)
 	if beta := s.beta(); slices.ContainsFunc(beta, func(v float64) bool { return v != 0 }) {
 		f, err := KernelSum(s.b, p.Kernel, p.X, p.X, beta)
@@ -169,6 +184,14 @@ func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 		s.f = f
 	}
 	s.scaleTol()
+	if work > 0 {
+		if res, err := s.descend(work); res != nil || err != nil {
+			return res, err
+		}
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
 	for {
 		if err := s.optimize(); err != nil {
 			return nil, err
@@ -204,9 +227,15 @@ func (s *smo) close() {
 	}
 }
 
-// use makes the rows in at (nil: all) those in use. F is left to the caller.
+// use makes the rows in at (nil: all) those in use, with a cache. F is left to the caller.
 func (s *smo) use(at []int) error {
 	s.close()
+	s.take(at)
+	return s.open()
+}
+
+// take makes the rows in at (nil: all) those in use.
+func (s *smo) take(at []int) {
 	p := s.full
 	per := len(p.Alpha) / p.X.Rows
 	s.at, s.last = at, nil
@@ -225,9 +254,13 @@ func (s *smo) use(at []int) error {
 	}
 	s.v = make([]float64, per*s.n)
 	s.inactive = make([]int, s.n)
+}
+
+// open takes the cache for the rows in use.
+func (s *smo) open() error {
 	q := s.workingSize()
 	var err error
-	s.cache, err = NewRowCache(s.ctx, s.b, p.Kernel, s.x, CacheSize{s.set.Cache, min(q, s.n), min(q, s.n)})
+	s.cache, err = NewRowCache(s.ctx, s.b, s.full.Kernel, s.x, CacheSize{s.set.Cache, min(q, s.n), min(q, s.n)})
 	return err
 }
 
@@ -525,7 +558,6 @@ func (s *smo) unshrink() error {
 
 // result reads the solution.
 func (s *smo) result() (*Result, error) {
-	diag := s.cache.Diag
 	s.close()
 	if s.full.Inside { // F as predictions have it: the sums of steps drift
 		f, err := KernelSum(s.b, s.full.Kernel, s.x, s.x, s.beta())
@@ -535,7 +567,7 @@ func (s *smo) result() (*Result, error) {
 		s.f = f
 	}
 	most, least := s.violation()
-	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Gap: s.gap, Tol: s.set.Tol}
+	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
 	// b is v of the free variables, which differ by tol at most.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
@@ -561,7 +593,7 @@ func (s *smo) result() (*Result, error) {
 		for r, beta := range res.Beta {
 			if beta != 0 {
 				terms++
-				size += math.Abs(beta * diag[r])
+				size += math.Abs(beta * s.x.Diag(s.full.Kernel, r))
 			}
 		}
 		res.Intercept = most + 4*0x1p-52*float64(terms+s.x.Cols+8)*size
@@ -570,5 +602,32 @@ func (s *smo) result() (*Result, error) {
 		res.Square += beta * s.f[r]
 	}
 	res.Objective -= res.Square / 2
+	res.Duality = s.duality(res)
 	return res, nil
+}
+
+// duality returns the duality gap: the objective of the primal less that of the dual. The primal is
+// taken at f and b, or where it is smaller at tf and tb, t being the least number ≥ 1 that leaves no
+// loss of two classes, because a large c_i makes the smallest loss dear. With the slopes
+// g_i = t s_i(F_i + b) + p_i the gap is
+//
+//	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
+func (s *smo) duality(res *Result) float64 {
+	slope := func(i int, t float64) float64 { return t*s.sign[i]*(s.f[s.row(i)]+res.Intercept) + s.p[i] }
+	at := func(t float64) float64 {
+		gap := (t - 1) * (t - 1) / 2 * res.Square
+		for i, alpha := range s.alpha {
+			gap += max(alpha*slope(i, t), (alpha-s.c[i])*slope(i, t))
+		}
+		return gap
+	}
+	loss := 0.0
+	for i := range s.alpha {
+		loss = max(loss, -slope(i, 1))
+	}
+	gap := at(1)
+	if loss < 1 {
+		gap = min(gap, at(1/(1-loss)))
+	}
+	return gap
 }

@@ -1,0 +1,263 @@
+package svm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
+// w = Σ_i s_i α_i x_i at hand and shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008): a step
+// of variable i reads and writes the elements of w that x_i stores, and needs no row of K. Their
+// problem has no constraint Σ_i s_i α_i = κ, whose multiplier is the intercept b. The method of
+// multipliers (Hestenes 1969; Powell 1969) adds the constraint: the steps minimize
+//
+//	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
+//
+// in one variable at a time, which is their problem with √ρ as one more feature, and after each pass
+// over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). At the end α is moved onto the constraint. Then
+// the optimality conditions are those of SMO, and the duality gap bounds the distance from the
+// minimum of the same problem.
+type descent struct {
+	*smo
+	rows   backend.CSR[float64]
+	w      []float64
+	b      float64 // b₀ + ρ·excess
+	excess float64 // Σ s_i α_i − κ
+	sum    float64 // κ
+	rho    float64
+	square []float64 // ‖x_r‖² + ρ of each row
+	active []int     // the variables that are not shrunk
+	rng    *rand.Rand
+	work   int // elements of w that were read or written
+
+	// The largest and the smallest projected gradient of the last pass. A variable at a bound whose
+	// gradient is beyond them is shrunk.
+	most, least float64
+}
+
+// expectedPasses is how many passes over all variables coordinate descent is expected to cost. Fits
+// to text take 10 to 500 passes, most of them over a quarter of the variables.
+const expectedPasses = 100
+
+// descentWork returns how many elements of w coordinate descent may read and write before SMO goes
+// on, 0 where SMO costs less from the start. A row of K is the sum of the lists of its columns, so
+// that K takes Σ c² multiply-adds, where c is the number of rows that store a column, and n² elements
+// are written. A pass reads w, and writes it, once for each nonzero. Coordinate descent may cost four
+// times as much as K, because the steps of SMO, and the rows that its cache loses, are not counted.
+func descentWork(p *Problem) int {
+	if _, linear := p.Kernel.(kernels.Linear); !linear || p.X.Sparse == nil {
+		return 0
+	}
+	x := p.X.Sparse
+	stored := make([]int32, x.Cols)
+	for i := range x.Rows {
+		columns, _ := x.Row(i)
+		for _, c := range columns {
+			stored[c]++
+		}
+	}
+	gram := x.Rows * x.Rows
+	for _, c := range stored {
+		gram += int(c) * int(c)
+	}
+	if gram < expectedPasses*2*x.NNZ() {
+		return 0
+	}
+	return 4 * gram
+}
+
+// descend solves the problem of s, all of whose rows are in use, until the violation of the optimality
+// conditions is at most Tol and the duality gap at most Tol/1000 of the objective. The result is nil
+// if that takes more work: then α is a point of the constraint, with its F, from which SMO goes on.
+func (s *smo) descend(work int) (*Result, error) {
+	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
+	d := newDescent(s)
+	for target := s.set.Tol; ; {
+		pass, err := d.pass()
+		if err != nil {
+			return nil, err
+		}
+		s.passes++
+		gap := max(pass, d.rho*math.Abs(d.excess))
+		if gap-gap != 0 { // SMO names the overflow
+			copy(s.alpha, alpha)
+			copy(s.f, f)
+			return nil, nil
+		}
+		if err := s.report(gap); err != nil {
+			return nil, err
+		}
+		last := d.work >= work || s.steps >= s.set.MaxIter
+		if gap > target && !last {
+			continue
+		}
+		d.settle()
+		most, least := s.violation()
+		s.gap = most - least
+		res, err := s.result()
+		if err != nil || s.gap <= s.set.Tol && res.Duality <= s.set.Tol/1000*math.Abs(res.Objective) {
+			return res, err
+		}
+		if last {
+			return nil, nil
+		}
+		if s.gap <= 4*target {
+			target /= 4
+		}
+		d.restore()
+	}
+}
+
+func newDescent(s *smo) *descent {
+	d := &descent{smo: s, rows: *s.x.Sparse, w: make([]float64, s.x.Cols), square: make([]float64, s.n), rng: rand.New(rand.NewPCG(s.set.Seed, 0))}
+	for r := range d.square {
+		_, values := d.rows.Row(r)
+		d.square[r] = numeric.Dot(values, values)
+		d.rho += d.square[r] / float64(s.n)
+	}
+	// Σ s_i α_i changes by at most Σ c_i, and f is mostly b where that is little.
+	d.rho = max(d.rho, 1/max(floats.Sum(d.c), math.SmallestNonzeroFloat64))
+	for r, beta := range s.beta() {
+		d.square[r] += d.rho
+		d.sum += beta
+		d.add(r, beta)
+	}
+	d.restore()
+	return d
+}
+
+// restore makes all variables active.
+func (d *descent) restore() {
+	d.active = countedInts(len(d.alpha))
+	d.most, d.least = math.Inf(1), math.Inf(-1)
+}
+
+// dot returns wᵀx_r.
+func (d *descent) dot(r int) float64 {
+	columns, values := d.rows.Row(r)
+	values = values[:len(columns)]
+	w, a, b := d.w, 0.0, 0.0
+	k := 0
+	for ; k+1 < len(columns); k += 2 { // two sums, because each waits for its last addition
+		a += values[k] * w[columns[k]]
+		b += values[k+1] * w[columns[k+1]]
+	}
+	if k < len(columns) {
+		a += values[k] * w[columns[k]]
+	}
+	return a + b
+}
+
+// add adds t·x_r to w.
+func (d *descent) add(r int, t float64) {
+	columns, values := d.rows.Row(r)
+	values = values[:len(columns)]
+	for k, c := range columns {
+		d.w[c] += t * values[k]
+	}
+}
+
+// pass makes a step in each active variable, in a random order, and returns the range of the
+// projected gradients.
+func (d *descent) pass() (gap float64, err error) {
+	most, least := math.Inf(-1), math.Inf(1)
+	for at := 0; at < len(d.active); at++ {
+		if at%1024 == 0 && d.ctx.Err() != nil {
+			return 0, d.ctx.Err()
+		}
+		other := at + d.rng.IntN(len(d.active)-at)
+		d.active[at], d.active[other] = d.active[other], d.active[at]
+		i := d.active[at]
+		r, alpha := d.row(i), d.alpha[i]
+		g := d.sign[i]*(d.dot(r)+d.b) + d.p[i]
+		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
+		if alpha == 0 && g > d.most || alpha == d.c[i] && g < d.least {
+			end := len(d.active) - 1
+			d.active[at], d.active = d.active[end], d.active[:end]
+			at--
+			continue
+		}
+		next := min(max(alpha-g/d.square[r], 0), d.c[i])
+		if next == alpha {
+			g = 0 // the projected gradient
+		}
+		most, least = max(most, g), min(least, g)
+		if next == alpha {
+			continue
+		}
+		d.alpha[i] = next
+		d.move(r, d.sign[i]*(next-alpha))
+		d.b += d.rho * d.sign[i] * (next - alpha)
+		d.steps++
+	}
+	d.b += d.rho * d.excess
+	d.most, d.least = most, least
+	if most <= 0 {
+		d.most = math.Inf(1)
+	}
+	if least >= 0 {
+		d.least = math.Inf(-1)
+	}
+	return most - least, nil
+}
+
+// move updates w and the constraint by the change t of s_i α_i, i a variable of row r.
+func (d *descent) move(r int, t float64) {
+	d.add(r, t)
+	d.excess += t
+	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
+}
+
+// settle moves α onto the constraint: first the free variables, each by the same part of its distance
+// to the bound, and where that is not enough all others. It sets w anew, without the rounding errors
+// of the steps, and F.
+func (d *descent) settle() {
+	d.b -= d.rho * d.excess
+	for _, all := range []bool{false, true} {
+		d.excess = -d.sum
+		for _, beta := range d.beta() {
+			d.excess += beta
+		}
+		var list []int
+		var room []float64 // distance of α_i to the bound
+		total := 0.0
+		for i, alpha := range d.alpha {
+			if all || d.mayRise(i) && d.mayFall(i) {
+				if (d.excess > 0) != (d.sign[i] > 0) {
+					alpha = alpha - d.c[i]
+				}
+				list, room = append(list, i), append(room, alpha)
+				total += math.Abs(alpha)
+			}
+		}
+		if total == 0 {
+			continue
+		}
+		part := min(math.Abs(d.excess)/total, 1)
+		for k, i := range list {
+			d.alpha[i] = min(max(d.alpha[i]-part*room[k], 0), d.c[i])
+		}
+		if part < 1 {
+			break
+		}
+	}
+	clear(d.w)
+	d.excess = -d.sum
+	for r, beta := range d.beta() {
+		d.excess += beta
+		if beta != 0 {
+			d.add(r, beta)
+		}
+	}
+	for r := range d.f {
+		d.f[r] = d.dot(r)
+	}
+	d.work += 2 * d.rows.NNZ()
+}

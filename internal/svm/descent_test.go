@@ -1,0 +1,241 @@
+package svm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// sparseRows returns n rows that store about each of d features, the first of them more often, and
+// the sign of a linear function with noise.
+func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []float64) {
+	x = backend.NewHost[float64](n, d)
+	for i := range n {
+		f := 0.5 * r.NormFloat64()
+		for range each {
+			c := int(float64(d) * math.Pow(r.Float64(), 2))
+			x.Row(i)[c] = r.Float64() + 0.1
+			f += x.Row(i)[c] * float64(c%3-1)
+		}
+		sign = append(sign, math.Copysign(1, f))
+	}
+	return x, sign
+}
+
+// classesOf is the program of two classes.
+func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *Problem {
+	n := x.Rows
+	p := &Problem{Kernel: kernels.Linear{}, X: numeric.SparsePoints(x.CSR()), Sign: sign, P: slices.Repeat([]float64{-1}, n), Alpha: make([]float64, n)}
+	for i := range n {
+		p.C = append(p.C, c(i))
+	}
+	return p
+}
+
+// descentCases are programs of linear machines, of which some have extreme solutions.
+func descentCases() map[string]*Problem {
+	cost := func(c float64) func(int) float64 { return func(int) float64 { return c } }
+	cases := map[string]*Problem{}
+	make := func(name string, x backend.Host[float64], sign []float64, c func(i int) float64) {
+		cases[name] = classesOf(x, sign, c)
+	}
+	rng := rand.New(rand.NewPCG(1, 0))
+	x, sign := sparseRows(rng, 300, 60, 6)
+	for _, c := range []float64{1e-8, 1e-3, 0.1, 1, 30} {
+		make(fmt.Sprintf("C is %g", c), x, sign, cost(c))
+	}
+	make("weights", x, sign, func(i int) float64 { return float64(i%4) + 0.5 })
+	make("classes of other weights", x, sign, func(i int) float64 { return 2 + 1.8*sign[i] })
+
+	wide, signs := sparseRows(rng, 80, 400, 10)
+	make("separable", wide, signs, cost(1e6))
+	twice := backend.NewHost[float64](600, 60)
+	for i := range 600 {
+		copy(twice.Row(i), x.Row(i/2))
+	}
+	of := func(i int) float64 { return sign[i/2] }
+	double := []float64{}
+	for i := range 600 {
+		double = append(double, of(i))
+	}
+	make("every row twice", twice, double, cost(1))
+	contrary := slices.Clone(double)
+	for i := 0; i < 600; i += 10 {
+		contrary[i] = -contrary[i]
+	}
+	make("equal rows of both classes", twice, contrary, cost(1))
+
+	one := slices.Repeat([]float64{-1}, 300)
+	one[7] = 1
+	make("a class of one row", x, one, cost(1))
+	empty := backend.NewHost[float64](300, 60)
+	for i := 0; i < 300; i += 2 {
+		copy(empty.Row(i), x.Row(i))
+	}
+	make("half of the rows empty", empty, sign, cost(1))
+	make("all rows empty", backend.NewHost[float64](300, 60), sign, cost(1))
+	make("two rows", x.View(0, 0, 2, 60), []float64{1, -1}, cost(10))
+	long := backend.NewHost[float64](300, 60)
+	for i := range long.Data {
+		long.Data[i] = 1e4 * x.Data[i]
+	}
+	make("features of 1e4", long, sign, cost(1e-6))
+
+	y, weights := backend.NewHost[float64](300, 1), slices.Repeat([]float64{1}, 300)
+	for i := range y.Data {
+		y.Data[i] = x.Row(i)[0] - 2*x.Row(i)[3] + 0.3*rng.NormFloat64()
+		weights[i] = float64(1 + i%3)
+	}
+	points := numeric.SparsePoints(x.CSR())
+	cases["regression"] = Regression(kernels.Linear{}, points, Tube{Y: y, Weights: weights, C: 1, Epsilon: 0.1, Scale: 1})
+	cases["one class"] = OneClass(kernels.Linear{}, points, weights, 0.3)
+	return cases
+}
+
+// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and SMO from where coordinate descent
+// stops after its first pass, with SMO alone, and checks the optimality conditions, which say that a
+// solution is one whatever made it.
+func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const tol = 1e-6
+	set, err := Params{Tol: tol}.WithDefaults(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, given := range descentCases() {
+		solved := func(work int) (*Problem, *Result) {
+			t.Helper()
+			p := *given
+			p.Alpha = slices.Clone(given.Alpha)
+			res, err := solve(t.Context(), dev.F64(), &p, set, func(float64) error { return nil }, work)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return &p, res
+		}
+		_, want := solved(0)
+		for _, work := range []int{1, 1 << 30} {
+			p, got := solved(work)
+			what := fmt.Sprintf("%s, %d passes and %d rows of K", name, got.Passes, got.Rows)
+			if work > 1 && got.Rows > 0 {
+				t.Errorf("%s: coordinate descent did not solve it", what)
+			}
+			checkOptimal(t, what, p, given.Alpha, got)
+			// Either objective is at most its duality gap below the maximum.
+			bound := got.Duality + want.Duality + 1e-12*math.Abs(want.Objective)
+			if math.Abs(got.Objective-want.Objective) > bound {
+				t.Errorf("%s: the objective is %.15g, that of SMO %.15g; they may differ by %.3g", what, got.Objective, want.Objective, bound)
+			}
+			if got.Passes > 1 && got.Rows == 0 && got.Duality > 1e-3*got.Tol*math.Abs(got.Objective) {
+				t.Errorf("%s: the duality gap is %g of %g", what, got.Duality, got.Objective)
+			}
+		}
+	}
+}
+
+// checkOptimal checks α ∈ [0, c], the constraint, f = wᵀx and the slopes of the objective, and
+// the duality gap by the objective of the primal.
+func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *Result) {
+	t.Helper()
+	n := p.X.Rows
+	w, sum, size := make([]float64, p.X.Cols), 0.0, 0.0
+	for i, alpha := range p.Alpha {
+		if !(alpha >= 0 && alpha <= p.C[i]) {
+			t.Errorf("%s: α[%d] is %g, c %g", what, i, alpha, p.C[i])
+		}
+		sum += p.Sign[i] * (alpha - start[i])
+		size += alpha + start[i]
+		numeric.Axpy(p.Sign[i]*alpha, p.X.Point(i%n), w)
+	}
+	if math.Abs(sum) > 4*float64(n)*0x1p-52*size {
+		t.Errorf("%s: Σ s α is off by %g", what, sum)
+	}
+	most, least, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
+	primal = square / 2
+	for i, alpha := range start { // b κ
+		primal += got.Intercept * p.Sign[i] * alpha
+	}
+	large := 0.0
+	for i, alpha := range p.Alpha {
+		f := numeric.Dot(w, p.X.Point(i%n))
+		large = max(large, math.Abs(f))
+		v := -f - p.Sign[i]*p.P[i]
+		if up := p.Sign[i] > 0; up && alpha < p.C[i] || !up && alpha > 0 {
+			most = max(most, v)
+		}
+		if up := p.Sign[i] > 0; up && alpha > 0 || !up && alpha < p.C[i] {
+			least = min(least, v)
+		}
+		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
+	}
+	// F is a sum of at most n·60 terms; those of opposite signs cancel at most to the size of f.
+	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
+	if most-least > got.Tol+rounding {
+		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)
+	}
+	if got.Duality < 0 || got.Objective+got.Duality > primal+1e-9*math.Abs(primal)+rounding*size {
+		t.Errorf("%s: the objective is %g, the gap %g and the primal %g", what, got.Objective, got.Duality, primal)
+	}
+}
+
+// TestDescentEnds: a context ends a pass, a report ends the work, and values that overflow are the
+// error of SMO.
+func TestDescentEnds(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	set, err := Params{}.WithDefaults(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, sign := sparseRows(rand.New(rand.NewPCG(2, 0)), 300, 60, 6)
+	fresh := func() *Problem { return classesOf(x, sign, func(int) float64 { return 1 }) }
+	none := func(float64) error { return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := solve(ctx, dev.F64(), fresh(), set, none, 1<<30); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled context: %v", err)
+	}
+	stop := errors.New("stop")
+	if _, err := solve(t.Context(), dev.F64(), fresh(), set, func(float64) error { return stop }, 1<<30); err != stop {
+		t.Errorf("a report that stops: %v", err)
+	}
+	for _, scale := range []float64{1e155, 1e200} {
+		p := fresh()
+		for k := range p.X.Sparse.Data {
+			p.X.Sparse.Data[k] *= scale
+		}
+		if _, err := solve(t.Context(), dev.F64(), p, set, none, 1<<30); err == nil {
+			t.Errorf("features of %g were solved", scale)
+		}
+	}
+}
+
+// TestDescentIsChosenByCost: many rows in few columns are solved without K, few rows in many columns
+// and other kernels with it.
+func TestDescentIsChosenByCost(t *testing.T) {
+	x, sign := sparseRows(rand.New(rand.NewPCG(3, 0)), 3000, 60, 6)
+	one := func(int) float64 { return 1 }
+	p := classesOf(x, sign, one)
+	if descentWork(p) == 0 {
+		t.Error("3000 rows of 60 features: not by coordinate descent")
+	}
+	p.Kernel = kernels.Polynomial{Degree: 2}
+	if descentWork(p) != 0 {
+		t.Error("another kernel: by coordinate descent")
+	}
+	p.Kernel, p.X = kernels.Linear{}, numeric.DensePoints(x)
+	if descentWork(p) != 0 {
+		t.Error("dense samples: by coordinate descent")
+	}
+	if descentWork(classesOf(x.View(0, 0, 60, 60), sign[:60], one)) != 0 {
+		t.Error("60 rows: by coordinate descent")
+	}
+}
