@@ -62,6 +62,7 @@ var layers = []layer{
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
 	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}},
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
+	{folder: "internal/verified", ours: []string{"backend", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.
@@ -462,9 +463,9 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 101204},
-	{"exported names", 654},
-	{"exported fields", 791},
+	{"product lines", 104500},
+	{"exported names", 665},
+	{"exported fields", 805},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},
 	{"most files in a package of solvers", 25},
 	{"test files in the root folder", 6},

@@ -1,0 +1,13 @@
+// Package verified computes kernel values, expansions Σ_j α_j k(x_j, x) and the errors of solutions
+// of (K + λW⁻¹)α + b·1 = y with proven bounds.
+//
+// A number is a Ball: a center of about 106 bits and a radius that bounds the distance between the
+// center and the exact value. Every operation adds to the radius what it rounds and what the radii
+// of its operands cause. The kernel is the function that the compiled program of the kernel defines
+// in exact arithmetic, with the numbers in the program taken as they are.
+//
+// The operations on centers are the double-word operations of Joldes, Muller and Popescu (2017),
+// Tight and rigorous error bounds for basic building blocks of double-word arithmetic, ACM TOMS 44.
+// The elementary functions are evaluated here, from tables and series with bounded remainders, and
+// do not rely on the accuracy of package math.
+package verified

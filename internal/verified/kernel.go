@@ -1,0 +1,233 @@
+package verified
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A Kernel evaluates a kernel. One goroutine may use it at a time.
+type Kernel struct {
+	program *kernels.Program
+	of      []*Kernel // the kernels of the statistics of one point; nil for the others
+	stats   []Ball
+	stack   []Ball
+}
+
+// NewKernel returns an evaluator of k.
+func NewKernel(k kernels.Kernel) *Kernel {
+	p := kernels.Compile(k)
+	e := &Kernel{program: p, of: make([]*Kernel, len(p.Stats)), stats: make([]Ball, len(p.Stats)), stack: make([]Ball, 0, p.Depth)}
+	for i, s := range p.Stats {
+		if s.Of != nil {
+			e.of[i] = NewKernel(s.Of)
+		}
+	}
+	return e
+}
+
+// Eval returns k(x, z).
+func (e *Kernel) Eval(x, z []float64) Ball {
+	for i, s := range e.program.Stats {
+		e.stats[i] = e.statistic(i, s, x, z)
+	}
+	stack := e.stack[:0]
+	for _, in := range e.program.Code {
+		switch in.Op {
+		case kernels.Load:
+			stack = append(stack, e.stats[in.Arg])
+			continue
+		case kernels.Const:
+			stack = append(stack, Exact(in.A))
+			continue
+		case kernels.Add, kernels.Mul:
+			a, b := stack[len(stack)-2], stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if in.Op == kernels.Add {
+				stack[len(stack)-1] = Add(a, b)
+			} else {
+				stack[len(stack)-1] = Mul(a, b)
+			}
+			continue
+		}
+		t := &stack[len(stack)-1]
+		switch in.Op {
+		case kernels.Affine:
+			*t = Add(Mul(Exact(in.A), *t), Exact(in.B))
+		case kernels.PowInt:
+			*t = PowInt(*t, in.Arg)
+		case kernels.Sqrt:
+			*t = Sqrt(*t)
+		case kernels.Exp:
+			*t = Exp(*t)
+		case kernels.Pow:
+			*t = Pow(*t, in.A)
+		case kernels.Tanh:
+			*t = Tanh(*t)
+		case kernels.Cos:
+			*t = Cos(*t)
+		case kernels.Sin:
+			*t = Sin(*t)
+		case kernels.Log:
+			*t = Log(*t)
+		default:
+			panic(fmt.Sprintf("verified: unknown operation %d", in.Op))
+		}
+	}
+	if v := stack[0]; v.finite() {
+		return v
+	}
+	return unbounded
+}
+
+// statistic returns statistic i of (x, z).
+func (e *Kernel) statistic(i int, s kernels.Stat, x, z []float64) Ball {
+	switch s.Kind {
+	case kernels.Entry: // a number that is given
+		return Exact(s.Eval(x, z))
+	case kernels.SelfX:
+		return e.of[i].Eval(x, x)
+	case kernels.SelfZ:
+		return e.of[i].Eval(z, z)
+	case kernels.RootX:
+		return inverseRoot(e.of[i].Eval(x, x))
+	case kernels.RootZ:
+		return inverseRoot(e.of[i].Eval(z, z))
+	case kernels.Dot, kernels.SqDist, kernels.L1:
+		if s.Scale == nil {
+			return plain(s.Kind, x, z)
+		}
+	}
+	var sum Ball
+	for p, v := range x {
+		sum = Add(sum, term(s, p, v, z[p]))
+	}
+	return sum
+}
+
+// inverseRoot returns 1/√v, and 0 for v = 0.
+func inverseRoot(v Ball) Ball {
+	if v == (Ball{}) {
+		return v
+	}
+	return Div(Exact(1), Sqrt(v))
+}
+
+// plain returns xᵀz, ‖x−z‖² or ‖x−z‖₁. Each term is a float64 p and a correction of less than 3u|p|,
+// u = 2⁻⁵³, with an error of less than 8u²|p|. The terms are summed as in algorithm Dot2 of Ogita,
+// Rump and Oishi (2005), Accurate sum and dot product: see sum.
+func plain(kind kernels.StatKind, x, z []float64) Ball {
+	var s sum
+	for j, v := range x {
+		w := z[j]
+		switch kind {
+		case kernels.Dot:
+			s.product(v, w, 0)
+		case kernels.SqDist:
+			d, c := twoSum(v, -w)
+			s.product(d, d, 2*d*c)
+		case kernels.L1:
+			d, c := twoSum(v, -w)
+			if d < 0 {
+				d, c = -d, -c
+			}
+			s.add(d, c)
+		}
+	}
+	return s.ball()
+}
+
+// A sum adds numbers that are given as a float64 p and a correction e, |e| ≤ 3u|p|, u = 2⁻⁵³. The
+// errors of the additions are added to the corrections. Each is at most u Σ|p|, and a correction
+// with it at most 4u Σ|p|; n of them are added with less than 2n roundings each relative to
+// 4nu Σ|p|: the error is at most 8n²u² Σ|p|, and 8u²|p| from each p.
+type sum struct {
+	high, low, size float64
+	n               int
+}
+
+func (s *sum) add(p, e float64) {
+	var c float64
+	s.high, c = twoSum(s.high, p)
+	s.low += c + e
+	s.size += math.Abs(p)
+	s.n++
+}
+
+// product adds ab + correction.
+func (s *sum) product(a, b, correction float64) {
+	p, e := twoProduct(a, b)
+	s.add(p, e+correction)
+	if p == 0 && a != 0 && b != 0 {
+		s.size += underflow
+	}
+}
+
+func (s *sum) ball() Ball {
+	if s.size == 0 {
+		return Ball{}
+	}
+	n := float64(s.n + 1)
+	size := s.size * (1 + n*0x1p-50)
+	hi, lo := fastTwoSum(s.high, s.low)
+	if math.Abs(s.high) < math.Abs(s.low) {
+		hi, lo = twoSum(s.high, s.low)
+	}
+	return Ball{hi, lo, up(16*n*n*0x1p-106*size) + n*underflow}
+}
+
+// term returns the term of feature p of a statistic that is a sum over the features.
+func term(s kernels.Stat, p int, x, z float64) Ball {
+	d := difference(x, z)
+	scaled := func() Ball {
+		if s.Scale == nil {
+			return d
+		}
+		return Mul(Exact(s.Scale[p]), d)
+	}
+	switch s.Kind {
+	case kernels.Dot:
+		v := Mul(Exact(x), Exact(z))
+		if s.Scale != nil {
+			v = Mul(v, Mul(Exact(s.Scale[p]), Exact(s.Scale[p])))
+		}
+		return v
+	case kernels.SqDist:
+		v := scaled()
+		return Mul(v, v)
+	case kernels.L1:
+		if v := scaled(); v.Hi >= 0 {
+			return v
+		}
+		return scaled().neg()
+	case kernels.CosSum:
+		var sum Ball
+		for _, w := range s.Freqs {
+			sum = Add(sum, Cos(Mul(Exact(w), d)))
+		}
+		return sum
+	case kernels.SinSum:
+		var sum Ball
+		for _, w := range s.Freqs {
+			angle := Mul(Exact(w), d)
+			sum = Add(sum, Mul(angle, Sin(angle)))
+		}
+		return sum
+	case kernels.Sinc:
+		if d == (Ball{}) {
+			return Exact(2 * math.Pi)
+		}
+		return Div(Sin(Mul(Exact(2*math.Pi), d)), d)
+	case kernels.Chi2:
+		switch {
+		case x < 0 || z < 0:
+			return unbounded
+		case x == 0 && z == 0:
+			return Ball{}
+		}
+		hi, lo := twoSum(x, z)
+		return Div(Mul(d, d), Ball{Hi: hi, Lo: lo})
+	}
+	panic(fmt.Sprintf("verified: unknown statistic %d", s.Kind))
+}

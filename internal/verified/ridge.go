@@ -1,0 +1,384 @@
+package verified
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// An Expansion is f(x) = Σ_j α_j k(x_j, x) + b, with an α and a b for each target.
+type Expansion struct {
+	Kernel    kernels.Kernel
+	Points    backend.Host[float64] // n×d, the x_j
+	Alpha     backend.Host[float64] // n×t
+	Intercept []float64             // t numbers
+}
+
+// Eval calls visit once for each row of x, with f(x) for each target and k(x, x). Different rows may
+// be visited at the same time; values is valid during the call only. keep is nil, or called before
+// with each k(x_j, x). Once ctx is done, Eval returns context.Cause(ctx).
+func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func(row, j int, k Ball), visit func(row int, values []Ball, self Ball)) error {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), x.Rows) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			k := NewKernel(f.Kernel)
+			values, sums, radii := make([]Ball, f.Alpha.Cols), make([]sum, f.Alpha.Cols), make([]float64, f.Alpha.Cols)
+			for ctx.Err() == nil {
+				i := int(next.Add(1) - 1)
+				if i >= x.Rows {
+					return
+				}
+				row := x.Row(i)
+				clear(sums)
+				clear(radii)
+				for j := range f.Points.Rows {
+					v := k.Eval(f.Points.Row(j), row)
+					if keep != nil {
+						keep(i, j, v)
+					}
+					for c, a := range f.Alpha.Row(j) {
+						sums[c].product(v.Hi, a, v.Lo*a)
+						radii[c] += v.Radius * math.Abs(a)
+					}
+				}
+				for c := range values {
+					values[c] = Add(sums[c].ball().plus(radii[c]*(1+float64(f.Points.Rows)*0x1p-50)), Exact(f.Intercept[c]))
+				}
+				visit(i, values, k.Eval(row, row))
+			}
+		}()
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// An ErrorBound bounds the distance between an Expansion and the exact solution of
+//
+//	(K + D)α + b·1 = y,  1ᵀα = 0,  D = λW⁻¹, λ > 0,
+//
+// or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
+// residuals r and ρ on the right. A float64 solution z, ζ of these is a correction whose effect on f
+// is evaluated; what follows bounds the effect of the residuals that z and ζ leave, which are again
+// called r and ρ. Without a solver for it the correction is 0.
+//
+// Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ,
+// k(x, z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With
+// K̃ = D^−½KD^−½ and r̃ = D^−½r
+//
+//	‖D^½A⁻¹r‖ = ‖(K̃+I)⁻¹r̃‖ ≤ N
+//	|k_xᵀA⁻¹r|² ≤ k(x,x)·r̃ᵀ(K̃+I)⁻¹K̃(K̃+I)⁻¹r̃ ≤ k(x,x)·N²/4,
+//
+// because k_x = Φᵀφ(x) and s/(s+1)² ≤ 1/4.
+//
+// With an intercept the error of f(x) that r causes is vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv
+// under 1ᵀv = 1. Let w = W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0,
+// u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu, the problem without an intercept of the centered
+// feature vectors, whose solution satisfies 1ᵀu = 0 by itself. So
+//
+//	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
+//
+// The errors that ρ causes are A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy
+// and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): they add at most κ|ρ|(√k(x,x) + κ) to
+// the error of f(x) and κ|ρ| to that of D^½α.
+type ErrorBound struct {
+	Weights    []float64 // as in the System
+	Intercept  bool
+	Correction backend.Host[float64] // z, n×t; empty: 0
+	Targets    []TargetBound
+	Kappa      float64 // κ
+	Square     float64 // ‖φ̄‖²
+	Root       float64 // the largest √k(x_j, x_j)
+}
+
+// A TargetBound is the part of an ErrorBound for one target.
+type TargetBound struct {
+	Alpha float64 // a bound on the 2-norm of the error of α
+	Shift float64 // ζ
+	Power float64 // √(zᵀKz)
+	Norm  float64 // N
+	Mean  float64 // |wᵀr|
+	Rho   float64 // κ|ρ|
+}
+
+// A System is what an Expansion is meant to solve.
+type System struct {
+	Y         backend.Host[float64] // n×t targets
+	Weights   []float64             // n numbers > 0; nil: all 1
+	Lambda    float64
+	Intercept bool
+	// Solve overwrites r, of n rows, with about (K + λW⁻¹)⁻¹r. It need not be accurate: the bounds
+	// hold for any result, and are narrow if it has a few digits. nil: no correction.
+	Solve func(r backend.Host[float64]) error
+}
+
+func (b *ErrorBound) weight(i int) float64 {
+	if b.Weights == nil {
+		return 1
+	}
+	return b.Weights[i]
+}
+
+// mass returns 1ᵀW1.
+func (b *ErrorBound) mass(n int) Ball {
+	var s sum
+	for i := range n {
+		s.add(b.weight(i), 0)
+	}
+	return s.ball()
+}
+
+// center returns w, rounded; nil without an intercept.
+func (b *ErrorBound) center(n int) []float64 {
+	if !b.Intercept {
+		return nil
+	}
+	w, mass := make([]float64, n), b.mass(n).Hi
+	for i := range w {
+		w[i] = b.weight(i) / mass
+	}
+	return w
+}
+
+// Bound returns the bound for f. With Solve it keeps n² numbers while it works. If no finite bound
+// can be proven, such as for numbers that overflow, the bounds are +Inf.
+func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
+	n, t := f.Points.Rows, f.Alpha.Cols
+	if !(s.Lambda > 0) {
+		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda)
+	}
+	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t)}
+	center := b.center(n)
+	r := residuals{equations: make([][]Ball, n), sums: make([]Ball, t), diagonal: make([]Ball, n)}
+	var gram backend.Host[float64]
+	var keep func(i, j int, k Ball)
+	gramErrors := make([]float64, n) // the largest in a row of gram
+	if s.Solve != nil {
+		gram = backend.NewHost[float64](n, n)
+		keep = func(i, j int, k Ball) {
+			value, off := k.Rounded()
+			gram.Row(i)[j] = value
+			gramErrors[i] = max(gramErrors[i], off)
+		}
+	}
+	roots, means := make([]float64, n), make([]float64, n)
+	err := f.with(center).Eval(ctx, f.Points, keep, func(i int, values []Ball, self Ball) {
+		r.diagonal[i] = Div(Exact(s.Lambda), Exact(b.weight(i)))
+		r.equations[i] = make([]Ball, t)
+		for c := range t {
+			r.equations[i][c] = Sub(Exact(s.Y.Row(i)[c]), Add(values[c], Mul(r.diagonal[i], Exact(f.Alpha.Row(i)[c]))))
+		}
+		roots[i] = Sqrt(self).Magnitude()
+		if s.Intercept {
+			means[i] = up(center[i] * values[t].Magnitude())
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		b.Root = max(b.Root, roots[i])
+	}
+	if s.Intercept {
+		for c := range t {
+			var total sum
+			for i := range n {
+				total.add(f.Alpha.Row(i)[c], 0)
+			}
+			r.sums[c] = total.ball().neg()
+		}
+		// 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
+		k1 := total(n, func(i int) float64 { return roots[i] })
+		b.Kappa = up(math.Sqrt(up(k1*k1+total(n, func(i int) float64 { return r.diagonal[i].Magnitude() }))) / float64(n))
+		b.Square = total(n, func(i int) float64 { return means[i] })
+	}
+	if s.Solve != nil {
+		if err := b.correct(s, &r, gram, slices.Max(gramErrors)); err != nil {
+			return nil, err
+		}
+	}
+	least := math.Inf(1) // of √D
+	for i := range n {
+		least = min(least, math.Sqrt(s.Lambda/b.weight(i))*(1-0x1p-50))
+	}
+	for c := range b.Targets {
+		target := &b.Targets[c]
+		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
+			v := r.equations[i][c].Magnitude()
+			return up(v * v / s.Lambda * b.weight(i))
+		})))
+		size := 0.0
+		if b.Correction.Data != nil {
+			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
+		}
+		if s.Intercept {
+			var mean Ball
+			for i := range n {
+				mean = Add(mean, Mul(Exact(b.weight(i)), r.equations[i][c]))
+			}
+			target.Rho = up(b.Kappa * r.sums[c].Magnitude())
+			target.Mean = Div(mean, b.mass(n)).Magnitude()
+		}
+		target.Alpha = finite(up(up(target.Norm+target.Rho)/least + size))
+	}
+	return b, nil
+}
+
+// residuals are those of the equations, n×t, and of 1ᵀα = 0.
+type residuals struct {
+	equations [][]Ball
+	sums      []Ball
+	diagonal  []Ball // D
+}
+
+// correct sets the correction and subtracts from the residuals what it does to them. The kernel
+// values differ from gram by at most off.
+func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
+	n, t := gram.Rows, len(b.Targets)
+	rhs := backend.NewHost[float64](n, t+1)
+	for i := range n {
+		for c, v := range r.equations[i] {
+			rhs.Row(i)[c] = v.Hi
+		}
+		rhs.Row(i)[t] = 1
+	}
+	if err := s.Solve(rhs); err != nil {
+		return err
+	}
+	ones := 0.0
+	for i := range n {
+		ones += rhs.Row(i)[t]
+	}
+	z := backend.NewHost[float64](n, t)
+	for c := range t {
+		target := &b.Targets[c]
+		if s.Intercept {
+			for i := range n {
+				target.Shift += rhs.Row(i)[c]
+			}
+			target.Shift = (target.Shift - r.sums[c].Hi) / ones
+		}
+		var all sum
+		largest := 0.0
+		for i := range n {
+			z.Row(i)[c] = rhs.Row(i)[c] - target.Shift*rhs.Row(i)[t]
+			all.add(z.Row(i)[c], 0)
+			largest += math.Abs(z.Row(i)[c])
+		}
+		largest = up(largest * (1 + float64(n)*0x1p-50))
+		if s.Intercept {
+			r.sums[c] = Sub(r.sums[c], all.ball())
+		}
+		quadratic := make([]float64, n)
+		for i, row := range r.equations {
+			// A float64 sum of n products has an error of at most γ_n Σ|k||z| (Higham 2002, equation 3.5).
+			k, size := 0.0, 0.0
+			for j, v := range gram.Row(i) {
+				p := v * z.Row(j)[c]
+				k += p
+				size += math.Abs(p)
+			}
+			product := Ball{Hi: k, Radius: up(float64(n+2)*0x1p-52*size + off*largest + float64(n)*underflow)}
+			row[c] = Sub(row[c], Add(product, Add(Mul(r.diagonal[i], Exact(z.Row(i)[c])), Exact(target.Shift))))
+			quadratic[i] = up(math.Abs(z.Row(i)[c]) * product.Magnitude())
+		}
+		// zᵀKz ≤ Σ|z_i||(Kz)_i|.
+		target.Power = up(math.Sqrt(total(n, func(i int) float64 { return quadratic[i] })))
+	}
+	b.Correction = z
+	return nil
+}
+
+// Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square.
+func (b *ErrorBound) Uniform(c int, square float64) float64 {
+	root := up(math.Sqrt(square))
+	reach := root
+	if b.Intercept {
+		reach = up(root + math.Sqrt(b.Square))
+	}
+	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
+}
+
+// left bounds the effect of the residuals after the correction, for √k(x,x) ≤ root and
+// ‖φ(x) − φ̄‖ ≤ reach.
+func (b *ErrorBound) left(c int, root, reach float64) float64 {
+	t := &b.Targets[c]
+	return up(t.Norm/2*reach + t.Mean + t.Rho*(root+b.Kappa))
+}
+
+// finite replaces NaN by +Inf.
+func finite(bound float64) float64 {
+	if math.IsNaN(bound) {
+		return math.Inf(1)
+	}
+	return bound
+}
+
+// with returns f with more targets, whose coefficients are w and the columns of z; nothing is added
+// for nil and an empty z.
+func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
+	columns := slices.Clone(z)
+	if w != nil {
+		columns = append([]backend.Host[float64]{{Rows: len(w), Cols: 1, Stride: 1, Data: w}}, columns...)
+	}
+	g := &Expansion{Kernel: f.Kernel, Points: f.Points, Alpha: f.Alpha, Intercept: f.Intercept}
+	for _, add := range columns {
+		if add.Data == nil {
+			continue
+		}
+		from := g.Alpha
+		g.Alpha = backend.NewHost[float64](from.Rows, from.Cols+add.Cols)
+		for i := range from.Rows {
+			copy(g.Alpha.Row(i)[copy(g.Alpha.Row(i), from.Row(i)):], add.Row(i))
+		}
+		g.Intercept = append(slices.Clone(g.Intercept), make([]float64, add.Cols)...)
+	}
+	return g
+}
+
+// Predict returns f(x) for each row of x and each target, rounded to float64, and a bound on the
+// distance between this number and the exact solution's f(x).
+func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[float64]) (values, bounds backend.Host[float64], err error) {
+	t := f.Alpha.Cols
+	values, bounds = backend.NewHost[float64](x.Rows, t), backend.NewHost[float64](x.Rows, t)
+	err = f.with(b.center(f.Points.Rows), b.Correction).Eval(ctx, x, nil, func(i int, v []Ball, self Ball) {
+		root := Sqrt(self).Magnitude()
+		reach, corrections := root, v[t:]
+		if b.Intercept {
+			// ‖φ(x) − φ̄‖², in which the computed w differs from the exact one by a few roundings.
+			s := up(root + b.Root)
+			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
+			corrections = v[t+1:]
+		}
+		for c := range t {
+			value, rounding := v[c].Rounded()
+			bound := up(rounding + b.left(c, root, reach))
+			if b.Correction.Data != nil {
+				bound = up(bound + Add(corrections[c], Exact(b.Targets[c].Shift)).Magnitude())
+			}
+			values.Row(i)[c], bounds.Row(i)[c] = value, finite(bound)
+		}
+	})
+	return values, bounds, err
+}
+
+// least returns a lower bound on the numbers of b.
+func least(b Ball) float64 { return b.Hi - up(math.Abs(b.Hi)*0x1p-50+math.Abs(b.Lo)+b.Radius) }
+
+// total returns a bound on the sum of n nonnegative numbers.
+func total(n int, at func(i int) float64) float64 {
+	s := 0.0
+	for i := range n {
+		s += at(i)
+	}
+	return up(s * (1 + float64(n)*0x1p-50))
+}
