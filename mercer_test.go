@@ -26,12 +26,14 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
 	stringkernels "github.com/mercer-go/mercer/kernels/strings"
 	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
@@ -1014,6 +1016,61 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	}
 	if l, _, err = mercer.Tune(t.Context(), learners.KernelRidge{NoIntercept: true}, x, y, tuning.Params{Steps: 3}, mercer.Options{}); err != nil || l.Kernel == nil || l.Lambda <= 0 {
 		t.Errorf("without a kernel: %+v, %v", l, err)
+	}
+}
+
+// TestTuneEndsWhereFitSucceeds: what Tune returns can be fitted, with the score that the list says,
+// where the best score is that of a kernel and λ at which rounding leaves no solution: of a
+// straight line in the span of the kernel, and of 250 rows of larger tables.
+func TestTuneEndsWhereFitSucceeds(t *testing.T) {
+	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
+		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		if best.Kernel.String() != found.Kernel().String() || best.Lambda != found.Lambda() {
+			t.Errorf("the learner has %v and lambda %v, the list %v and %v", best.Kernel, best.Lambda, found.Kernel(), found.Lambda())
+		}
+		m, err := mercer.Fit(t.Context(), best, x, y, mercer.Options{})
+		if err != nil {
+			t.Errorf("%v, lambda %v: %v", best.Kernel, best.Lambda, err)
+			return found
+		}
+		defer m.Close()
+		return found
+	}
+	x, y := mat.NewDense(60, 1, nil), mat.NewDense(60, 1, nil)
+	for i := range 60 {
+		x.Set(i, 0, float64(i)/12)
+		y.Set(i, 0, 1000*x.At(i, 0)+5)
+	}
+	warned := 0
+	for _, degree := range []int{2, 3, 6} {
+		for _, tol := range []float64{1e-8, 1e-15} { // the second one is out of reach for some
+			found := tune(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: degree, C: 1}, Tol: tol}, x, y)
+			if found != nil && strings.Contains(found.Warning, fmt.Sprintf("%v, lambda %.4g", found.Kernel(), found.Lambda())) {
+				warned++
+			}
+		}
+	}
+	if warned == 0 {
+		t.Error("no point was refused: the test shows nothing")
+	}
+	_, _, err := mercer.Tune(t.Context(), learners.KernelRidge{Tol: -1}, x, y, tuning.Params{Steps: 3}, mercer.Options{})
+	if err == nil || !strings.Contains(err.Error(), "tol") || strings.Contains(err.Error(), "points") {
+		t.Errorf("a wrong tolerance: %v", err)
+	}
+	for _, name := range []string{"airfoil.csv", "power_plant.csv", "california_housing.csv", "kin40k.csv.gz", "diabetes.csv"} {
+		t.Run(name, func(t *testing.T) {
+			table, err := dataset.ReadCSV(required.Data(t, name), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, y, _ := learnertest.Encode(t, table, dataset.Rules{Targets: []string{"target"}, Standardize: true})
+			_, d := x.Dims()
+			tune(t, learners.KernelRidge{}, x.Slice(0, 250, 0, d).(*mat.Dense), y.Slice(0, 250, 0, 1).(*mat.Dense))
+		})
 	}
 }
 

@@ -113,7 +113,9 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 
 // Tune returns l with the kernel and λ of the best score, by default the mean squared leave-one-out
 // error in closed form, and the list of all evaluated settings: see tuning.Search. The search
-// starts at l.Kernel or, if it is nil, at the Gaussian that Fit would use. Only o.Device and
+// starts at l.Kernel or, if it is nil, at the Gaussian that Fit would use. Tune fits the result
+// once; where rounding leaves no solution, it returns the kernel and λ of the next best score that
+// can be fitted, and says so in Warning of the list. Only o.Device and
 // o.Weights are used; p holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
 	if err := o.only("tune", "Weights"); err != nil {
@@ -146,7 +148,14 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	if err != nil {
 		return l, nil, err
 	}
-	l.Kernel, l.Lambda = found.Kernel(), found.Lambda()
+	err = found.FirstFit(func(k kernels.Kernel, lambda float64) error {
+		l.Kernel, l.Lambda = k, lambda
+		_, err := l.Fit(ctx, dev, x, y, learners.Options{Weights: o.Weights, Memory: p.Memory})
+		return err
+	})
+	if err != nil {
+		return l, nil, fmt.Errorf("mercer: tune: %w", err)
+	}
 	return l, found, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -114,37 +114,35 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 			}
 		}
 	}
-	informed := nonzeroColumns(centered)
 	p := solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
-	evaluations := 0
-	if informed.Cols == 0 {
-		l.Fixed = true // the targets say nothing about kernel and noise
-	}
-	var res *solvers.Result
-	refused := -1 // candidates before the one that is solved
-	solve := func(k kernels.Kernel, lambda float64) (err error) {
-		p.Kernel, p.Lambda = k, lambda
-		refused++
-		began := progress.Fraction()
-		res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
-			progress.Report(q.Stage, began+(1-began)*q.Fraction)
-		}})
-		return err
-	}
-	if l.Fixed {
-		err = solve(l.Kernel, l.Lambda)
-	} else {
-		q := p
-		q.Y = informed
+	found, evaluations := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0
+	if !l.Fixed {
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
-		_, _, err = evidence.Maximize(ctx, dev, q, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Accept: solve, Report: func(n int) {
+		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(n int) {
 			evaluations = n
 			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
 		}})
+		if err != nil {
+			return nil, err
+		}
 	}
+	var res *solvers.Result
+	_, warning, err := attempt.Candidates{
+		Len:     len(found),
+		Name:    func(i int) string { return fmt.Sprintf("kernel %v, lambda %.4g", found[i].Kernel, found[i].Lambda) },
+		Refused: attempt.Numeric,
+		Fit: func(i int) (err error) {
+			p.Kernel, p.Lambda = found[i].Kernel, found[i].Lambda
+			began := progress.Fraction()
+			res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
+				progress.Report(q.Stage, began+(1-began)*q.Fraction)
+			}})
+			return err
+		},
+	}.First()
 	if err != nil {
 		return nil, err
 	}
@@ -154,38 +152,13 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
 	m.points, m.coef = points.Kept(o.Weights), dropZeroWeight(res.Alpha, o.Weights)
-	if !l.Fixed {
+	if evaluations > 0 {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
-		if refused > 0 {
-			m.remark(fmt.Sprintf("the search has found larger likelihoods at %s, where rounding dominates K + λI: they are left out", count.Of(refused, "point")))
-		}
+		m.remark(warning)
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
 	return m, nil
-}
-
-// nonzeroColumns returns h without its columns of zeros.
-func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
-	var list []int
-	for j := range h.Cols {
-		for i := range h.Rows {
-			if h.Row(i)[j] != 0 {
-				list = append(list, j)
-				break
-			}
-		}
-	}
-	if len(list) == h.Cols {
-		return h
-	}
-	part := backend.NewHost[float64](h.Rows, len(list))
-	for i := range h.Rows {
-		for k, j := range list {
-			part.Row(i)[k] = h.Row(i)[j]
-		}
-	}
-	return part
 }
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -37,6 +39,46 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 		if m := degenerateFit(t, "gaussian-process", map[string]string{"kernel": k}, x, y, nil); m == nil {
 			t.Errorf("%s, function %d: no model", k, try%len(functions))
 		}
+	}
+}
+
+// TestSearchNamesThePointsThatAreRefused: the model of a Gaussian process whose search has larger
+// likelihoods at points that the solver refuses names the best of them and the point of the model;
+// so does one with a length scale for each feature, and one whose kernel overflows at parameters
+// within the reach of the search, or has no likelihood at the λ that was given.
+func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
+	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		x.SetRow(i, []float64{5 * float64(i) / 30, math.Cos(float64(i))})
+		y.Set(i, 0, 1000*x.At(i, 0)+5)
+	}
+	warnings := 0
+	for _, given := range []map[string]string{
+		{"kernel": "polynomial(degree=6,c=1)"},
+		{"kernel": "polynomial(degree=3,c=1)"},
+		{"kernel": "polynomial(degree=60,c=1)"},
+		{"kernel": "polynomial(degree=160,c=1)"},
+		{"kernel": "polynomial(degree=2,c=1)", "lambda": "1e-14"},
+		{"kernel": "gaussian(sigma=10)", "lambda": "1e-300"},
+		{"ard": "true"},
+	} {
+		m := degenerateFit(t, "gaussian-process", given, x, y, nil)
+		if m == nil {
+			t.Errorf("%v: no model", given)
+			continue
+		}
+		text := fmt.Sprint(m.(learners.Describer).Facts())
+		if !strings.Contains(text, "was refused") {
+			continue
+		}
+		warnings++
+		p := m.State().Params
+		if taken := fmt.Sprintf("kernel %v, lambda %.4g", p["kernel"], p["lambda"]); !strings.Contains(text, taken) {
+			t.Errorf("%v: the warning does not name the point of the model, %s: %s", given, taken, text)
+		}
+	}
+	if warnings == 0 {
+		t.Error("no point was refused: the test shows nothing")
 	}
 }
 

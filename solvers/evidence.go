@@ -189,7 +189,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 		}
 	}
 	if math.IsNaN(e.Log) || math.IsInf(e.Log, 0) {
-		return nil, errors.New("the evidence is not finite: scale the features and targets down")
+		return nil, kernels.Overflow(errors.New("the evidence is not finite: scale the features and targets down"))
 	}
 	return e, nil
 }

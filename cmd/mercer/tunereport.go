@@ -42,6 +42,8 @@ type tuneReport struct {
 	Refused string `json:"fit_error,omitempty"` // why there is no model
 	// Settings with better scores that cannot be fitted to all rows.
 	PassedOver int `json:"passed_over,omitempty"`
+	// Warnings name the best of them and what was fitted instead, and are those of the model.
+	Warnings []string `json:"warnings,omitempty"`
 
 	task    learners.Task
 	best    int
@@ -153,8 +155,8 @@ func (r tuneReport) text() string {
 	if r.Test != nil {
 		rows = append(rows, []string{"held out", r.Test.line()})
 	}
-	if r.PassedOver > 0 {
-		rows = append(rows, []string{"passed over", fmt.Sprintf("%s with a better score, which cannot be fitted to all rows", count(r.PassedOver, "setting"))})
+	for _, text := range r.Warnings {
+		rows = append(rows, []string{"warning", text})
 	}
 	if r.Plot != "" {
 		rows = append(rows, []string{"plot", r.Plot})
@@ -181,6 +183,9 @@ func (r tuneReport) trialsText() string {
 	lines := [][]string{append(head, "lambda", r.heading(), "time")}
 	align += "rrr"
 	for i, t := range r.Trials {
+		if i != r.best && r.Search == string(tuning.Gradient) {
+			continue // hundreds of steps of a climb
+		}
 		line := []string{""}
 		if i == r.best {
 			line[0] = "*"

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -116,10 +118,17 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	var refused error // the scores are not lost for it
 	if f.model != "" || test != nil {
-		b, at, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
+		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
 		if err == nil && at > 0 {
 			settings[at].show(&r)
-			r.PassedOver = at
+			r.PassedOver, r.Warnings = at, []string{warning}
+		}
+		if err == nil {
+			for _, fact := range learners.FactsOf(b.Model, flagOf(a.command)) {
+				if fact.Name == "warning" {
+					r.Warnings = append(r.Warnings, fmt.Sprint(fact.Value))
+				}
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			r.Refused, refused = a.oneLine(err), err
@@ -170,6 +179,25 @@ type setting struct {
 	object  objects.Kernel
 	score   float64
 	show    func(*tuneReport) // as what is fitted
+}
+
+// name lists the parameters that the search has chosen.
+func (s setting) name() string {
+	var list []string
+	for _, parameter := range slices.Sorted(maps.Keys(s.given)) {
+		value := s.given[parameter]
+		switch {
+		case parameter == "kernel" && s.object != nil:
+			value = s.object.String()
+		case parameter == "seed" || parameter == "intercept" || parameter == "optimize":
+			continue
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			value = short(v)
+		}
+		list = append(list, parameter+" "+value)
+	}
+	return strings.Join(list, ", ")
 }
 
 // rank sorts settings by their scores, the best first.
@@ -225,24 +253,24 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
 }
 
-// fitBest fits the best of the settings that can be fitted to all rows, and returns its
-// place. The error is that of the first setting.
-func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, err error) {
-	for i, s := range settings {
-		f.learner = cmp.Or(s.learner, f.learner)
-		b, failed := a.fitTuned(ctx, dev, f, task, s.given, s.object, d, memory)
-		if failed == nil {
-			return b, i, nil
-		}
-		if err == nil {
-			err = failed
-		}
-		// Neither another setting nor another try has more memory or time.
-		if ctx.Err() != nil || errors.Is(failed, backend.ErrMemory) || errors.As(failed, new(*solvers.BudgetError)) {
-			return b, 0, failed
-		}
-	}
-	return b, 0, err
+// fitBest fits the best of the settings that can be fitted to all rows, and returns its place;
+// warning names the best setting where it is refused. A setting was fitted to the rows of the
+// search, so that an error belongs to it unless there is no memory or no time.
+func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, warning string, err error) {
+	at, warning, err = attempt.Candidates{
+		Len:  len(settings),
+		Name: func(i int) string { return settings[i].name() },
+		Refused: func(err error) bool {
+			return ctx.Err() == nil && !errors.Is(err, backend.ErrMemory) && !errors.As(err, new(*solvers.BudgetError))
+		},
+		Fit: func(i int) (err error) {
+			s := settings[i]
+			f.learner = cmp.Or(s.learner, f.learner)
+			b, err = a.fitTuned(ctx, dev, f, task, s.given, s.object, d, memory)
+			return err
+		},
+	}.First()
+	return b, at, warning, err
 }
 
 // learnData learns the encoding of a table and encodes it.

@@ -5,14 +5,14 @@ package evidence
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -29,19 +29,22 @@ type search struct {
 	params    []kernels.Param
 	low, high []float64 // the box; the last entry is ln λ
 	start     []float64
+	usual     float64 // ln λ of noise that rounding does not dominate
 
 	evaluations int
 	err         error // of an evaluation that ends the search
 	at          []float64
 	value       float64 // at at: −log p
 	gradient    []float64
-	found       []candidate
+	found       []Candidate
 }
 
-// candidate is a point of the box with its value.
-type candidate struct {
-	value float64
-	x     []float64
+// Candidate is a point at which the likelihood was computed.
+type Candidate struct {
+	Kernel  kernels.Kernel
+	Lambda  float64
+	Log     float64 // log marginal likelihood
+	Seconds float64 // of its evaluation
 }
 
 const (
@@ -81,7 +84,9 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
 	}
-	l := math.Log(p.Lambda)
+	h.usual = math.Log(mean / 10)
+	h.problem.Lambda = cmp.Or(p.Lambda, mean/10)
+	l := math.Log(h.problem.Lambda)
 	h.start = append(h.start, l)
 	h.low = append(h.low, min(l, math.Log(minNoise*mean)))
 	h.high = append(h.high, max(l, math.Log(maxNoise*mean)))
@@ -96,23 +101,37 @@ type Params struct {
 	// Report, which may be nil, is called with the number of evaluations, at most 150 for each
 	// start.
 	Report func(evaluations int)
-	// Accept, which may be nil, solves with the result. If it returns ErrNotPosDef or a
-	// *solvers.ConvergenceError for a point, the next best point is tried; another error ends the
-	// search.
-	Accept func(k kernels.Kernel, lambda float64) error
 }
 
-// Maximize returns the kernel and λ with the largest log marginal likelihood, by
-// L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and λ, on
-// logarithmic scales where they are positive, from p's and from Restarts more points of
-// a tenfold neighborhood of it. They stay in a box around the first start, and within
+// Maximize returns the points that a search for the largest log marginal likelihood has
+// evaluated, the best first: L-BFGS (Liu and Nocedal 1989) over the continuous parameters of
+// p.Kernel and λ, on logarithmic scales where they are positive, from p's and from Restarts more
+// points of a tenfold neighborhood of it. They stay in a box around the first start, and within
 // the bounds of their rules; outside it the likelihood is the value at the nearest point of the box
-// minus a quarter of the squared distance, so that the search returns to the box. An error that is
-// ErrNotPosDef is one of all starts.
-func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (kernels.Kernel, float64, error) {
+// minus a quarter of the squared distance, so that the search returns to the box.
+//
+// The point of p.Kernel and a λ of a tenth of the mean of k(x, x), where rounding does not dominate
+// the matrix, is always among them; a p.Lambda of 0 stands for it. Where the likelihood cannot be
+// computed at any start, the search starts there. A point whose likelihood cannot be computed,
+// see attempt.Numeric, is left out; an error of that kind means that there is no other point.
+//
+// Columns of zeros in p.Y tell nothing about kernel and λ, and the likelihood is that of the other
+// columns. Where there is no other column, the first start is the only point, with a p.Lambda of 0
+// taken for 0.1.
+func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
+	informed := nonzeroColumns(p.Y)
+	if informed.Cols == 0 {
+		p.Lambda = cmp.Or(p.Lambda, 0.1)
+		e, err := solvers.LogEvidence(ctx, dev, p, par.EvidenceParams)
+		if err != nil {
+			return nil, err
+		}
+		return []Candidate{{Kernel: p.Kernel, Lambda: p.Lambda, Log: e.Log}}, nil
+	}
+	p.Y = informed
 	h, err := newSearch(ctx, dev, p, par)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(par.Seed, 2))
 	for i := range par.Restarts + 1 {
@@ -123,25 +142,51 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 			}
 		}
 		if err := h.climb(x); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
+	}
+	x := slices.Clone(h.start)
+	x[len(x)-1] = h.usual
+	if len(h.found) == 0 {
+		err = h.climb(x)
+	} else if !floats.Equal(x, h.start) {
+		h.evaluate(x)
+		err = h.stopped()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(h.found) == 0 {
-		return nil, 0, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
+		return nil, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
 	}
-	slices.SortStableFunc(h.found, func(a, b candidate) int { return cmp.Compare(a.value, b.value) })
-	for _, c := range h.found {
-		k, lambda, err := h.kernelAt(c.x)
-		if err != nil || par.Accept == nil {
-			return k, lambda, err
+	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
+	// A line search may come back to a point, and points outside the box to its boundary.
+	return slices.CompactFunc(h.found, func(a, b Candidate) bool {
+		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
+	}), nil
+}
+
+// nonzeroColumns returns h without its columns of zeros.
+func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
+	var list []int
+	for j := range h.Cols {
+		for i := range h.Rows {
+			if h.Row(i)[j] != 0 {
+				list = append(list, j)
+				break
+			}
 		}
-		err = par.Accept(k, lambda)
-		if short := (*solvers.ConvergenceError)(nil); err == nil || !errors.Is(err, backend.ErrNotPosDef) && !errors.As(err, &short) {
-			return k, lambda, err
-		}
-		h.err = err
 	}
-	return nil, 0, fmt.Errorf("none of %s of the search can be solved: %w", count.Of(len(h.found), "point"), h.err)
+	if len(list) == h.Cols {
+		return h
+	}
+	part := backend.NewHost[float64](h.Rows, len(list))
+	for i := range h.Rows {
+		for k, j := range list {
+			part.Row(i)[k] = h.Row(i)[j]
+		}
+	}
+	return part
 }
 
 // climb is one run of L-BFGS. Its final status is ignored, because best keeps the best points that
@@ -178,13 +223,12 @@ func (h *search) climb(x []float64) error {
 	return nil
 }
 
-// stopped is the error that ends the search of all starts: not that the matrix
-// of one point is not positive definite.
+// stopped is the error that ends the search of all starts: not one of a point.
 func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
 	}
-	if h.err != nil && !errors.Is(h.err, backend.ErrNotPosDef) {
+	if h.err != nil && !attempt.Numeric(h.err) {
 		return h.err
 	}
 	return nil
@@ -205,7 +249,7 @@ func (h *search) evaluate(x []float64) {
 	for i, v := range x {
 		inside[i] = min(max(v, h.low[i]), h.high[i])
 	}
-	p := h.problem
+	p, start := h.problem, time.Now()
 	var err error
 	if p.Kernel, p.Lambda, err = h.kernelAt(inside); err == nil {
 		var e *solvers.Evidence
@@ -222,7 +266,7 @@ func (h *search) evaluate(x []float64) {
 					h.value += out * out / 4
 				}
 			}
-			h.found = append(h.found, candidate{h.value, inside})
+			h.found = append(h.found, Candidate{p.Kernel, p.Lambda, e.Log, time.Since(start).Seconds()})
 		}
 	}
 	h.err = err

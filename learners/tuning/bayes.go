@@ -82,10 +82,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	var k kernels.Kernel = kernels.Gaussian{Sigmas: sigmas}
 	model, err := learners.GaussianProcess{Kernel: k, Lambda: 1e-3, Restarts: 1, Seed: s.par.Seed}.Fit(s.ctx, s.dev, x, y, learners.Options{})
 	if err != nil {
-		if s.ctx.Err() != nil {
-			return nil, err
-		}
-		return random(), nil // such as all scores equal
+		return s.instead(random(), err)
 	}
 	const candidates = 2000
 	ask := mat.NewDense(candidates, dims, nil)
@@ -100,11 +97,11 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	}
 	mean, err := model.Predict(s.ctx, s.dev, ask)
 	if err != nil {
-		return nil, err
+		return s.instead(random(), err)
 	}
 	variance, err := model.Variance(s.ctx, s.dev, ask)
 	if err != nil {
-		return nil, err
+		return s.instead(random(), err)
 	}
 	noise := model.Lambda() * model.Scale()[0]
 	choice, most := 0, math.Inf(-1)
@@ -120,6 +117,15 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 		}
 	}
 	return ask.RawRowView(choice), nil
+}
+
+// instead returns a point at random, where the Gaussian process of the scores has no model: all
+// scores are equal, or rounding dominates its matrix. A canceled context ends the search.
+func (s *search) instead(u []float64, err error) ([]float64, error) {
+	if s.ctx.Err() != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 // flat is a score on a scale where the best do not drown: logarithmic for

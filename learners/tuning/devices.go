@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -35,6 +36,9 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 			return t, nil, err
 		}
 		points, err := s.score(p, j)
+		if attempt.Numeric(err) {
+			return Trial{Best: -1}, err, nil
+		}
 		if err != nil {
 			return t, nil, err
 		}

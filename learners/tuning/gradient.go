@@ -2,37 +2,40 @@ package tuning
 
 import (
 	"math"
-	"time"
 
+	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
-// gradient finds all parameters and λ by the learner gaussian-process, which
-// climbs the likelihood by its derivatives.
+// gradient finds all parameters and λ by climbing the likelihood by its derivatives. Each point
+// that was evaluated is a trial of one λ, the best first.
 func (s *search) gradient() error {
-	start := time.Now()
-	p := s.p
-	lambda := p.Lambda
-	if !(lambda > 0) {
-		lambda = 0.1
-	}
 	s.planned = 1
-	m, err := learners.GaussianProcess{Kernel: p.Kernel, Lambda: lambda, Restarts: 2, NoIntercept: true, Seed: s.par.Seed}.
-		Fit(s.ctx, s.dev, p.X, p.Y, learners.Options{Weights: p.Weights, Memory: s.par.Memory, Progress: s.inside})
+	const restarts = 2
+	found, err := evidence.Maximize(s.ctx, s.dev, s.p, evidence.Params{
+		EvidenceParams: solvers.EvidenceParams{FitScale: true, Memory: s.par.Memory}, Restarts: restarts, Seed: s.par.Seed,
+		Report: func(n int) {
+			s.inside(solvers.Progress{Fraction: 1 - math.Exp(-float64(n)/30/(restarts+1))})
+		},
+	})
 	if err != nil {
 		return err
 	}
-	t := Trial{Kernel: m.Kernel(), Points: []Point{{Lambda: m.Lambda(), Score: -m.LogLikelihood() / s.samples()}}, Seconds: time.Since(start).Seconds()}
 	s.res.Vary = nil
-	for i, q := range kernels.Params(m.Kernel()) {
+	for _, q := range s.space.params {
 		s.res.Vary = append(s.res.Vary, q.Name)
-		factor := 1.0
-		if before := s.space.params[i].Value; before != 0 {
-			factor = math.Abs(q.Value / before)
-		}
-		t.Factors = append(t.Factors, factor)
 	}
-	s.res.Trials = append(s.res.Trials, t)
+	for _, c := range found {
+		t := Trial{Kernel: c.Kernel, Points: []Point{{Lambda: c.Lambda, Score: -c.Log / s.samples()}}, Seconds: c.Seconds}
+		for i, q := range kernels.Params(c.Kernel) {
+			factor := 1.0
+			if before := s.space.params[i].Value; before != 0 {
+				factor = math.Abs(q.Value / before)
+			}
+			t.Factors = append(t.Factors, factor)
+		}
+		s.res.Trials = append(s.res.Trials, t)
+	}
 	return nil
 }

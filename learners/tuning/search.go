@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -70,7 +72,7 @@ type Params struct {
 type Point struct {
 	Lambda float64
 	Score  float64 // +Inf when Err is set
-	Err    error   // why there is no score
+	Err    error   // why there is no score, or why FirstFit could not fit it
 }
 
 // Trial is a kernel that was tried.
@@ -92,8 +94,11 @@ func (t Trial) Score() float64  { return t.Points[t.Best].Score }
 type Result struct {
 	Params Params   // with the defaults in place
 	Vary   []string // the parameters that varied
-	Trials []Trial  // in the order in which they were made
+	Trials []Trial  // in the order in which they were made; of Gradient the best first
 	Best   int      // of Trials
+	// Warning names the point of the best score, which could not be fitted, and the one that
+	// FirstFit has fitted instead; "": they are the same.
+	Warning string
 }
 
 // Kernel, Lambda and Score are those of the best trial.
@@ -101,10 +106,49 @@ func (r *Result) Kernel() kernels.Kernel { return r.Trials[r.Best].Kernel }
 func (r *Result) Lambda() float64        { return r.Trials[r.Best].Lambda() }
 func (r *Result) Score() float64         { return r.Trials[r.Best].Score() }
 
+// FirstFit calls fit with the kernels and λ that have a score, the best first, until fit returns
+// nil; that point becomes the best one of r. An error that says that rounding or the range of
+// float64 leaves no solution at a point is kept in its Err, and the next point is tried. Another
+// error is returned at once, and so is that of the best point where none can be fitted.
+func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
+	type place struct{ trial, point int }
+	var list []place
+	for i, t := range r.Trials {
+		for k, p := range t.Points {
+			if p.Err == nil && !math.IsInf(p.Score, 0) && !math.IsNaN(p.Score) {
+				list = append(list, place{i, k})
+			}
+		}
+	}
+	point := func(i int) *Point { return &r.Trials[list[i].trial].Points[list[i].point] }
+	score := func(p place) float64 { return r.Trials[p.trial].Points[p.point].Score }
+	slices.SortStableFunc(list, func(a, b place) int { return cmp.Compare(score(a), score(b)) })
+	at, warning, err := attempt.Candidates{
+		Len: len(list),
+		Name: func(i int) string {
+			return fmt.Sprintf("kernel %v, lambda %.4g", r.Trials[list[i].trial].Kernel, point(i).Lambda)
+		},
+		Refused: attempt.Numeric,
+		Fit: func(i int) error {
+			err := fit(r.Trials[list[i].trial].Kernel, point(i).Lambda)
+			if attempt.Numeric(err) {
+				point(i).Err, point(i).Score = err, math.Inf(1)
+			}
+			return err
+		},
+	}.First()
+	if err == nil {
+		r.Warning, r.Best = warning, list[at].trial
+		r.Trials[r.Best].Best = list[at].point
+	}
+	return err
+}
+
 // Search looks for the kernel and the λ with the best score for p, beginning at
 // p.Kernel; p.Lambda is used by Gradient alone, as its start. Weights are those of
 // the scores too. A λ that is too small for a kernel is passed over, and so is a
-// kernel for which all are; when nothing is left the error is that of the last.
+// kernel for which all are; when nothing is left the error is that of the last. A score is no
+// proof that a fit reaches its tolerance: FirstFit takes the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {

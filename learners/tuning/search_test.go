@@ -344,3 +344,123 @@ func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 		}
 	}
 }
+
+// noiseless is a straight line without noise, which lies in the span of a polynomial kernel: the
+// scores improve until rounding dominates the matrix.
+func noiseless(n int) solvers.Problem {
+	p := solvers.Problem{Kernel: kernels.Polynomial{Degree: 6, C: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1)}
+	for i := range n {
+		p.X.Data[i] = 3.4*float64(i)/float64(n) - 1.7
+		p.Y.Data[i] = 1000*p.X.Data[i] + 5
+	}
+	return p
+}
+
+// TestFirstFitTakesThePointThatIsFitted: the point of FirstFit is the one with the best score
+// of those that are not refused, for every criterion and strategy, and the warning names it.
+func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
+	dev := device(t, "cpu")
+	some, all, total := noiseless(150), noiseless(1000), 0
+	for _, par := range []tuning.Params{
+		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV, Strategy: tuning.Golden}, {Criterion: tuning.KFold}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
+	} {
+		p := some
+		p.Intercept = par.Criterion != tuning.Evidence
+		res, err := tuning.Search(t.Context(), dev, p, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, kernel, lambda := res.Score(), res.Kernel(), res.Lambda()
+		refused := 0
+		err = res.FirstFit(func(k kernels.Kernel, l float64) error {
+			q := all
+			q.Kernel, q.Lambda, q.Intercept = k, l, p.Intercept
+			_, err := solvers.Solve(t.Context(), dev, q, solvers.Params{Method: solvers.Dual})
+			if err != nil {
+				refused++
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", par.Criterion, err)
+			continue
+		}
+		failed, better := 0, 0
+		for _, trial := range res.Trials {
+			for _, at := range trial.Points {
+				if errors.Is(at.Err, backend.ErrNotPosDef) || errors.As(at.Err, new(*solvers.ConvergenceError)) {
+					failed++
+				}
+				if at.Score < res.Score() {
+					better++
+				}
+			}
+		}
+		if failed < refused || better > 0 || refused > 0 && res.Score() < before {
+			t.Errorf("%s: %d points were refused, of which %d have the reason; %d points are better than the one that was fitted", par.Criterion, refused, failed, better)
+		}
+		named := strings.Contains(res.Warning, fmt.Sprintf("kernel %v, lambda %.4g, was refused", kernel, lambda)) &&
+			strings.Contains(res.Warning, fmt.Sprintf("kernel %v, lambda %.4g", res.Kernel(), res.Lambda()))
+		if (refused > 0) != named {
+			t.Errorf("%s: %d points were refused, and the warning is %q", par.Criterion, refused, res.Warning)
+		}
+		total += refused
+	}
+	if total == 0 {
+		t.Error("no point was refused: the test shows nothing")
+	}
+}
+
+// TestFirstFitEnds: an error that does not belong to a point is returned at once, and where every
+// point is refused, the error is that of the best one.
+func TestFirstFitEnds(t *testing.T) {
+	dev := device(t, "cpu")
+	for _, c := range []struct {
+		err   error
+		calls int
+		text  string
+	}{
+		{context.Canceled, 1, "context canceled"},
+		{errors.New("tol must be a number"), 1, "tol must be a number"},
+		{&backend.PivotError{}, 12, "none of 12 points of the search can be fitted; the best one: "},
+	} {
+		res, err := tuning.Search(t.Context(), dev, wave(t, 30, 1), tuning.Params{Steps: 3, Lambdas: []float64{0.1, 1, 10, 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		err = res.FirstFit(func(kernels.Kernel, float64) error { calls++; return c.err })
+		if calls != c.calls || !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), c.text) {
+			t.Errorf("%v: %d calls, %v", c.err, calls, err)
+		}
+	}
+}
+
+// TestKernelsThatOverflowAreNoCandidates: a kernel of a grid whose values are out of range is
+// passed over; wrong samples end the search.
+func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
+	dev := device(t, "cpu")
+	p := noiseless(20)
+	for i := range p.Y.Data {
+		p.Y.Data[i] += math.Cos(40 * p.X.Data[i])
+	}
+	p.Kernel = kernels.Polynomial{Degree: 60, C: 1}
+	for _, par := range []tuning.Params{
+		{Reach: 1e8, Steps: 9}, {Reach: 1e8, Strategy: tuning.Golden}, {Reach: 1e8, Strategy: tuning.Bayes, Steps: 9, Seed: 2},
+		{Reach: 1e8, Criterion: tuning.KFold, Steps: 9}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
+	} {
+		res, err := tuning.Search(t.Context(), dev, p, par)
+		if err != nil {
+			t.Errorf("%s, %s: %v", par.Criterion, par.Strategy, err)
+		} else if par.Strategy != tuning.Gradient && len(res.Trials) == 0 || math.IsInf(res.Score(), 0) {
+			t.Errorf("%s, %s: %d kernels have a score, the best %v", par.Criterion, par.Strategy, len(res.Trials), res.Score())
+		}
+		wrong := p
+		wrong.Y = backend.NewHost[float64](20, 1)
+		copy(wrong.Y.Data, p.Y.Data)
+		wrong.Y.Data[6] = math.NaN()
+		if _, err := tuning.Search(t.Context(), dev, wrong, par); err == nil || !strings.Contains(err.Error(), "column 1 is NaN") {
+			t.Errorf("%s, %s: a target that is NaN: %v", par.Criterion, par.Strategy, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+// Package attempt fits the candidates of a search, the best first, until one can be fitted.
+package attempt
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Candidates are the points that a search has found, numbered from 0, the best first.
+type Candidates struct {
+	Len int
+	// Name describes a candidate in a warning, such as "kernel gaussian(sigma=2), lambda 0.1".
+	Name func(i int) string
+	// Fit fits a candidate.
+	Fit func(i int) error
+	// Refused reports whether an error of Fit belongs to the candidate, so that another one may
+	// be fitted. Any other error ends the attempts.
+	Refused func(err error) bool
+}
+
+// First fits the candidates in their order until one is fitted, and returns its number. If it is
+// not 0, warning names candidate 0 with the reason of its refusal, and the candidate that was
+// fitted. If every candidate is refused, the error wraps that of candidate 0.
+func (c Candidates) First() (at int, warning string, err error) {
+	var first error
+	for i := range c.Len {
+		err := c.Fit(i)
+		switch {
+		case err == nil && i == 0:
+			return 0, "", nil
+		case err == nil:
+			return i, c.warning(i, first), nil
+		case !c.Refused(err):
+			return 0, "", err
+		case i == 0:
+			first = err
+		}
+	}
+	if c.Len > 1 {
+		first = fmt.Errorf("none of %s of the search can be fitted; the best one: %w", count.Of(c.Len, "point"), first)
+	}
+	return 0, "", first
+}
+
+func (c Candidates) warning(at int, err error) string {
+	why := err.Error()
+	if short := (*solvers.ConvergenceError)(nil); errors.As(err, &short) {
+		why = fmt.Sprintf("its relative residual is %.2g, and %.2g was asked for", short.Residual, short.Tol)
+	} else if errors.Is(err, backend.ErrNotPosDef) {
+		why = "its matrix is not positive definite to working precision"
+	}
+	which, refused := "the second best point", ""
+	if at > 1 {
+		which, refused = "the best point that can be fitted", fmt.Sprintf("; %s were refused", count.Of(at, "point"))
+	}
+	return fmt.Sprintf("the best point of the search, %s, was refused, because %s; the model is that of %s, %s%s", c.Name(0), why, which, c.Name(at), refused)
+}
+
+// Numeric reports whether err says that rounding or the range of float64 leaves no solution: the
+// matrix is not positive definite, the residual is too large, or values overflow. Samples that
+// are valid have such an error at some kernels and λ only.
+func Numeric(err error) bool {
+	return errors.Is(err, backend.ErrNotPosDef) || errors.As(err, new(*solvers.ConvergenceError)) || errors.Is(err, kernels.ErrOverflow)
+}
