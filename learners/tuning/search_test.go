@@ -318,7 +318,7 @@ func TestSearchRefuses(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		par.Progress = func(q solvers.Progress) { cancel(stop) }
 		if _, err := tuning.Search(ctx, dev, p, par); !errors.Is(err, stop) {
-			t.Errorf("%v: cancelled: %v", par.Strategy, err)
+			t.Errorf("%v: canceled: %v", par.Strategy, err)
 		}
 	}
 }

@@ -30,10 +30,10 @@ class DeviceUnavailable(MercerError, RuntimeError):
 
 
 # By the numbers of mercer.h.
-_CANCELLED = 2
+_CANCELED = 2
 _KINDS = {
     1: ValueError,
-    _CANCELLED: KeyboardInterrupt,
+    _CANCELED: KeyboardInterrupt,
     3: OutOfMemory,
     4: NotPositiveDefinite,
     5: NotConverged,
