@@ -202,12 +202,12 @@ func (c *column) join(more *column, room int) {
 }
 
 // withRoom returns list with capacity for more elements. If it must reallocate, the new capacity is
-// room.
+// room, or that of the elements if they are more.
 func withRoom[T any](list []T, more, room int) []T {
-	if len(list)+more <= cap(list) || room <= len(list)+more {
+	if len(list)+more <= cap(list) {
 		return list
 	}
-	return append(make([]T, 0, room), list...)
+	return append(make([]T, 0, max(room, len(list)+more)), list...)
 }
 
 // entryOf returns the index of the entry with e's text, adding e if there is none.

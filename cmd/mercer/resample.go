@@ -140,7 +140,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	}()
 	r.memory = a.newBudget(r.devices[0])
 	if f.all == nil {
-		if f.all, err = a.table(file); err != nil {
+		if f.all, err = a.table(file, r.memory); err != nil {
 			return nil, err
 		}
 	}
