@@ -359,6 +359,30 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points P
 	return variance, nil
 }
 
+// Solve overwrites r, one row for each sample of weight > 0, with (K + λW⁻¹)⁻¹r, without refinement.
+func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.Host[float64], limit int64) error {
+	if r.Rows != u.s.n {
+		return fmt.Errorf("solvers: solve: the right-hand side has %s, the factor %d", count.Of(r.Rows, "row"), u.s.n)
+	}
+	f, err := u.on(ctx, dev, "solve", func(n, _, _ int) int64 { return numeric.Elements(n, r.Cols) }, limit)
+	if err != nil {
+		return fmt.Errorf("solvers: solve: %w", err)
+	}
+	defer f.Mem.FreeAll()
+	m, err := f.Mem.New(r.Rows, r.Cols)
+	if err == nil {
+		err = f.B.Upload(m, r)
+	}
+	if err == nil {
+		numeric.SolveCholesky(f.B, f.l, m)
+		err = f.B.Download(r, m)
+	}
+	if err != nil {
+		return fmt.Errorf("solvers: solve: %w", err)
+	}
+	return nil
+}
+
 func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error) {
 	known, variance := make([]float64, rows), points.Diagonal(f.s.Kernel)
 	err := f.cross(points, rows, func(first int, k backend.Matrix[float64]) error {

@@ -1,0 +1,173 @@
+package learners_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
+// of at, by Gaussian elimination in rational numbers; rows of weight 0 are left out.
+func rationalRidge(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
+	q := func(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
+	k := func(a, b []float64) *big.Rat {
+		sum := q(1)
+		for p, v := range a {
+			sum.Add(sum, new(big.Rat).Mul(q(v), q(b[p])))
+		}
+		return sum.Mul(sum, sum)
+	}
+	var rows []int
+	for i, w := range weights {
+		if w > 0 {
+			rows = append(rows, i)
+		}
+	}
+	n := len(rows)
+	m := make([][]*big.Rat, n+1) // the last row and column are those of the border
+	for i := range m {
+		m[i] = make([]*big.Rat, n+2)
+		for j := range m[i] {
+			m[i][j] = new(big.Rat)
+		}
+	}
+	for i, a := range rows {
+		for j, b := range rows {
+			m[i][j] = k(x.RawRowView(a), x.RawRowView(b))
+		}
+		m[i][i].Add(m[i][i], new(big.Rat).Quo(q(lambda), q(weights[a])))
+		m[i][n+1] = q(y.At(a, 0))
+		if intercept {
+			m[i][n], m[n][i] = q(1), q(1)
+		}
+	}
+	if !intercept {
+		m[n][n] = q(1) // b = 0
+	}
+	for c := range m {
+		pivot := c
+		for m[pivot][c].Sign() == 0 {
+			pivot++
+		}
+		m[c], m[pivot] = m[pivot], m[c]
+		for i := range m {
+			if i == c {
+				continue
+			}
+			factor := new(big.Rat).Quo(m[i][c], m[c][c])
+			for j := c; j < n+2; j++ {
+				m[i][j].Sub(m[i][j], new(big.Rat).Mul(factor, m[c][j]))
+			}
+		}
+	}
+	solution := func(i int) *big.Rat { return new(big.Rat).Quo(m[i][n+1], m[i][i]) }
+	points, _ := at.Dims()
+	f := make([]*big.Rat, points)
+	for i := range f {
+		f[i] = solution(n)
+		for j, a := range rows {
+			f[i].Add(f[i], new(big.Rat).Mul(solution(j), k(x.RawRowView(a), at.RawRowView(i))))
+		}
+	}
+	return f
+}
+
+func TestKernelRidgeBound(t *testing.T) {
+	const n = 12
+	random := rand.New(rand.NewPCG(5, 6))
+	x, y, at := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil), mat.NewDense(20, 2, nil)
+	weights := make([]float64, n)
+	for i := range n {
+		x.SetRow(i, []float64{random.NormFloat64(), random.NormFloat64()})
+		y.Set(i, 0, random.NormFloat64())
+		weights[i] = []float64{1, 2, 0.3, 0}[i%4]
+	}
+	for i := range 20 {
+		at.SetRow(i, []float64{3 * random.NormFloat64(), random.NormFloat64()})
+	}
+	x.SetRow(5, x.RawRowView(4))
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, lambda := range []float64{1e-9, 1e-3, 10} {
+			for _, intercept := range []bool{false, true} {
+				l := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: true}
+				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+				if err != nil {
+					t.Fatal(err)
+				}
+				exact := rationalRidge(x, y, at, weights, lambda, intercept)
+				loaded, err := learners.Restore(m.State())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var before *mat.Dense
+				for _, m := range []learners.Bounded{m, loaded.(learners.Bounded)} {
+					if !m.HasBound() {
+						t.Fatal("the bound was lost")
+					}
+					values, bounds, err := m.PredictBound(t.Context(), dev, at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if before != nil && !mat.Equal(before, bounds) {
+						t.Error("the bounds of the loaded model differ")
+					}
+					before = bounds
+					plain, err := m.(learners.Model).Predict(t.Context(), dev, at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, f := range exact {
+						v := new(big.Rat).SetFloat64(values.At(i, 0))
+						off, _ := v.Sub(v, f).Float64()
+						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
+							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
+						}
+						// The matrix has condition ≤ tr K/λ + 1 ≈ 1e12: the bound knows that the solution is good.
+						if size, _ := f.Float64(); bounds.At(i, 0) > 1e-2*(1+math.Abs(size)) {
+							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g of a prediction of %g", lambda, intercept, i, bounds.At(i, 0), size)
+						}
+						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !(d <= 1e-10*(1+math.Abs(values.At(i, 0)))/math.Sqrt(lambda)) {
+							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestBoundRefusals(t *testing.T) {
+	x, y := mat.NewDense(3, 1, []float64{0, 1, 2}), mat.NewDense(3, 1, []float64{1, 0, 2})
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for want, l := range map[string]learners.KernelRidge{
+			"sigmoid(a=1,c=0), which is not positive semidefinite": {Kernel: kernels.Sigmoid{A: 1}, Lambda: 10, Bound: true},
+			"it needs lambda > 0": {Kernel: kernels.Gaussian{Sigma: 1}, Bound: true},
+		} {
+			if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: got %v, want … %s", l.Kernel, err, want)
+			}
+		}
+		m, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.HasBound() {
+			t.Error("a model without Bound has one")
+		}
+		if _, _, err := m.PredictBound(t.Context(), dev, x); err == nil || !strings.Contains(err.Error(), "fit it with bound = true") {
+			t.Errorf("without a bound: got %v", err)
+		}
+		var unfitted learners.KernelRidgeModel
+		if _, _, err := unfitted.PredictBound(t.Context(), dev, x); err == nil {
+			t.Error("an unfitted model predicts")
+		}
+	})
+}
