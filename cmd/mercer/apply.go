@@ -22,14 +22,15 @@ const streamHelp = "leave the table in its file and read it a block of rows at a
 
 // wanted is what is asked of a model beside its predictions.
 type wanted struct {
-	proba, std, truth bool
-	interval          float64 // the level; 0: none
+	proba, std, bound, truth bool
+	interval                 float64 // the level; 0: none
 }
 
 // applied is what a model says of rows; what was not asked for is nil.
 type applied struct {
 	validate.Outcome
 	variance *mat.Dense // of new targets
+	bounds   *mat.Dense // proven, of the errors of Values
 	cover
 	truth   *mat.Dense
 	classes []string  // of truth
@@ -39,7 +40,7 @@ type applied struct {
 
 // matrices are all that an applied has, a row for each row.
 func (p *applied) matrices() []**mat.Dense {
-	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.lower, &p.upper, &p.sets, &p.truth}
+	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
 // add adds the rows of another one below; the room for them doubles when it is full.
@@ -78,6 +79,11 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	}
 	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once: a model may have much to do before the first
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
+			return p, err
+		}
+	}
+	if m, ok := b.Model.(learners.Bounded); w.bound && ok {
+		if p.Values, p.bounds, err = m.PredictBound(ctx, dev, x); err != nil {
 			return p, err
 		}
 	}

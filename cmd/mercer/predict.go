@@ -22,7 +22,7 @@ import (
 type predictFlags struct {
 	model, out           string
 	proba, decision, std bool
-	stream               bool
+	bound, stream        bool
 	interval             float64
 	keep                 []string // columns of the table
 }
@@ -52,6 +52,10 @@ novelty predicts inlier, f ≥ 0, or outlier.
 deviation of a new target, noise included, of models that know it
 (gaussian-process, bayes-ridge and others).
 
+--bound adds "bound", or "bound_NAME" for each of several targets: the distance
+between the prediction and that of the exact solution of the equations of
+kernel-ridge is proven to be at most this. The model must be fitted with --bound.
+
 --interval LEVEL adds "lower" and "upper", or "lower_NAME" and "upper_NAME":
 the target of a row drawn like the training rows lies between them with about
 that probability, whatever the distribution. Of classes it adds "in_set_CLASS"
@@ -69,6 +73,7 @@ intervals cost no more than a prediction.`,
 	c.Flags().StringSliceVar(&f.keep, "keep", nil, "`COLUMNS` of the table to copy beside the predictions")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
+	c.Flags().BoolVar(&f.bound, "bound", false, "add proven bounds of the errors of the computation")
 	addInterval(c.Flags(), &f.interval)
 	c.Flags().BoolVar(&f.stream, "stream", false, streamHelp)
 	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
@@ -110,7 +115,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, interval: f.interval}, memory)
+	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, bound: f.bound, interval: f.interval}, memory)
 	if err != nil {
 		return err
 	}
@@ -152,7 +157,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 		b.Model = validate.Judged(b.Model)
 		for name, refused := range map[string]error{
 			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
-			"std": predictFlags{std: true}.defined(b), "interval": checkInterval(0.9, b),
+			"std": predictFlags{std: true}.defined(b), "bound": predictFlags{bound: true}.defined(b), "interval": checkInterval(0.9, b),
 		} {
 			if flag := c.Flags().Lookup(name); flag != nil {
 				flag.Hidden = refused != nil
@@ -176,6 +181,9 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
 	} else if f.std && !ok {
 		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
+	}
+	if m, ok := m.(learners.Bounded); f.bound && (!ok || !m.HasBound()) {
+		return usagef("--bound: this model of %s has no proven bound%s", b.Model.Learner(), fittedWith(b.Model, "bound"))
 	}
 	if f.std && b.Encoder.Gram {
 		return usagef("--std: it depends on the kernel value of each row with itself, which is not among those with the training rows")
@@ -233,6 +241,7 @@ type predictions struct {
 	Proba       [][]float64         `json:"probabilities,omitempty"`
 	Decision    [][]float64         `json:"decision,omitempty"`
 	Std         [][]float64         `json:"std,omitempty"`
+	Bound       [][]float64         `json:"bound,omitempty"` // of the error of the computation
 	Lower       [][]float64         `json:"lower,omitempty"` // of the intervals
 	Upper       [][]float64         `json:"upper,omitempty"`
 	Sets        [][]string          `json:"sets,omitempty"`          // of classes, of each row
@@ -266,6 +275,10 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 			o.variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, o.variance)
 			p.Std = rowsOf(o.variance)
 			addNumbers(add, "std", p.Targets, o.variance)
+		}
+		if o.bounds != nil {
+			p.Bound = rowsOf(o.bounds)
+			addNumbers(add, "bound", p.Targets, o.bounds)
 		}
 		if o.lower != nil {
 			p.Lower, p.Upper = rowsOf(o.lower), rowsOf(o.upper)
