@@ -190,6 +190,16 @@ func ExampleModel_Std() {
 	// true
 }
 
+// Rounding and a solver that stops leave an error. Bound proves how small it is.
+func ExampleModel_PredictBound() {
+	x, y := sine()
+	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01, Bound: true}, x, y, mercer.Options{}))
+	values, bounds, err := m.PredictBound(context.Background(), number(1))
+	fmt.Println(values.At(0, 0) > 0.5, bounds.At(0, 0) < 1e-12, err)
+	// Output:
+	// true true <nil>
+}
+
 // The jackknife+ of kernel ridge regression holds nine new targets of ten.
 func ExampleModel_Intervals() {
 	x, y := sine()

@@ -359,6 +359,21 @@ func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	return v, nil
 }
 
+// PredictBound returns the predictions at the rows of x, n×outputs, and proven bounds on their
+// distances from the predictions of the exact solution: see learners.Bounded. The model must be
+// fitted with a bound, such as learners.KernelRidge{Bound: true}.
+func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	if err := m.begin("bound"); err != nil {
+		return nil, nil, err
+	}
+	defer m.use.RUnlock()
+	b, ok := learners.Model(m.Fitted).(learners.Bounded)
+	if !ok {
+		return nil, nil, m.lacks("proven bound", "kernel-ridge fitted with Bound has one")
+	}
+	return b.PredictBound(ctx, m.dev, x)
+}
+
 // Calibrate computes prediction intervals, or sets of classes, from samples that were not in the
 // training set: see learners.Calibrate. They are saved with the model. No other method may run at
 // the same time.

@@ -240,46 +240,89 @@ type residuals struct {
 	diagonal  []Ball // D
 }
 
-// correct sets the correction and subtracts from the residuals what it does to them. The kernel
-// values differ from gram by at most off.
+// corrections is the largest number of steps of refinement that make the correction.
+const corrections = 3
+
+// correct sets the correction and replaces the residuals by those that it leaves. The kernel values
+// differ from gram by at most off.
 func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
 	n, t := gram.Rows, len(b.Targets)
-	rhs := backend.NewHost[float64](n, t+1)
-	for i := range n {
-		for c, v := range r.equations[i] {
-			rhs.Row(i)[c] = v.Hi
-		}
-		rhs.Row(i)[t] = 1
-	}
-	if err := s.Solve(rhs); err != nil {
-		return err
-	}
-	ones := 0.0
-	for i := range n {
-		ones += rhs.Row(i)[t]
-	}
-	z := backend.NewHost[float64](n, t)
-	for c := range t {
-		target := &b.Targets[c]
-		if s.Intercept {
-			for i := range n {
-				target.Shift += rhs.Row(i)[c]
-			}
-			target.Shift = (target.Shift - r.sums[c].Hi) / ones
-		}
-		var all sum
-		largest := 0.0
+	first, left := *r, *r
+	sizes := slices.Repeat([]float64{math.Inf(1)}, t)
+	for range corrections {
+		rhs := backend.NewHost[float64](n, t+1)
 		for i := range n {
-			z.Row(i)[c] = rhs.Row(i)[c] - target.Shift*rhs.Row(i)[t]
+			for c, v := range left.equations[i] {
+				rhs.Row(i)[c] = v.Hi
+			}
+			rhs.Row(i)[t] = 1
+		}
+		if err := s.Solve(rhs); err != nil {
+			return err
+		}
+		ones := 0.0
+		for i := range n {
+			ones += rhs.Row(i)[t]
+		}
+		z, targets := backend.NewHost[float64](n, t), slices.Clone(b.Targets)
+		for c := range t {
+			step := 0.0
+			if s.Intercept {
+				for i := range n {
+					step += rhs.Row(i)[c]
+				}
+				step = (step - left.sums[c].Hi) / ones
+				targets[c].Shift += step
+			}
+			for i := range n {
+				z.Row(i)[c] = rhs.Row(i)[c] - step*rhs.Row(i)[t]
+				if b.Correction.Data != nil {
+					z.Row(i)[c] += b.Correction.Row(i)[c]
+				}
+			}
+		}
+		left = first.minus(z, targets, s.Intercept, gram, off)
+		better := false
+		for c := range t {
+			size := left.norm(c)
+			better = better || size < sizes[c]/2
+			sizes[c] = min(sizes[c], size)
+		}
+		if !better {
+			break
+		}
+		*r, b.Correction, b.Targets = left, z, targets
+	}
+	return nil
+}
+
+// norm returns the 2-norm of the residuals of target c.
+func (r *residuals) norm(c int) float64 {
+	return math.Sqrt(total(len(r.equations), func(i int) float64 {
+		v := r.equations[i][c].Magnitude()
+		return v * v
+	}))
+}
+
+// minus returns the residuals that are left by the correction z and the shifts of targets. It sets
+// the powers of targets.
+func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], off float64) residuals {
+	n := z.Rows
+	left := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
+	for i := range n {
+		left.equations[i] = slices.Clone(r.equations[i])
+	}
+	for c := range targets {
+		var all sum
+		for i := range n {
 			all.add(z.Row(i)[c], 0)
-			largest += math.Abs(z.Row(i)[c])
 		}
-		largest = up(largest * (1 + float64(n)*0x1p-50))
-		if s.Intercept {
-			r.sums[c] = Sub(r.sums[c], all.ball())
+		if intercept {
+			left.sums[c] = Sub(r.sums[c], all.ball())
 		}
+		largest := up(all.size * (1 + float64(n)*0x1p-50))
 		quadratic := make([]float64, n)
-		for i, row := range r.equations {
+		for i, row := range left.equations {
 			// A float64 sum of n products has an error of at most γ_n Σ|k||z| (Higham 2002, equation 3.5).
 			k, size := 0.0, 0.0
 			for j, v := range gram.Row(i) {
@@ -288,14 +331,13 @@ func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64]
 				size += math.Abs(p)
 			}
 			product := Ball{Hi: k, Radius: up(float64(n+2)*0x1p-52*size + off*largest + float64(n)*underflow)}
-			row[c] = Sub(row[c], Add(product, Add(Mul(r.diagonal[i], Exact(z.Row(i)[c])), Exact(target.Shift))))
+			row[c] = Sub(row[c], Add(product, Add(Mul(r.diagonal[i], Exact(z.Row(i)[c])), Exact(targets[c].Shift))))
 			quadratic[i] = up(math.Abs(z.Row(i)[c]) * product.Magnitude())
 		}
 		// zᵀKz ≤ Σ|z_i||(Kz)_i|.
-		target.Power = up(math.Sqrt(total(n, func(i int) float64 { return quadratic[i] })))
+		targets[c].Power = up(math.Sqrt(total(n, func(i int) float64 { return quadratic[i] })))
 	}
-	b.Correction = z
-	return nil
+	return left
 }
 
 // Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square.

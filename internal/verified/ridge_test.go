@@ -3,11 +3,14 @@ package verified_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -272,18 +275,19 @@ func TestRidgeBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	list, m, n := tested(), 30, []int{1, 2, 40, 80}
+	list, m, n := tested(), 30, []int{1, 2, 30, 60}
 	if testing.Short() {
 		list, m, n = []kernels.Kernel{kernels.Gaussian{Sigma: 1.3}, kernels.Polynomial{Degree: 3, C: 1}}, 10, []int{1, 40}
 	}
 	var predictions int
 	var ratios [2][]float64
+	var rows []row
 	for i, k := range list {
 		t.Run(k.String(), func(t *testing.T) {
 			var sums [2]pessimism
 			sizes := n
 			if i == 2 {
-				sizes = append(slices.Clone(n), 140)
+				sizes = append(slices.Clone(n), 120)
 			}
 			for _, n := range sizes {
 				for _, hard := range []bool{false, true} {
@@ -295,15 +299,18 @@ func TestRidgeBounds(t *testing.T) {
 					}
 				}
 			}
-			for i, what := range corrections {
-				t.Logf("%d predictions, %s: %s", sums[i].predictions, what, distribution(sums[i].ratios))
+			rows = append(rows, row{k.String(), sums[0].predictions, [2][]float64{sums[0].ratios, sums[1].ratios}})
+			for i := range ratios {
 				ratios[i] = append(ratios[i], sums[i].ratios...)
 			}
 			predictions += sums[0].predictions
 		})
 	}
-	for i, what := range corrections {
-		t.Logf("all, %s: %s", what, distribution(ratios[i]))
+	rows = append(rows, row{"all", predictions, ratios})
+	if *writeTable {
+		if err := write(rows); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
@@ -314,11 +321,39 @@ func TestRidgeBounds(t *testing.T) {
 	}
 }
 
-var corrections = [2]string{"no correction", "correction"}
+var writeTable = flag.Bool("write-table", false, "write the table of TestRidgeBounds into docs/trust.md")
 
-func distribution(ratios []float64) string {
-	slices.Sort(ratios)
-	return fmt.Sprintf("bound/error of %d solutions has the median %.3g and the maximum %.3g", len(ratios), ratios[len(ratios)/2], ratios[len(ratios)-1])
+// A row is a row of the table: bound/error of each solution without correction, and with it.
+type row struct {
+	kernel      string
+	predictions int
+	ratios      [2][]float64
+}
+
+// write replaces the table of docs/trust.md.
+func write(rows []row) error {
+	const page, begin, end = "../../docs/trust.md", "<!-- bounds -->\n", "<!-- /bounds -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !ok || !found {
+		return fmt.Errorf("%s has no place for the table", page)
+	}
+	var b strings.Builder
+	b.WriteString(before + begin + "| kernel | predictions | violations | bound/error: median | maximum | without correction: median | maximum |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| `%s` | %d | 0 |", r.kernel, r.predictions)
+		for _, list := range [][]float64{r.ratios[1], r.ratios[0]} {
+			slices.Sort(list)
+			fmt.Fprintf(&b, " %.3g | %.2g |", list[len(list)/2], list[len(list)-1])
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(end + after)
+	return os.WriteFile(page, []byte(b.String()), 0o644)
 }
 
 func BenchmarkKernel(b *testing.B) {
