@@ -279,17 +279,18 @@ func PlanPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 }
 
 func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
-	n, d, t := p.X.Rows, p.X.Cols, p.Y.Cols
+	x := p.points()
+	n, d, t := x.Rows, p.width(), p.Y.Cols
 	if p.Weights != nil {
 		n = countPositive(p.Weights)
 	}
-	linear := isLinear(p.Kernel)
+	linear := p.linear()
 	m, reason, err := choosePath(p, n, par)
 	if err != nil {
 		return PathPlan{}, err
 	}
 	workers := pathWorkers(dev)
-	wrapped := numeric.Wrapper(dev) != nil && n == p.X.Rows && !(p.Intercept && linear)
+	wrapped := numeric.Wrapper(dev) != nil && n == x.Rows && !(p.Intercept && linear)
 	columns := t
 	if p.Intercept {
 		columns++
@@ -297,7 +298,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 	plan := PathPlan{Method: m, Reason: reason, rows: n, Flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
 	plan.bytesOf = func(n int) int64 {
 		x := numeric.Elements(n, d)
-		if wrapped {
+		if wrapped || p.Sparse != nil { // sparse samples are counted in bytes below
 			x = 0
 		}
 		var e int64
@@ -321,6 +322,9 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 			if linear {
 				e = numeric.Total(e, numeric.Elements(d, band.GroupSize*t))
 			}
+		}
+		if p.Sparse != nil {
+			return numeric.Total(numeric.Bytes(e), p.placedSparse(dev, n))
 		}
 		return numeric.Bytes(e)
 	}
@@ -355,12 +359,11 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 // choosePath returns the method for p and the reason. Rates are relative to a large product (see
 // plan.go); products with a dimension of a few dozen run at about 0.6 of it.
 func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
-	if p.Sparse != nil {
-		return "", "", errors.New("solvers: path: takes no sparse samples: make them dense")
-	}
-	linear := isLinear(p.Kernel)
-	d, t, l := p.X.Cols, p.Y.Cols, par.lambdas()
+	linear := p.linear()
+	d, t, l := p.width(), p.Y.Cols, par.lambdas()
 	switch m := par.Method; {
+	case m == PathPrimal && p.Sparse != nil:
+		return "", "", errors.New("solvers: path: primal takes no sparse samples: use the method band")
 	case m == PathPrimal && !linear:
 		return "", "", fmt.Errorf("solvers: path: primal needs the kernel linear(), got %v: use the method band", p.Kernel)
 	case m == PathBand || m == PathPrimal || m == PathCholesky:

@@ -47,7 +47,8 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 // so that with ỹ = W^½y and u = W^½1 the formulas are those without weights, and α = W^½α̃. With
 // an intercept only the part orthogonal to 1 matters, and K + c 11ᵀ gives the same α for any c.
 // For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of
-// K avoids a division by λ alone.
+// K avoids a division by λ alone. Sparse samples are not centered, but 1 may be as close to the null
+// space of their K.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -95,7 +96,7 @@ func (p *pathBand) begin() error {
 			return err
 		}
 	}
-	if isLinear(s.Kernel) {
+	if s.linear() {
 		p.coef, err = p.Mem.New(s.d, band.GroupSize*s.t)
 	}
 	return err
@@ -133,11 +134,17 @@ func (s *samples) lifted() kernels.Kernel {
 	if !s.Intercept || !isLinear(s.Kernel) {
 		return s.Kernel
 	}
-	row := backend.NewHost[float64](1, s.d)
 	trace := 0.0
-	for i := range s.n {
-		s.fill(row, s.X, s.meanX, i, false)
-		trace += numeric.Dot(row.Data, row.Data)
+	if s.Sparse != nil {
+		for i := range s.n {
+			trace += s.x.Diag(s.Kernel, s.row(i))
+		}
+	} else {
+		row := backend.NewHost[float64](1, s.d)
+		for i := range s.n {
+			s.fill(row, s.X, s.meanX, i, false)
+			trace += numeric.Dot(row.Data, row.Data)
+		}
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
 		trace = float64(s.n) // all samples are equal, or Gram will report the error
@@ -253,7 +260,7 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 // leaveOneOut sets the errors of the samples that take part, and the means of the squares.
 func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	at.LOO = make([]float64, s.t)
-	at.Errors = backend.NewHost[float64](s.X.Rows, s.t)
+	at.Errors = backend.NewHost[float64](s.x.Rows, s.t)
 	total := 0.0
 	for i := range s.n {
 		w := s.weightOf(i)
@@ -286,7 +293,7 @@ func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], point
 		return err
 	}
 	var coefs backend.Host[float64]
-	if isLinear(s.Kernel) {
+	if s.linear() {
 		coef := p.coef.View(0, 0, s.d, all.Cols)
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, alpha, 0, coef)
 		coefs = backend.NewHost[float64](s.d, all.Cols)
@@ -301,7 +308,7 @@ func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], point
 			continue
 		}
 		var coef backend.Host[float64]
-		if isLinear(s.Kernel) {
+		if s.linear() {
 			coef = coefs.View(0, i*s.t, s.d, s.t)
 		}
 		s.finishPoint(at, fit.View(0, i*s.t, s.n, s.t), all.View(0, i*s.t, s.n, s.t), coef)
@@ -312,7 +319,7 @@ func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], point
 // finishPoint sets residual, α, coefficients and intercept. fit is Kα; it is overwritten.
 func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float64]) {
 	at.Residual = s.pathResidual(at, fit, alpha)
-	at.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
+	at.Alpha = backend.NewHost[float64](s.x.Rows, s.t)
 	for i := range s.n {
 		copy(at.Alpha.Row(s.row(i)), alpha.Row(i))
 	}
@@ -372,7 +379,7 @@ func (s *samples) explain(err error) error {
 	}
 	largest := 0.0
 	for i := range s.n {
-		largest = max(largest, kernels.Diag(s.Kernel, s.X.Row(s.row(i))))
+		largest = max(largest, s.x.Diag(s.Kernel, s.row(i)))
 	}
 	if numeric.Indefinite(pivot.Value, largest) {
 		return numeric.ExplainPivot(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, numeric.IndefiniteAdvice(s.Kernel))

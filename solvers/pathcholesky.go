@@ -36,7 +36,7 @@ func (p *pathCholesky) begin() error {
 			return err
 		}
 	}
-	if isLinear(s.Kernel) {
+	if s.linear() {
 		p.coef, err = p.Mem.New(s.d, s.t)
 	}
 	return err

@@ -25,7 +25,8 @@ type Problem struct {
 
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
 	// The method Dual of Solve accepts sparse samples, and so do LogEvidence, Variance,
-	// NewUncertainty and NewLeaveOneOut; all other methods and functions refuse them.
+	// NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky; all other methods
+	// and functions refuse them.
 	Sparse *backend.CSR[float64]
 }
 
@@ -35,6 +36,14 @@ func (p Problem) points() numeric.Points {
 		return numeric.SparsePoints(*p.Sparse)
 	}
 	return numeric.DensePoints(p.X)
+}
+
+// width is the number of features of a sample that take work.
+func (p Problem) width() int {
+	if p.Sparse != nil {
+		return p.Sparse.NNZ()/p.Sparse.Rows + 1
+	}
+	return p.X.Cols
 }
 
 // linear reports whether the solution has weights of the features. The solution for sparse
