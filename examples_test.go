@@ -111,7 +111,7 @@ func ExampleModel_Encode() {
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
 	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
 	x := must(m.Encode(ctx, []map[string]any{{"area": 70, "town": "bath"}, {"area": 55, "town": "york"}}))
-	fmt.Println(x.RawRowView(0), x.RawRowView(1))
+	fmt.Println(mat.Row(nil, 0, x), mat.Row(nil, 1, x))
 	// Output:
 	// [70 1 0] [55 0 1]
 }

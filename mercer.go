@@ -170,13 +170,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	var x mat.Matrix
-	var trained *modelfile.Objects
-	if e.Sparse() {
-		x, err = e.SparseFeatures(t)
-	} else {
-		x, trained, err = modelfile.TrainingFeatures(ctx, e, t, o.Objects, objects.Options{Memory: o.Memory})
-	}
+	x, trained, err := modelfile.TrainingFeatures(ctx, e, t, o.Objects, objects.Options{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}

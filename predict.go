@@ -73,41 +73,29 @@ type Prediction struct {
 
 // Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
 // or an argument of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON
-// names, or a json.RawMessage. The target columns may be absent. The features of a sparse table are made
-// dense; PredictRows keeps them sparse.
-func (m *Model[M]) Encode(ctx context.Context, rows any) (*mat.Dense, error) {
+// names, or a json.RawMessage. The target columns may be absent. The features of a sparse table and of
+// texts by dataset.Rules.TFIDF are a backend.CSR; others are a *mat.Dense.
+func (m *Model[M]) Encode(ctx context.Context, rows any) (mat.Matrix, error) {
 	if err := m.begin("encode"); err != nil {
 		return nil, err
 	}
 	defer m.use.RUnlock()
-	t, err := m.table(rows)
-	if err != nil {
-		return nil, err
-	}
-	return m.bundle.Features(ctx, t, objects.Options{})
+	_, x, err := m.encode(ctx, rows)
+	return x, err
 }
 
-// table returns rows as a table for the encoder of the model.
-func (m *Model[M]) table(rows any) (*dataset.Table, error) {
-	if m.bundle.Encoder == nil {
-		return nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
-	}
-	if t, ok := rows.(*dataset.Table); ok {
-		return t, nil
-	}
-	return dataset.FromRows("", rows)
-}
-
-// encode returns rows as a table and their features, sparse where the encoder is.
+// encode returns rows as a table and their features.
 func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x mat.Matrix, err error) {
-	if t, err = m.table(rows); err != nil {
-		return nil, nil, err
+	if m.bundle.Encoder == nil {
+		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
 	}
-	if m.bundle.Encoder.Sparse() {
-		x, err = m.bundle.Encoder.SparseFeatures(t)
-	} else {
-		x, err = m.bundle.Features(ctx, t, objects.Options{})
+	t, ok := rows.(*dataset.Table)
+	if !ok {
+		if t, err = dataset.FromRows("", rows); err != nil {
+			return nil, nil, err
+		}
 	}
+	x, err = m.bundle.Features(ctx, t, objects.Options{})
 	return t, x, err
 }
 

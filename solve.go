@@ -110,11 +110,11 @@ func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat
 	if err != nil {
 		return nil, err
 	}
-	hx, hy, err := hosts("solve", x, y)
+	points, hy, err := samples("solve", x, y)
 	if err != nil {
 		return nil, err
 	}
-	return solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, Lambda: lambda, X: hx, Y: hy, Weights: o.Weights},
+	return solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, Lambda: lambda, X: points.Dense, Sparse: points.Sparse, Y: hy, Weights: o.Weights},
 		solvers.Params{Memory: o.Memory, Progress: o.Progress, Checkpoint: o.Checkpoint})
 }
 

@@ -53,7 +53,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	if err != nil {
 		return nil, err
 	}
-	hx, hy, err := hosts("cross-validate", x, y)
+	points, hy, err := samples("cross-validate", x, y)
 	if err != nil {
 		return nil, err
 	}
@@ -62,18 +62,16 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		rows int
 		used bool
 	}{{"y", hy.Rows, true}, {"fold", len(fold), true}, {"Options.Weights", len(o.Weights), o.Weights != nil}, {"Options.Keys", len(o.Keys), o.Keys != nil}} {
-		if given.used && given.rows != hx.Rows {
-			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(hx.Rows, "row"), given.name, given.rows)
+		if given.used && given.rows != points.Rows {
+			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(points.Rows, "row"), given.name, given.rows)
 		}
 	}
 	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // of a LearnerFunc the kernel is not known
 		if field := v.FieldByName("Kernel"); field.IsValid() {
 			k, _ := field.Interface().(kernels.Kernel)
-			points, err := numeric.SamplePoints(k, numeric.DensePoints(hx))
-			if err != nil {
+			if points, err = numeric.SamplePoints(k, points); err != nil {
 				return nil, fmt.Errorf("mercer: cross-validate: %w", err)
 			}
-			hx = points.Dense
 		}
 	}
 	splits, parts := validate.Held(fold)
@@ -85,7 +83,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		of[k] = k
 	}
 	var predictions *mat.Dense
-	r := validate.Runner{Data: validate.Samples{X: hx, Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
+	r := validate.Runner{Data: validate.Samples{X: points.Matrix(), Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
 	err = r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
 		m, err := l.Fit(ctx, v.Device, v.Part.X, v.Part.Y, v.Options)
 		if err != nil {
@@ -97,7 +95,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		}
 		if predictions == nil {
 			_, t := f.Dims()
-			predictions = mat.NewDense(hx.Rows, t, nil)
+			predictions = mat.NewDense(points.Rows, t, nil)
 		}
 		_, test := splits(v.Number)
 		for r, i := range test {
@@ -128,15 +126,13 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	if err != nil {
 		return l, nil, err
 	}
-	hx, hy, err := hosts("tune", x, y)
+	points, hy, err := samples("tune", x, y)
 	if err != nil {
 		return l, nil, err
 	}
-	points, err := numeric.SamplePoints(l.Kernel, numeric.DensePoints(hx))
-	if err != nil {
+	if points, err = numeric.SamplePoints(l.Kernel, points); err != nil {
 		return l, nil, fmt.Errorf("mercer: tune: %w", err)
 	}
-	hx = points.Dense
 	if l.Kernel == nil {
 		sigma, err := learners.MedianDistance(ctx, x, o.Weights, l.Seed)
 		if err != nil {
@@ -144,7 +140,7 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 		}
 		l.Kernel = kernels.Gaussian{Sigma: sigma}
 	}
-	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: hx, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept}, p)
+	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept}, p)
 	if err != nil {
 		return l, nil, err
 	}
@@ -207,13 +203,22 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, hx, hz)
 }
 
-// hosts returns x and y as row-major matrices.
-func hosts(call string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
-	if hx, err = gonum.Host("x", x); err == nil {
+// samples returns x, a backend.CSR as it is, and y as row-major matrices.
+func samples(call string, x, y mat.Matrix) (points numeric.Points, hy backend.Host[float64], err error) {
+	if c, ok := x.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
+		if points, err = numeric.PointsOf(c); err != nil {
+			err = fmt.Errorf("x: %w", err)
+		}
+	} else {
+		var hx backend.Host[float64]
+		hx, err = gonum.Host("x", x)
+		points = numeric.DensePoints(hx)
+	}
+	if err == nil {
 		hy, err = gonum.Host("y", y)
 	}
 	if err != nil {
 		err = fmt.Errorf("mercer: %s: %w", call, err)
 	}
-	return hx, hy, err
+	return points, hy, err
 }

@@ -54,7 +54,7 @@ func newCallState(w *C.mercer_watch) callState {
 			case <-tick.C:
 			}
 		}
-		cancel(handles.ErrCanceled)
+		cancel(handles.ErrCancelled)
 	})
 	return callState{ctx, report, func() {
 		close(done)

@@ -39,7 +39,8 @@ func (a *app) demoCommand() *cobra.Command {
 // task is a problem of the demo, with rows held out.
 type task struct {
 	name                       string
-	x, y, xTest, yTest         *mat.Dense
+	x, xTest                   mat.Matrix
+	y, yTest                   *mat.Dense
 	ridgeLambda, lambda, sigma float64
 }
 

@@ -240,7 +240,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 
 	memory := a.newBudget(dev)
-	all, err := a.table(file, memory)
+	all, err := a.table(file)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	enc = a.input.apply(enc)
 	b := modelfile.Bundle{Encoder: enc}
-	var x, y *mat.Dense
+	var x mat.Matrix
+	var y *mat.Dense
 	if x, b.Objects, err = a.trainingFeatures(ctx, enc, train, f.objects.kernel); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(train)
 	}
@@ -279,7 +280,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	// Before the solve, so that a row that cannot be scored does not cost the fit.
-	var xTest, yTest, xHeld, yHeld *mat.Dense
+	var xTest, xHeld mat.Matrix
+	var yTest, yHeld *mat.Dense
 	var testClasses []string
 	if test != nil {
 		if xTest, yTest, testClasses, err = a.encodeScored(ctx, b, test); err != nil {
@@ -430,8 +432,8 @@ func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, 
 
 // encode returns the features and targets of a table; y is nil where there are
 // no targets.
-func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
-	if x, err = enc.Features(t); err != nil || len(enc.Outputs) == 0 {
+func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
+	if x, err = enc.Encode(t); err != nil || len(enc.Outputs) == 0 {
 		return x, nil, err
 	}
 	y, err = enc.Targets(t)
@@ -440,14 +442,14 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 
 // trainingFeatures are what a learner takes for the rows of a table, and what its file
 // keeps of texts or trees, for which k is the kernel.
-func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (*mat.Dense, *modelfile.Objects, error) {
+func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()
 	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
 // encodeTraining is encode for the rows of a fit: of a Gram matrix their points.
-func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
+func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)
 	}

@@ -43,7 +43,7 @@ type cover struct {
 
 // coverOf returns the intervals or sets of encoded rows, which values are the predictions
 // of; level 0 asks for none.
-func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x, values *mat.Dense, level float64) (c cover, err error) {
+func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
 	}

@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -105,6 +104,14 @@ func (b *budget) manyFits() (end func()) {
 // encoding plans the matrices of a table that is in memory. instead is what else would
 // do where they have no room, or "".
 func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
+	if e.Sparse() {
+		return b.encodingSparse(t, e, instead)
+	}
+	return b.encodingDense(t, e, instead)
+}
+
+// encodingDense is encoding for features without zeros left out.
+func (b *budget) encodingDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
@@ -117,6 +124,18 @@ func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) 
 		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)
 	}
 	b.note(held + 8*n*width)
+	return nil
+}
+
+// encodingSparse is encoding for sparse features: 12 bytes for each nonzero value and 8 for each row
+// of a matrix, and as much again for the parts that it is made of.
+func (b *budget) encodingSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
+	held, nonzeros := b.held(), e.Nonzeros(t)
+	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
+	if need > b.limit {
+		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(need), humanBytes(b.limit), instead)
+	}
+	b.note(need)
 	return nil
 }
 
@@ -158,13 +177,16 @@ func (b *budget) also(bytes int64) {
 	}
 }
 
-// blocks adds the blocks of a table that is read in passes to the data, given the first of them,
-// which is the largest: three of them, and what is made of one. The size of the file says nothing
-// about them, since it may be compressed.
-func (b *budget) blocks(first *mat.Dense) {
-	rows, cols := first.Dims()
-	b.also(4 * 8 * int64(rows) * int64(cols))
-	b.note(b.data)
+// streaming is fitting for what reads a file in passes: three blocks and what is made
+// of one, or less where the whole file makes less. A cell takes 2 bytes of text at
+// least, and 8 in each of two blocks that are not full.
+func (b *budget) streaming(ctx context.Context, file string) context.Context {
+	blocks := int64(4 * streamBytes)
+	if info, err := os.Stat(file); err == nil {
+		blocks = min(blocks, 8*info.Size())
+	}
+	b.data = b.held() + blocks
+	return b.fitting(ctx, &learners.Options{})
 }
 
 // total is the plan of the whole process.

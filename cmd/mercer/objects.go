@@ -174,7 +174,7 @@ func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (mo
 }
 
 // features are what a model takes for the rows of a table.
-func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
+func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (mat.Matrix, error) {
 	p := a.newProgress()
 	defer p.close()
 	x, err := b.Features(ctx, t, a.objectOptions(p))
@@ -201,7 +201,7 @@ func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense,
 // encodeScored encodes rows whose predictions will be compared with their targets. names lists
 // the classes: first the classes of the model, then the classes that occur in the rows only. A
 // notice says how many rows have such a class, because every prediction is wrong there.
-func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x, y *mat.Dense, names []string, err error) {
+func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, names []string, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {
 			return nil, nil, nil, err
@@ -239,7 +239,7 @@ func (a *app) reportNewClasses(source string, names []string, known int, y *mat.
 }
 
 // encodeWith is encode for a model that may take objects.
-func (a *app) encodeWith(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x, y *mat.Dense, err error) {
+func (a *app) encodeWith(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, err = b.Encoder.Targets(t); err != nil {
 			return nil, nil, err

@@ -23,7 +23,7 @@ type score struct {
 }
 
 // outcomes applies a model to encoded rows; proba asks for probabilities too.
-func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool) (validate.Outcome, error) {
+func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool) (validate.Outcome, error) {
 	p := a.newProgress()
 	defer p.close()
 	return validate.Apply(ctx, dev, m, x, proba, func(fraction float64) { p.report(solvers.Progress{Stage: "predict", Fraction: fraction}) })
@@ -31,7 +31,7 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 
 // scoreOf applies a model to encoded rows and compares with their targets. names
 // are those of the classes; weights may be nil.
-func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense, weights []float64) (*score, error) {
+func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, truth *mat.Dense, weights []float64) (*score, error) {
 	m = validate.Judged(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,8 @@ func missingFlag(args []string, text string) string {
 //	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
 //	foreign FILE              another program's safetensors
 //	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
+//	sparse FILE ROWS FEATURES a LIBSVM file with eight features in each row, of which one
+//	                          among the first 40 tells its label, 1 or -1
 //	wide FILE ROWS TEXTS      a CSV with columns u and v of TEXTS texts each, a and y
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -115,6 +118,9 @@ func TestScripts(t *testing.T) {
 			"flip":  flip,
 			"grow":  grow,
 			"wide":  wide,
+			"sparse": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), sparseTable(number(ts, args[1]), number(ts, args[2])), 0o666))
+			},
 			"foreign": func(ts *testscript.TestScript, _ bool, args []string) {
 				header := `{"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`
 				file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
@@ -235,6 +241,29 @@ func wide(ts *testscript.TestScript, neg bool, args []string) {
 		text = fmt.Appendf(text, "u%d,v%d,%d,%d\n", i%kinds, i*7%kinds, i%17, i%5)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o666))
+}
+
+// sparseTable is a LIBSVM file; the last row has the last feature.
+func sparseTable(rows, features int) (text []byte) {
+	for i := range rows {
+		label, sign := -1, 21+i*7%20
+		if i%2 == 1 {
+			label, sign = 1, 1+i*7%20
+		}
+		values := map[int]float64{sign: 1}
+		if i == rows-1 {
+			values[features] = 1
+		}
+		for k := 0; len(values) < 8; k++ {
+			values[41+(i*7919+k*((features-41)/8))%(features-41)] = 0.5 + float64((i+k)%4)/4
+		}
+		text = fmt.Appendf(text, "%d", label)
+		for _, j := range slices.Sorted(maps.Keys(values)) {
+			text = fmt.Appendf(text, " %d:%v", j, values[j])
+		}
+		text = append(text, '\n')
+	}
+	return text
 }
 
 // table3 is a CSV with the columns a, b and y = a − b, no two rows alike.

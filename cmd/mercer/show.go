@@ -8,9 +8,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
@@ -33,14 +35,14 @@ func (a *app) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [flags] MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show what a model consists of: the learner with its formula and parameters, the report of
-the fit, the columns, the weight of each column (for standardized columns, and in the
-units of the table), or the points of the kernel functions with their coefficients, the
-largest first.
+		Long: `Show what a model consists of: the learner with its formula and parameters, what
+the fit reported, the columns, the weight of each column (for columns of mean 0 and
+variance 1, and in the units of the table), or the points of the kernel functions
+with their coefficients, the largest first.
 
---importance DATA measures the importance of each column: the decrease of the score (R²,
-or for classes the accuracy) on DATA when the cells of the column are shuffled, with the
-standard deviation over the repetitions (Breiman 2001).`,
+--importance DATA measures what each column is worth: by how much the score (R², of
+classes the accuracy) on DATA falls when the cells of the column are shuffled, with
+the standard deviation over the repetitions (Breiman 2001).`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
@@ -50,11 +52,11 @@ standard deviation over the repetitions (Breiman 2001).`,
 		}),
 	}
 	refusing(c, func() []refusal {
-		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "applies only to the table of --importance", "importance"}}
+		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "is about the table of --importance", "importance"}}
 	})
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
 	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
-	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "number of times each column is shuffled")
+	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "how often each column is shuffled")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
 	a.input.add(c.Flags())
 	return c
@@ -76,13 +78,13 @@ type shownModel struct {
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 	Importance   []importance         `json:"importance,omitempty"`
 
-	cells []string // the names of the columns whose cells a point has
+	cells []string // names of those of a point
 }
 
-// weightOfFeature is a row of the table of a linear model's weights.
+// weightOfFeature is a row of the weights of a linear model.
 type weightOfFeature struct {
 	Feature      string    `json:"feature"`
-	Standardized []float64 `json:"standardized"` // one for each output
+	Standardized []float64 `json:"standardized"` // of each output
 	Raw          []float64 `json:"raw"`
 }
 
@@ -93,7 +95,7 @@ type weightedPoint struct {
 	cells  []string
 }
 
-// importance is the decrease of the score when a column is shuffled.
+// importance is by how much a shuffled column lowers the score.
 type importance struct {
 	Column string    `json:"column"`
 	Mean   float64   `json:"mean"`
@@ -121,7 +123,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	return a.report(ctx, s, func() string { return s.text(f.rows) })
 }
 
-// newShown collects what mercer show prints about a model.
+// newShown gathers what is known of a model.
 func newShown(b modelfile.Bundle) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
@@ -157,11 +159,14 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	switch {
 	case parts.Points != nil:
 		s.Points = weightedPoints(parts, columns, b)
-		for _, c := range columns {
-			s.cells = append(s.cells, c.name)
-		}
-		if b.Encoder != nil && b.Encoder.Gram {
+		if _, ok := parts.Points.(backend.CSR[float64]); ok {
+			s.cells = []string{"nonzero features"}
+		} else if b.Encoder != nil && b.Encoder.Gram {
 			s.cells = []string{"row"}
+		} else {
+			for _, c := range columns {
+				s.cells = append(s.cells, c.name)
+			}
 		}
 	case parts.Coef != nil:
 		s.Weights, s.RawIntercept = featureWeights(parts, columns)
@@ -169,13 +174,13 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	return s, nil
 }
 
-// A column is a feature and its origin in the table.
+// A column is a feature with how it comes from the table.
 type column struct {
 	name        string
 	mean, scale float64
 }
 
-// plainColumns returns the features of a model; without an encoder they are x1, x2, ….
+// plainColumns are the features of a model; without an encoder they are x1, x2, ….
 func plainColumns(b modelfile.Bundle) []column {
 	var list []column
 	if b.Encoder == nil {
@@ -201,14 +206,16 @@ func plainColumns(b modelfile.Bundle) []column {
 			for j, scale := range in.Sparse.Scale {
 				features[j].scale = scale
 			}
+		case in.TFIDF != nil:
+			width = in.TFIDF.Len()
 		}
 		features = features[width:]
 	}
 	return list
 }
 
-// featureWeights returns the weights of a linear model, the largest first, and b in the units of
-// the table.
+// featureWeights are the weights of a linear model, the largest first, and b in the
+// units of the table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)
@@ -225,7 +232,7 @@ func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, 
 	return list, intercept
 }
 
-// largest returns the largest absolute value.
+// largest is the largest absolute value.
 func largest(v []float64) float64 {
 	m := 0.0
 	for _, x := range v {
@@ -234,15 +241,21 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// weightedPoints returns the points of a kernel expansion in the units of the table, in the order
-// of decreasing coefficients.
+// weightedPoints are the points of a kernel expansion in the units of the table, those
+// of the largest coefficients first. Sparse points have the features that are not 0.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) []weightedPoint {
 	n, _ := parts.Points.Dims()
+	sparse, isSparse := parts.Points.(backend.CSR[float64])
 	list := make([]weightedPoint, n)
 	for i := range list {
 		p := weightedPoint{Values: map[string]any{}}
 		if parts.Coef != nil {
 			p.Coef = slices.Clone(parts.Coef.RawRowView(i))
+		}
+		if isSparse {
+			p.cells = []string{sparseCell(p.Values, sparse, i, columns)}
+			list[i] = p
+			continue
 		}
 		row := mat.Row(nil, i, parts.Points)
 		switch {
@@ -266,7 +279,37 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 	return list
 }
 
-// importance computes the importance of each column of a table.
+// sparseCell adds the features of row i of x that are not 0 to values, and returns the largest of
+// them as a text.
+func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
+	at, stored := x.Row(i)
+	order := make([]int, len(at))
+	for k, j := range at {
+		c := columns[j]
+		values[c.name], order[k] = c.mean+c.scale*stored[k], k
+	}
+	slices.SortStableFunc(order, func(p, q int) int { return cmp.Compare(math.Abs(stored[q]), math.Abs(stored[p])) })
+	var texts []string
+	for n, k := range order {
+		if n == 4 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(order)-n))
+			break
+		}
+		c := columns[at[k]]
+		texts = append(texts, fmt.Sprintf("%s: %s", visible(c.name), short(c.mean+c.scale*stored[k])))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// visible is a name that is quoted where it ends in a space or has characters that are not printed.
+func visible(name string) string {
+	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// importance shuffles each column of a table.
 func (a *app) importance(ctx context.Context, f showFlags, model string) ([]importance, error) {
 	dev, b, t, _, err := a.openModel(model, f.importance, false)
 	if err != nil {
@@ -299,6 +342,8 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 			width = len(in.Text.Categories)
 		case in.Sparse != nil:
 			names = features[:in.Sparse.Columns]
+		case in.TFIDF != nil:
+			width = in.TFIDF.Len()
 		}
 		columns, params.Widths = append(columns, names...), append(params.Widths, slices.Repeat([]int{width}, len(names))...)
 		features = features[len(names)*width:]
@@ -316,10 +361,10 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	return list, nil
 }
 
-// maxWidth is about the maximum number of characters in a line for the values of a point.
+// maxWidth is about how many characters of a line the values of a point may take.
 const maxWidth = 60
 
-// text returns the model as text.
+// text is the model for eyes.
 func (s *shownModel) text(rows int) string {
 	head := [][]string{{"learner", s.Learner.Name}}
 	if s.Kernel != "" {
@@ -357,6 +402,8 @@ func (s *shownModel) columnsText(rows int) string {
 			table = append(table, []string{in.Name, count(len(in.Text.Categories), "value"), "", in.Text.Fill})
 		case in.Sparse != nil:
 			table = append(table, []string{in.Name, count(in.Sparse.Columns, "feature"), "", "0"})
+		case in.TFIDF != nil:
+			table = append(table, []string{in.Name, count(in.TFIDF.Len(), "n-gram")})
 		default:
 			table = append(table, []string{in.Name, string(in.Raw) + "s"})
 		}
@@ -381,7 +428,7 @@ func (s *shownModel) weightsText(rows int) string {
 		}
 	}
 	for _, w := range firstOf(s.Weights, rows) {
-		line := []string{w.Feature}
+		line := []string{visible(w.Feature)}
 		for j := range outputs {
 			line = append(line, short(w.Standardized[j]))
 		}
@@ -393,7 +440,7 @@ func (s *shownModel) weightsText(rows int) string {
 	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
 }
 
-// outputs returns the names of the columns of coefficients, as many as fit in a line.
+// outputs names the columns of the coefficients as far as they fit a line.
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
@@ -454,7 +501,7 @@ func (s *shownModel) pointsText(rows int) string {
 	return text + more(len(s.Points), rows, "point")
 }
 
-// firstOf returns the first n elements of a list, or all for 0.
+// firstOf is the first part of a list, all of it for 0.
 func firstOf[T any](list []T, n int) []T {
 	if n == 0 {
 		return list
@@ -462,7 +509,7 @@ func firstOf[T any](list []T, n int) []T {
 	return list[:min(n, len(list))]
 }
 
-// more says how many elements firstOf left out.
+// more says what firstOf left out.
 func more(n, rows int, word string) string {
 	if rows == 0 || n <= rows {
 		return ""
@@ -470,22 +517,22 @@ func more(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is the part of a fitReport that a model file keeps. It has no times, so that a
-// second fit of the same data gives the same file.
+// savedReport is a fitReport as a model file keeps it: what a second fit of the same
+// data reports too, so without times.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`
 	Facts  []learners.Fact `json:"facts"`
 }
 
-// saved returns the report for the file of the model.
+// saved is the report for the file of the model.
 func (r fitReport) saved() json.RawMessage {
 	s := savedReport{r, r.order, r.facts}
 	s.Report.Facts, s.Report.Seconds, s.Report.Planned, s.Report.Model = nil, fitSeconds{}, 0, ""
 	s.Report.Used = process.Used{}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return nil // the report has a value that is not finite: save the model without the report
+		return nil // a figure that is not finite: the model is worth more than its report
 	}
 	return text
 }
@@ -495,7 +542,7 @@ func (s savedReport) report() *fitReport {
 	r.order, r.facts, r.Facts = s.Order, s.Facts, map[string]any{}
 	for i, f := range r.facts {
 		if v, ok := f.Value.(float64); ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			r.facts[i].Value = int(v) // JSON numbers have no integer type
+			r.facts[i].Value = int(v) // a number of JSON has no type
 		}
 		r.Facts[f.Key()] = f.Value
 	}

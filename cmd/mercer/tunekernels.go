@@ -124,7 +124,7 @@ func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 }
 
 // startKernel is the Gaussian of the median distance.
-func (f *tuneFlags) startKernel(ctx context.Context, x *mat.Dense, weights []float64) (kernels.Kernel, error) {
+func (f *tuneFlags) startKernel(ctx context.Context, x mat.Matrix, weights []float64) (kernels.Kernel, error) {
 	sigma, err := learners.MedianDistance(ctx, x, weights, f.seed)
 	if err != nil {
 		return nil, err

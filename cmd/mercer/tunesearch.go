@@ -19,6 +19,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -32,7 +33,7 @@ import (
 type tuneData struct {
 	source string
 	enc    *dataset.Encoder
-	x      *mat.Dense // of a Gram matrix its points; nil where the input is a column of objects
+	x      mat.Matrix // of a Gram matrix its points; nil where the input is a column of objects
 	texts  []string   // the objects
 	y      *mat.Dense // as the encoder gives it
 	signs  *mat.Dense // what the search is judged by: y, or ±1 for classes
@@ -64,7 +65,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	dev := devices[0]
 	f.devices = devices[1:]
 	memory := a.newBudget(dev)
-	all, err := a.table(file, memory)
+	all, err := a.table(file)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if test != nil { // what cannot be scored shall not cost a search
 		_, err := d.enc.Targets(test)
 		if err == nil && d.x != nil {
-			_, err = d.enc.Features(test)
+			_, err = d.enc.Encode(test)
 		} else if err == nil {
 			_, err = d.enc.Texts(test)
 		}
@@ -323,7 +324,11 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 			q.Fraction = (float64(i) + q.Fraction) / float64(len(list))
 			p.report(q)
 		})
-		problem, limits := f.problem(c.kernel, x, y, weights), learners.Options{}
+		problem, err := f.problem(c.kernel, x, y, weights)
+		if err != nil {
+			return nil, err
+		}
+		limits := learners.Options{}
 		within := memory.fitting(ctx, &limits)
 		par.Memory = limits.Memory
 		res, err := tuning.Search(within, dev, problem, par)
@@ -338,7 +343,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 
 // begin returns the rows as the kernel of a candidate takes them, and chooses the kernel
 // where there is none.
-func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x *mat.Dense, err error) {
+func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
 		for q, row := range rows {
@@ -346,7 +351,11 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 		}
 		return a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts})
 	}
-	x = rowsAt(d.x, rows)
+	points, err := numeric.PointsOf(d.x)
+	if err != nil {
+		return nil, err
+	}
+	x = points.Take(rows).Matrix()
 	if c.kernel == nil {
 		if c.kernel, err = f.startKernel(ctx, x, weightsAt(d.product, rows)); err != nil {
 			return nil, err
@@ -388,7 +397,7 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 }
 
 // problem is what is searched for; for evidence the targets are centered.
-func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense, weights []float64) solvers.Problem {
+func (f *tuneFlags) problem(k kernels.Kernel, x mat.Matrix, y *mat.Dense, weights []float64) (solvers.Problem, error) {
 	evidence := f.by == string(tuning.Evidence)
 	if evidence && !f.noIntercept {
 		y = mat.DenseCopyOf(y)
@@ -400,7 +409,8 @@ func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense, weights []float64
 			}
 		}
 	}
-	return solvers.Problem{Kernel: k, X: hostOf(x), Y: hostOf(y), Weights: weights, Intercept: !evidence && !f.noIntercept}
+	points, err := numeric.PointsOf(x)
+	return solvers.Problem{Kernel: k, X: points.Dense, Sparse: points.Sparse, Y: hostOf(y), Weights: weights, Intercept: !evidence && !f.noIntercept}, err
 }
 
 func hostOf(m *mat.Dense) backend.Host[float64] {
@@ -469,7 +479,8 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 		if x, err = a.trainingPoints(ctx, data.source, object, b.Objects); err != nil {
 			return b, err
 		}
-		memory.also(8 * int64(len(x.RawMatrix().Data)))
+		n, d := x.Dims()
+		memory.also(8 * int64(n) * int64(d))
 	}
 	p := a.newProgress()
 	defer p.close()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -26,22 +28,33 @@ func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// Matrix is a backend.Host or a backend.CSR of float64.
+// Matrix is a mat.Matrix.
 type Matrix interface{ Dims() (rows, cols int) }
 
-// PointsOf returns the rows of m, a backend.Host or a backend.CSR, without a copy.
+// PointsOf returns the rows of m: those of a backend.Host, a backend.CSR or a *mat.Dense without a
+// copy, and those of any other mat.Matrix as a dense copy.
 func PointsOf(m Matrix) (Points, error) {
 	switch m := m.(type) {
 	case backend.Host[float64]:
 		return DensePoints(m), nil
 	case backend.CSR[float64]:
 		return SparsePoints(m), m.Check()
+	case mat.RawMatrixer:
+		r := m.RawMatrix()
+		return DensePoints(backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}), nil
+	case mat.Matrix:
+		rows, cols := m.Dims()
+		h := backend.NewHost[float64](rows, cols)
+		for i := range rows {
+			mat.Row(h.Row(i), i, m)
+		}
+		return DensePoints(h), nil
 	}
 	return Points{}, fmt.Errorf("a matrix of the type %T, not a backend.Host or a backend.CSR of float64", m)
 }
 
 // Matrix returns the backend.Host or the backend.CSR.
-func (p Points) Matrix() Matrix {
+func (p Points) Matrix() mat.Matrix {
 	if p.Sparse != nil {
 		return *p.Sparse
 	}
@@ -60,7 +73,7 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 // store as many elements for each as these.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
-		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
+		return backend.SparseBytes(b, n, p.Cols, p.stored(n))
 	}
 	if _, ok := b.(backend.Wrapper[float64]); ok {
 		return 0
@@ -71,16 +84,13 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 // CopyBytes returns the Go memory of a copy of n such points.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
-		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
+		return 12*int64(p.stored(n)) + 8*(int64(n)+1)
 	}
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements is the number of elements that n such points store, rounded up.
-func (p Points) Elements(n int) int {
-	if p.Sparse == nil {
-		return n * p.Cols
-	}
+// stored is the number of elements that n such points store, rounded up.
+func (p Points) stored(n int) int {
 	if n == p.Rows {
 		return p.Sparse.NNZ()
 	}
@@ -116,6 +126,33 @@ func (p Points) Take(list []int) Points {
 	return SparsePoints(x)
 }
 
+// Shuffled returns a copy of the points, of which point i has the features first … first+width−1 of
+// point from[i].
+func (p Points) Shuffled(from []int, first, width int) Points {
+	if p.Sparse == nil {
+		h := backend.NewHost[float64](p.Rows, p.Cols)
+		for i, j := range from {
+			copy(h.Row(i), p.Dense.Row(i))
+			copy(h.Row(i)[first:first+width], p.Dense.Row(j)[first:first+width])
+		}
+		return DensePoints(h)
+	}
+	x := backend.CSR[float64]{Rows: p.Rows, Cols: p.Cols, Indptr: make([]int, p.Rows+1), Indices: make([]int32, 0, p.Sparse.NNZ()), Data: make([]float64, 0, p.Sparse.NNZ())}
+	add := func(i, low, high int) { // the elements of row i in the columns low … high−1
+		columns, values := p.Sparse.Row(i)
+		begin, _ := slices.BinarySearch(columns, int32(low))
+		end, _ := slices.BinarySearch(columns, int32(high))
+		x.Indices, x.Data = append(x.Indices, columns[begin:end]...), append(x.Data, values[begin:end]...)
+	}
+	for i, j := range from {
+		add(i, 0, first)
+		add(j, first, first+width)
+		add(i, first+width, p.Cols)
+		x.Indptr[i+1] = len(x.Data)
+	}
+	return SparsePoints(x)
+}
+
 // Kept returns a copy of the points whose weight is > 0; nil weights are all 1.
 func (p Points) Kept(weights []float64) Points {
 	list := make([]int, 0, p.Rows)
@@ -143,62 +180,11 @@ func (p Points) Point(i int) []float64 {
 		return p.Dense.Row(i)
 	}
 	x := make([]float64, p.Cols)
-	p.CopyPoint(x, i)
-	return x
-}
-
-// CopyPoint sets dst to all features of point i.
-func (p Points) CopyPoint(dst []float64, i int) {
-	if p.Sparse == nil {
-		copy(dst, p.Dense.Row(i))
-		return
-	}
-	clear(dst)
 	columns, values := p.Sparse.Row(i)
 	for k, c := range columns {
-		dst[c] = values[k]
+		x[c] = values[k]
 	}
-}
-
-// Used returns the points without the features that no point stores, and the numbers of the other
-// features. The values are those of p. Nil: all features are kept.
-func (p Points) Used() (used Points, features []int32) {
-	if p.Sparse == nil {
-		return p, nil
-	}
-	place := make([]int32, p.Cols) // of a feature, from 1 on
-	stored := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
-	for _, c := range stored {
-		place[c] = 1
-	}
-	for c, kept := range place {
-		if kept > 0 {
-			features = append(features, int32(c))
-			place[c] = int32(len(features))
-		}
-	}
-	if len(features) == p.Cols || len(features) == 0 {
-		return p, nil
-	}
-	x := *p.Sparse
-	x.Cols, x.Indices = len(features), make([]int32, len(x.Indices))
-	for k := p.Sparse.Indptr[0]; k < p.Sparse.Indptr[p.Rows]; k++ {
-		x.Indices[k] = place[p.Sparse.Indices[k]] - 1
-	}
-	return SparsePoints(x), features
-}
-
-// Restored returns the d×t weights whose rows that features names are those of w, a result for the
-// points of Used, and whose other rows are 0.
-func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
-	if features == nil {
-		return w
-	}
-	all := backend.NewHost[float64](d, w.Cols)
-	for k, c := range features {
-		copy(all.Row(int(c)), w.Row(k))
-	}
-	return all
+	return x
 }
 
 // Difference sets dst to the features in which points i and j differ, zeros left out or not, of the

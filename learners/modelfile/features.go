@@ -20,10 +20,10 @@ import (
 )
 
 // TrainingFeatures returns what a learner takes for the rows of a table that it is fitted
-// to: the columns encoded; of a Gram matrix, or of a column of texts or trees, the points of
+// to: the columns encoded, as a backend.CSR where the encoder is sparse; of a Gram matrix, or of a column of texts or trees, the points of
 // kernels.Precomputed, which must be its kernel. k is the kernel on texts or trees, and
 // trained is for the model's Bundle; both are nil otherwise, and o has no use then.
-func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x *mat.Dense, trained *Objects, err error) {
+func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x mat.Matrix, trained *Objects, err error) {
 	if k != nil {
 		texts, err := e.Texts(t)
 		if err != nil {
@@ -33,7 +33,7 @@ func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table,
 		x, err = points(ctx, t.Source, h, err)
 		return x, &Objects{Kernel: k.String(), Training: texts}, err
 	}
-	if x, err = e.Features(t); err != nil || !e.Gram {
+	if x, err = e.Encode(t); err != nil || !e.Gram {
 		return x, nil, err
 	}
 	h, err := gram.TrainingPoints(x)
@@ -41,15 +41,16 @@ func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table,
 	return x, nil, err
 }
 
-// Features returns what the model takes for the rows of a table: the columns encoded;
+// Features returns what the model takes for the rows of a table: the columns encoded, as a
+// backend.CSR where the encoder is sparse;
 // of a Gram matrix, or of a column of texts or trees, the points of
 // kernels.Precomputed. Of o only texts and trees have use.
-func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (*mat.Dense, error) {
+func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (mat.Matrix, error) {
 	if b.Encoder == nil {
 		return nil, errors.New("modelfile: the model was saved without the rules for the columns of a table")
 	}
 	if b.Objects == nil {
-		x, err := b.Encoder.Features(t)
+		x, err := b.Encoder.Encode(t)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Option
 
 // Points returns what the model takes for encoded columns: themselves, or where they are
 // kernel values the points of kernels.Precomputed. source names the table in errors.
-func (b Bundle) Points(source string, x *mat.Dense) (*mat.Dense, error) {
+func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
 	if !b.Encoder.Gram {
 		return x, nil
 	}
@@ -82,7 +83,7 @@ func (b Bundle) Points(source string, x *mat.Dense) (*mat.Dense, error) {
 }
 
 // points is h as a matrix; the source is named in its error.
-func points(ctx context.Context, source string, h backend.Host[float64], err error) (*mat.Dense, error) {
+func points(ctx context.Context, source string, h backend.Host[float64], err error) (mat.Matrix, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err

@@ -58,6 +58,6 @@ func TestDevices(t *testing.T) {
 		}
 	}})
 	if !errors.Is(err, cause) {
-		t.Errorf("canceled: %v", err)
+		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -225,14 +225,37 @@ func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float6
 			total += w
 		}
 		if par.Learner == "lasso" {
-			var g mat.VecDense
-			g.MulVec(all.X.T(), scaled)
-			scale = max(scale, 2*mat.Norm(&g, math.Inf(1)))
+			g, err := gradient(all.X, scaled)
+			if err != nil {
+				return 0, err
+			}
+			scale = max(scale, 2*mat.Norm(g, math.Inf(1)))
 		} else {
 			scale = max(scale, mat.Dot(mat.NewVecDense(n, c), scaled)/total)
 		}
 	}
 	return cmp.Or(scale, 1), nil
+}
+
+// gradient returns xᵀv.
+func gradient(x mat.Matrix, v *mat.VecDense) (*mat.VecDense, error) {
+	_, d := x.Dims()
+	g := mat.NewVecDense(d, nil)
+	s, ok := x.(backend.CSR[float64])
+	if !ok {
+		g.MulVec(x.T(), v)
+		return g, nil
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("tuning: x: %w", err)
+	}
+	for i := range s.Rows {
+		columns, values := s.Row(i)
+		for k, j := range columns {
+			g.SetVec(int(j), g.AtVec(int(j))+values[k]*v.AtVec(i))
+		}
+	}
+	return g, nil
 }
 
 // gridFit is the fit of a setting to the samples outside one fold.
@@ -313,7 +336,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		if par.Criterion == Evidence { // of all samples
 			return failed.Err
 		}
-		return fmt.Errorf("%w; without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
+		return fmt.Errorf("%w; without part %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
 	}
 	return err
 }

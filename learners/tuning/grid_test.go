@@ -18,10 +18,11 @@ import (
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
-	s := validate.Samples{X: backend.NewHost[float64](n, 2), Y: backend.NewHost[float64](n, 1), Weights: weights}
+	x := backend.NewHost[float64](n, 2)
+	s := validate.Samples{X: x, Y: backend.NewHost[float64](n, 1), Weights: weights}
 	for i := range n {
-		s.X.Row(i)[0], s.X.Row(i)[1] = rng.NormFloat64(), rng.NormFloat64()
-		s.Y.Data[i] = 3*s.X.Row(i)[0] + rng.NormFloat64()
+		x.Row(i)[0], x.Row(i)[1] = rng.NormFloat64(), rng.NormFloat64()
+		s.Y.Data[i] = 3*x.Row(i)[0] + rng.NormFloat64()
 		if classes {
 			s.Y.Data[i] = float64(int(min(max(s.Y.Data[i]+1, 0), 1)))
 		}

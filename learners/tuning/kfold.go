@@ -14,7 +14,7 @@ import (
 // others. A λ counts only when it has a solution without every fold.
 func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	var live []int
-	for i := range p.X.Rows {
+	for i := range p.Y.Rows {
 		if p.Weights == nil || p.Weights[i] > 0 {
 			live = append(live, i)
 		}
@@ -71,7 +71,9 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 // weights, and returns the sum of those.
 func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
-	q.X, q.Y = rowsOf(p.X, rest), rowsOf(p.Y, rest)
+	x := pointsOf(p)
+	of, other := x.Take(rest), x.Take(held)
+	q.X, q.Sparse, q.Y = of.Dense, of.Sparse, rowsOf(p.Y, rest)
 	weight := func(int) float64 { return 1 }
 	if p.Weights != nil {
 		weight = func(i int) float64 { return p.Weights[i] }
@@ -84,7 +86,7 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 	if err != nil {
 		return 0, err
 	}
-	values, err := pathValues(s.ctx, dev, q, solved, rowsOf(p.X, held))
+	values, err := pathValues(s.ctx, dev, q, solved, other)
 	if err != nil {
 		return 0, err
 	}

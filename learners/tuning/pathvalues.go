@@ -4,17 +4,25 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/solvers"
 )
+
+// pointsOf returns the samples of p.
+func pointsOf(p solvers.Problem) numeric.Points {
+	if p.Sparse != nil {
+		return numeric.SparsePoints(*p.Sparse)
+	}
+	return numeric.DensePoints(p.X)
+}
 
 // pathValues returns the predictions of all solutions of a path of p at the rows of x,
 // those of one beside those of the one before: x.Rows×(t·len(solved)). Those of a point
 // with an error have no meaning.
-func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
+func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x numeric.Points) (backend.Host[float64], error) {
 	t := p.Y.Cols
 	out := backend.NewHost[float64](x.Rows, len(solved)*t)
-	coefs := backend.NewHost[float64](p.X.Rows, len(solved)*t)
+	coefs := backend.NewHost[float64](p.Y.Rows, len(solved)*t)
 	linear := false
 	for l, at := range solved {
 		from := at.Alpha
@@ -34,20 +42,22 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 		return out, err
 	}
 	defer result.Free()
-	err = run.Placed(b, x, coefs, func(points, weights backend.Matrix[float64]) error {
-		if linear {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, weights, 0, result)
-			return b.Download(out, result)
-		}
-		z, err := backend.Place(b, p.X)
+	placed, err := numeric.PlaceAll(b, x, numeric.DensePoints(coefs))
+	if err != nil {
+		return out, err
+	}
+	defer numeric.FreeAll(placed)
+	if linear {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, placed[0], placed[1], 0, result)
+	} else {
+		z, err := pointsOf(p).Place(b)
 		if err != nil {
-			return err
+			return out, err
 		}
 		defer z.Free()
-		b.GramMul(result, p.Kernel, points, z, weights)
-		return b.Download(out, result)
-	})
-	if err != nil {
+		b.GramMul(result, p.Kernel, placed[0], z, placed[1])
+	}
+	if err := b.Download(out, result); err != nil {
 		return out, err
 	}
 	for l, at := range solved {

@@ -67,7 +67,7 @@ func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
 // samples is the number of samples, repetitions counted.
 func (s *search) samples() float64 {
 	if s.p.Weights == nil {
-		return float64(s.p.X.Rows)
+		return float64(s.p.Y.Rows)
 	}
 	sum := 0.0
 	for _, w := range s.p.Weights {

@@ -261,16 +261,17 @@ func (par Params) complete() (Params, error) {
 // defaultLambdas are the λ that are tried where none are given: two a decade from 1e-8 to
 // 1e3 times the mean of k(x, x).
 func defaultLambdas(p solvers.Problem) ([]float64, error) {
-	if p.X.Rows == 0 {
+	x := pointsOf(p)
+	if x.Rows == 0 {
 		return nil, errors.New("tuning: x has no rows")
 	}
-	if err := p.Kernel.Check(p.X.Cols); err != nil {
+	if err := p.Kernel.Check(x.Cols); err != nil {
 		return nil, fmt.Errorf("tuning: %w", err)
 	}
-	every := max(1, p.X.Rows/1000)
+	every := max(1, x.Rows/1000)
 	mean, n := 0.0, 0.0
-	for i := 0; i < p.X.Rows; i += every {
-		mean += kernels.Diag(p.Kernel, p.X.Row(i))
+	for i := 0; i < x.Rows; i += every {
+		mean += x.Diag(p.Kernel, i)
 		n++
 	}
 	mean /= n

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -62,15 +63,18 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 		if err != nil {
 			return err
 		}
-		all, d := p.XTest.Dims()
-		_, t := p.YTest.Dims()
+		x, err := numeric.PointsOf(p.XTest)
+		if err != nil {
+			return err
+		}
+		all, t := p.YTest.Dims()
 		train, _ := p.X.Dims()
 		score := func(from, to int) (float64, error) {
 			var weights []float64
 			if p.TestWeights != nil {
 				weights = p.TestWeights[from:to]
 			}
-			s, err := scoreModel(ctx, f.Device, m, r.Options.Classes, p.XTest.Slice(from, to, 0, d).(*mat.Dense), p.YTest.Slice(from, to, 0, t).(*mat.Dense), weights)
+			s, err := scoreModel(ctx, f.Device, m, r.Options.Classes, x.Slice(from, to-from).Matrix(), p.YTest.Slice(from, to, 0, t).(*mat.Dense), weights)
 			if err != nil {
 				return 0, err
 			}

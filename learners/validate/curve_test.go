@@ -3,6 +3,7 @@ package validate_test
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -19,14 +20,14 @@ import (
 func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	rng := rand.New(rand.NewPCG(5, 5))
 	t.Log("seed 5, 5")
-	s := validate.Samples{X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1)}
+	x, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
 	for i := range n {
 		for j := range d {
-			s.X.Row(i)[j] = rng.NormFloat64()
+			x.Row(i)[j] = rng.NormFloat64()
 		}
-		s.Y.Data[i] = 2*s.X.Row(i)[0] + 1 + noise*rng.NormFloat64()
+		y.Data[i] = 2*x.Row(i)[0] + 1 + noise*rng.NormFloat64()
 	}
-	return s
+	return validate.Samples{X: x, Y: y}
 }
 
 // TestLearningCurve: the last point has the errors of k-fold cross-validation, and of its models
@@ -82,7 +83,7 @@ func TestLearningCurve(t *testing.T) {
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
-	x, y := mat.NewDense(n, 2, s.X.Data), mat.NewDense(n, 1, s.Y.Data)
+	x, y := mat.DenseCopyOf(s.X), mat.NewDense(n, 1, s.Y.Data)
 	m, err := fitter(t, "least-squares", nil)(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,5 +118,49 @@ func TestImportance(t *testing.T) {
 		near(t, "first column", drops[0][r], want, bound)
 		near(t, "second column", drops[1][r], 0, bound)
 		near(t, "both together", together[0][r], want, bound)
+	}
+}
+
+// TestSparseSamplesHaveTheScoresOfDenseSamples: the nearest neighbors of distinct samples are the
+// same in both forms, and so a prediction has the same bits.
+func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
+	const n, d = 40, 6
+	dense := normals(t, n, d, 1)
+	x := dense.X.(backend.Host[float64])
+	for i := range x.Data {
+		if i%3 > 0 {
+			x.Data[i] = 0
+		}
+	}
+	sparse := dense
+	sparse.X = x.CSR()
+	dev := backendtest.Device(t, "ref")
+	fit := fitter(t, "kernel-knn", map[string]string{"k": "2", "kernel": "gaussian(sigma=2)"})
+	y := mat.NewDense(n, 1, dense.Y.Data)
+	type found struct {
+		points []validate.CurvePoint
+		drops  [][]float64
+	}
+	of := func(s validate.Samples) (f found) {
+		part, err := s.Split([]int{0}, nil)
+		if err != nil || part.XTest != nil || reflect.TypeOf(part.X) != reflect.TypeOf(s.X) {
+			t.Fatalf("a part of %T: %T, %v, %v", s.X, part.X, part.XTest, err)
+		}
+		r := validate.Runner{Data: s, Devices: []backend.Device{dev}}
+		if f.points, err = r.LearningCurve(t.Context(), fit, 4, []float64{0.5, 1}, 7, nil); err != nil {
+			t.Fatal(err)
+		}
+		m, err := fit(t.Context(), dev, s.X, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := validate.ImportanceParams{Repeats: 2, Seed: 3, Widths: []int{1, 2, 3}}
+		if f.drops, err = validate.Importance(t.Context(), dev, m, s.X, y, p); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if got, want := of(sparse), of(dense); !reflect.DeepEqual(got, want) {
+		t.Errorf("sparse %+v, dense %+v", got, want)
 	}
 }

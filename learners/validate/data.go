@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -21,38 +23,58 @@ type Data interface {
 // Part is one division of Data: n×d training samples X with n×t targets Y, and the test samples
 // XTest with the targets YTest. Nil weights are all 1. Keys are those of learners.Options.
 type Part struct {
-	X, Y         *mat.Dense
-	Keys         []uint64
-	Weights      []float64
-	XTest, YTest *mat.Dense
-	TestWeights  []float64
+	X, XTest             mat.Matrix // a backend.CSR of sparse samples; XTest is nil without test samples
+	Y, YTest             *mat.Dense
+	Keys                 []uint64
+	Weights, TestWeights []float64
 }
 
 // bytes is what the matrices take.
 func (p *Part) bytes() (n int64) {
-	for _, m := range []*mat.Dense{p.X, p.Y, p.XTest, p.YTest} {
-		if m != nil {
-			n += 8 * int64(len(m.RawMatrix().Data))
+	for _, m := range []mat.Matrix{p.X, p.XTest, p.Y, p.YTest} {
+		switch m := m.(type) {
+		case nil:
+		case backend.CSR[float64]:
+			n += numeric.SparsePoints(m).CopyBytes(m.Rows)
+		case *mat.Dense:
+			if m != nil {
+				n += 8 * int64(len(m.RawMatrix().Data))
+			}
+		default:
+			rows, cols := m.Dims()
+			n += numeric.Bytes(numeric.Elements(rows, cols))
 		}
 	}
 	return n
 }
 
-// Samples are Data in matrices with a row for each sample. Y, Weights and Keys may be empty.
+// Samples are Data in matrices with a row for each sample. Parts of an X that is a backend.CSR are
+// sparse. Y, Weights and Keys may be empty.
 type Samples struct {
-	X, Y    backend.Host[float64]
+	X       mat.Matrix
+	Y       backend.Host[float64]
 	Weights []float64
 	Keys    []uint64
 }
 
 // Len returns the number of samples.
-func (s Samples) Len() int { return s.X.Rows }
+func (s Samples) Len() int {
+	n, _ := s.X.Dims()
+	return n
+}
 
 // Split copies the samples.
 func (s Samples) Split(train, test []int) (*Part, error) {
+	x, err := numeric.PointsOf(s.X)
+	if err != nil {
+		return nil, fmt.Errorf("validate: x: %w", err)
+	}
 	p := &Part{
-		X: rowsAt(s.X, train), XTest: rowsAt(s.X, test), Weights: chosen(s.Weights, train), TestWeights: chosen(s.Weights, test), Keys: chosen(s.Keys, train),
+		X: x.Take(train).Matrix(), Weights: chosen(s.Weights, train), TestWeights: chosen(s.Weights, test), Keys: chosen(s.Keys, train),
 		Y: rowsAt(s.Y, train), YTest: rowsAt(s.Y, test),
+	}
+	if len(test) > 0 {
+		p.XTest = x.Take(test).Matrix()
 	}
 	return p, nil
 }
@@ -136,8 +158,8 @@ func (t *Table) Empty() []string {
 	return slices.Sorted(maps.Keys(t.empty))
 }
 
-func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
-	if x, err = enc.Features(t); err == nil {
+func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
+	if x, err = enc.Encode(t); err == nil {
 		y, err = enc.Targets(t)
 	}
 	return x, y, err

@@ -2,11 +2,13 @@ package validate
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -24,8 +26,8 @@ type ImportanceParams struct {
 // Importance returns, for each group of columns and each repeat, by how much the score of a
 // model on the n×d samples x with the n×t targets y falls when the rows of the group are permuted
 // (Breiman 2001). The score is R², for classes the accuracy.
-func Importance(ctx context.Context, dev backend.Device, m learners.Model, x, y *mat.Dense, p ImportanceParams) ([][]float64, error) {
-	figure := func(x *mat.Dense) (float64, error) {
+func Importance(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, y *mat.Dense, p ImportanceParams) ([][]float64, error) {
+	figure := func(x mat.Matrix) (float64, error) {
 		s, err := scoreModel(ctx, dev, m, p.Options.Classes, x, y, p.Options.Weights)
 		if err != nil {
 			return 0, err
@@ -39,6 +41,10 @@ func Importance(ctx context.Context, dev backend.Device, m learners.Model, x, y 
 	if err != nil {
 		return nil, err
 	}
+	points, err := numeric.PointsOf(x)
+	if err != nil {
+		return nil, fmt.Errorf("validate: importance: x: %w", err)
+	}
 	n, d := x.Dims()
 	widths := p.Widths
 	for range d {
@@ -47,15 +53,11 @@ func Importance(ctx context.Context, dev backend.Device, m learners.Model, x, y 
 		}
 	}
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
-	other := mat.DenseCopyOf(x)
 	drops := make([][]float64, len(widths))
 	first := 0
 	for k, width := range widths {
 		for r := range p.Repeats {
-			for i, from := range rng.Perm(n) {
-				copy(other.RawRowView(i)[first:first+width], x.RawRowView(from)[first:first+width])
-			}
-			after, err := figure(other)
+			after, err := figure(points.Shuffled(rng.Perm(n), first, width).Matrix())
 			if err != nil {
 				return nil, err
 			}
@@ -63,9 +65,6 @@ func Importance(ctx context.Context, dev backend.Device, m learners.Model, x, y 
 			if p.Options.Progress != nil {
 				p.Options.Progress(solvers.Progress{Stage: "importance", Fraction: float64(k*p.Repeats+r+1) / float64(len(widths)*p.Repeats)})
 			}
-		}
-		for i := range n {
-			copy(other.RawRowView(i)[first:first+width], x.RawRowView(i)[first:first+width])
 		}
 		first += width
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -42,7 +43,7 @@ type Outcome struct {
 // Apply computes the predictions of a model that Judged returned for the n×d samples x. With
 // proba set it also computes probabilities, if the model has them. progress, which may be nil,
 // is called with the completed part of the work, from 0 to 1.
-func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense, proba bool, progress func(fraction float64)) (o Outcome, err error) {
+func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool, progress func(fraction float64)) (o Outcome, err error) {
 	k, ok := m.(learners.Classifier)
 	if !ok {
 		o.Values, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, part) })
@@ -72,19 +73,23 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Den
 }
 
 // inBlocks applies f to blocks of rows and reports the progress after each block.
-func inBlocks(x *mat.Dense, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
+func inBlocks(x mat.Matrix, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
 	const parts, least = 50, 4096
-	n, d := x.Dims()
-	var all *mat.Dense
+	n, _ := x.Dims()
 	step := max(least, (n+parts-1)/parts)
+	if step >= n {
+		return f(x)
+	}
+	points, err := numeric.PointsOf(x)
+	if err != nil {
+		return nil, err
+	}
+	var all *mat.Dense
 	for i := 0; i < n; i += step {
 		end := min(i+step, n)
-		part, err := f(x.Slice(i, end, 0, d))
+		part, err := f(points.Slice(i, end-i).Matrix())
 		if err != nil {
 			return nil, err
-		}
-		if step >= n {
-			return part, nil
 		}
 		_, cols := part.Dims()
 		if all == nil {
@@ -153,7 +158,7 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 
 // scoreModel computes the predictions of a model for the n×d samples x and compares them with
 // the n×t targets y. names and weights are as for NewScore.
-func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, y *mat.Dense, weights []float64) (*Score, error) {
+func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, y *mat.Dense, weights []float64) (*Score, error) {
 	m = Judged(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
 	if err != nil {

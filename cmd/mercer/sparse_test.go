@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+// denseTable is the CSV of a LIBSVM file with so many features.
+func denseTable(t *testing.T, text []byte, features int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for j := range features {
+		fmt.Fprintf(&b, "x%d,", j+1)
+	}
+	b.WriteString("label\n")
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		cells := make([]string, features+1)
+		for j := range cells {
+			cells[j] = "0"
+		}
+		cells[features] = fields[0]
+		for _, field := range fields[1:] {
+			var j int
+			var v string
+			if _, err := fmt.Sscanf(strings.Replace(field, ":", " ", 1), "%d %s", &j, &v); err != nil {
+				t.Fatal(err)
+			}
+			cells[j-1] = v
+		}
+		b.WriteString(strings.Join(cells, ",") + "\n")
+	}
+	return b.Bytes()
+}
+
+// TestSparseTableGivesTheResultsOfTheDenseTable: a model of a LIBSVM file and a model of the CSV
+// file of the same numbers predict the same for the rows of both, and have the same scores.
+func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
+	const n, features, lambda = 40, 90, 0.5
+	l := gramLab{t, t.TempDir()}
+	text := sparseTable(n, features)
+	for name, text := range map[string][]byte{"sparse.svm": text, "dense.csv": denseTable(t, text, features)} {
+		if err := os.WriteFile(l.path(name), text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The squared distance of sparse points is right to 2¹²γ (see backend.SparseBackend), with γ for
+	// the 16 numbers of both, and that of dense points to as much. A Gaussian kernel multiplies the
+	// error by at most 1/e, the matrix has n times that in norm, and α by the condition, at most
+	// n/λ + 1, more. The labels are ±1, a prediction is a sum of n terms, a score at most quadratic.
+	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
+	same := func(what string, a, b float64) {
+		t.Helper()
+		if !(math.Abs(a-b) <= tol) {
+			t.Errorf("%s: %v of the sparse table, %v of the dense table", what, a, b)
+		}
+	}
+	tables := []string{"sparse.svm", "dense.csv"}
+	given := []string{"--quiet", "--task", "regression", "--no-standardize", "--target", "label"}
+	call := func(command string, table string, more ...string) string {
+		return l.mercer(append(append(append([]string{command}, given...), more...), l.path(table))...)
+	}
+	kernel := []string{"--kernel", "gaussian(sigma=2)", "--lambda", exact(lambda)}
+	var want [][]float64
+	for _, model := range tables {
+		call("fit", model, append(kernel, "--model", l.path(model+".st"))...)
+		for _, table := range tables {
+			got := l.numbers(l.mercer("predict", "--quiet", "--interval", "0.8", "--model", l.path(model+".st"), l.path(table)))
+			if want == nil {
+				want = got
+			}
+			for i, row := range want {
+				for j := range row {
+					same(fmt.Sprintf("number %d of row %d of %s, by the model of %s", j, i, table, model), row[j], got[i][j])
+				}
+			}
+		}
+	}
+	score := func(text string) (list []float64) {
+		var report struct {
+			Score    float64
+			Measures []struct{ Scores []float64 }
+			OutOfBag float64 `json:"error_out_of_bag"`
+		}
+		if err := json.Unmarshal([]byte(text), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range report.Measures {
+			list = append(list, m.Scores...)
+		}
+		return append(list, report.Score, report.OutOfBag)
+	}
+	for name, args := range map[string][]string{
+		"cv":                  append(kernel, "--folds", "4"),
+		"bootstrap":           append(kernel, "--rounds", "3"),
+		"tune":                {"--kernel", "gaussian(sigma=2)", "--vary", "", "--lambdas", exact(lambda)},
+		"tune --by gcv":       {"--kernel", "gaussian(sigma=2)", "--vary", "", "--lambdas", exact(lambda)},
+		"tune --by kfold":     {"--kernel", "gaussian(sigma=2)", "--vary", "", "--lambdas", exact(lambda)},
+		"tune --no-intercept": {"--kernel", "linear()", "--by", "evidence", "--search", "grid", "--vary", "", "--lambdas", exact(lambda)},
+	} {
+		words := strings.Fields(name)
+		args = append(append(words[1:], args...), "--json")
+		a, b := score(call(words[0], tables[0], args...)), score(call(words[0], tables[1], args...))
+		if len(a) != len(b) || a[0] == 0 {
+			t.Fatalf("%s: %v and %v", name, a, b)
+		}
+		for i := range a {
+			same(name, a[i], b[i])
+		}
+	}
+	// The classes of a support vector machine, and what it consists of.
+	for _, table := range tables {
+		l.mercer("fit", "--quiet", "--learner", "svc", "--no-standardize", "--target", "label", "--model", l.path(table+".st"), l.path(table))
+	}
+	if a, b := l.mercer("predict", "--model", l.path("sparse.svm.st"), l.path("dense.csv")), l.mercer("predict", "--model", l.path("dense.csv.st"), l.path("sparse.svm")); a != b {
+		t.Errorf("classes of the sparse table %s, of the dense table %s", a, b)
+	}
+	var shown [2]shownModel
+	for i, table := range tables {
+		if err := json.Unmarshal([]byte(l.mercer("show", "--json", l.path(table+".st"))), &shown[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(shown[0].Points) != len(shown[1].Points) || len(shown[0].Points) == 0 {
+		t.Fatalf("%d support vectors of the sparse table, %d of the dense table", len(shown[0].Points), len(shown[1].Points))
+	}
+	for i := range shown[0].Points {
+		if got := len(shown[0].Points[i].Values); got != 8 {
+			t.Errorf("support vector %d has %d features that are not 0, not 8", i, got)
+		}
+	}
+}
