@@ -121,10 +121,17 @@ func fitted(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize is the size of a page of panels of the given size, their legends below them.
+// pageSize is the size of a page of panels of the given size, their legends below them. A page of
+// one panel that is too flat for it is lower.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
-	return w, vg.Length(len(rows)) * (height + legendHeight(rows, tilesOf(rows, 0).width(w)))
+	legend := legendHeight(rows, tilesOf(rows, 0).width(w))
+	h = vg.Length(len(rows)) * (height + legend)
+	if len(rows) == 1 && len(rows[0]) == 1 {
+		tile := tilesOf(rows, legend).At(draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: w, Y: h}}}, 0, 0)
+		h -= tile.Max.Y - rows[0][0].scaled(tile).Max.Y
+	}
+	return w, h
 }
 
 // legendHeight is the height of the tallest legend in panels of the given width.

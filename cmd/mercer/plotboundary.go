@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
@@ -16,6 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/validate"
@@ -105,7 +109,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		across[xName] = append(across[xName], r.x...)
 		across[yName] = append(across[yName], slices.Repeat([]float64{v}, grid)...)
 	}
-	p := newPanel(b.Model.Learner(), xName, yName)
+	title, kernel := titleOf(list, f.values)
+	p := newPanel(title, xName, yName)
 	var truth *mat.Dense
 	if len(b.Encoder.Outputs) > 0 {
 		truth, _ = a.truthOf(b, t) // a table without targets is drawn without their colors
@@ -138,7 +143,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 			if !ok || !both || level == nil || !slices.Equal(k.Classes().Names, other.Classes().Names) {
 				return pic, usagef("%s: the boundaries of several models are drawn where all have the same two classes; draw it alone", m.name)
 			}
-			addBoundary(p, level, m.name, 2+i)
+			addBoundary(p, level, strings.TrimPrefix(m.name, title+", "), 2+i)
 		case ok:
 			drawRegions(p, r, k.Classes(), o, level)
 		default:
@@ -166,8 +171,28 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	if p.ratio == 0 {
 		p.Title.Text += ", axes not to scale"
 	}
-	return picture{title: fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), rows: [][]*panel{{p}}}, nil
+	p.Title.Text += kernel
+	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
+
+// titleOf is the title of the boundaries of models: the learner, and of one model ", " and its
+// kernel function with short numbers, which is "" of others.
+func titleOf(list []drawn, values string) (title, kernel string) {
+	m := list[0].b.Model
+	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
+	case len(list) > 1 && values == "":
+		return "boundary of " + count(len(list), "model"), ""
+	case len(list) == 1 && ok && k.Kernel() != nil:
+		kernel = ", " + longNumber.ReplaceAllStringFunc(k.Kernel().String(), func(text string) string {
+			v, _ := strconv.ParseFloat(text, 64) // the pattern has numbers only
+			return short(v)
+		})
+	}
+	return m.Learner(), kernel
+}
+
+// longNumber is a number of more digits than a title has room for.
+var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
 // across applies the model to n points that differ in some columns.
 func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {

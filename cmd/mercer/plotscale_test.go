@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // inFolder runs the command in a folder of its own, with files in it.
@@ -319,5 +321,38 @@ func TestManyClasses(t *testing.T) {
 	}
 	if len(circles(t, svg, ringStyle)) != 0 {
 		t.Error("points of a learner that keeps every row are ringed")
+	}
+}
+
+// TestFlatPicturesAreLow: to scale, points in a band leave no empty space above the title.
+func TestFlatPicturesAreLow(t *testing.T) {
+	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
+	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)
+	for _, c := range []struct {
+		size string
+		low  bool
+	}{{"", true}, {"700x700", false}} {
+		args := []string{"boundary", "--learner", "svc", "--kernel", "linear()", "--no-standardize", "--target", "c"}
+		if c.size != "" {
+			args = append(args, "--size", c.size)
+		}
+		svg := svgOf(t, table, args...)
+		head := regexp.MustCompile(`<svg width="[^"]*" height="[^"]*" viewBox="0 0 ([0-9.]+) ([0-9.]+)"`).FindStringSubmatch(svg)
+		at := title.FindStringSubmatch(svg)
+		if head == nil || at == nil {
+			t.Fatalf("no size or no title: %.300s", svg)
+		}
+		height, err := strconv.ParseFloat(head[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := strconv.ParseFloat(at[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The title stands in the middle of titleHeight, with the margin of 3 mm above it.
+		if above, most := height+y, (titleHeight + 3*vg.Millimeter).Points(); (above <= most) != c.low {
+			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, above, most)
+		}
 	}
 }
