@@ -132,9 +132,9 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 CONCURRENT := ^TestReducedFactor|^TestGramOfIntegers|Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
 suites      = ^($(shell awk '/^func Test/ { name = $$2 } /$(1)[.]Run/ { print name }' $(2)/*_test.go | sed 's/[^A-Za-z0-9_].*//' | sort -u | paste -sd '|' -))$$
 within      = $(1)/cpu//$(2)$$|$(1)//cpu//$(2)$$
-SOLVERS    := $(call within,$(call suites,solvertest,solvers),/(SameBits|Progress|Cancelled|Faults))
+SOLVERS    := $(call within,$(call suites,solvertest,solvers),/(SameBits|Progress|Canceled|Faults))
 SOLVERS    := $(SOLVERS)|^Test(Path|CholeskyRefuses|.*(Bits|Repeats|Cancel|Progress|Interrupted))
-LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Predictor|Cancelled))|^Test(VarianceKeeps|Jackknife)
+LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Predictor|Canceled))|^Test(VarianceKeeps|Jackknife)
 
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)

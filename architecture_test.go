@@ -464,7 +464,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 104500},
+	{"product lines", 102781},
 	{"exported names", 665},
 	{"exported fields", 805},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -314,9 +314,9 @@ type pairwise[T backend.Float] struct {
 // cancellation, and with a small number of features the other work dominates.
 const directDistance = 16
 
-// cancelled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
+// canceled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
 // than ten bits to cancellation and ‖x−z‖² is summed from the differences.
-const cancelled = 1.0 / 1024
+const canceled = 1.0 / 1024
 
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	g := &gram[T]{q: q, x: x, z: z, d: x.cols, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
@@ -428,7 +428,7 @@ func inPlace(p *kernels.Program) bool {
 // of bz from j on.
 func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
-	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: cancelled}
+	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: canceled}
 	g.q.engine.ukr.Distance(&s.span)
 	if s.span.Flag == 0 {
 		return
@@ -436,7 +436,7 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	for c, sq := range row[:cols] {
 		// The condition also holds for NaN: an infinite feature, or an overflow of the
 		// norms.
-		if !(sq >= (norm+norms[c])*cancelled) {
+		if !(sq >= (norm+norms[c])*canceled) {
 			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
 		}
 	}
@@ -446,7 +446,7 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 // followed by Exp.
 func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
-	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	u.DistanceExp(&s.span)
 	if s.span.Flag == 0 {
 		return
@@ -476,7 +476,7 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 // not change. It returns false, with the contents of to undefined, if a distance lost too
 // much precision.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
-	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)
 	return s.span.Flag == 0
 }

@@ -266,7 +266,7 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 			both := size + sizes[c]
 			v = o.factor*v + both
 			// Also true for NaN and Inf: an overflow.
-			if !(v >= both*cancelled) || v-v != 0 {
+			if !(v >= both*canceled) || v-v != 0 {
 				v = o.defined(i, j+c)
 			}
 			out[c] = v

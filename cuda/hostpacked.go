@@ -95,7 +95,7 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 		return nil, err
 	}
 	s.target = p
-	d.exec.do(func() { err = s.open(q.cancelled) })
+	d.exec.do(func() { err = s.open(q.canceled) })
 	if err != nil {
 		d.exec.do(func() { err = errors.Join(err, s.close()) })
 		d.deallocate(s.target)
@@ -241,7 +241,7 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
 	bring := func(i int) error {
 		slot, p := &s.slots[i%2], h.panel(numbers[i])
-		if q.cancelled() {
+		if q.canceled() {
 			return errStopped
 		}
 		return firstOf(
@@ -313,7 +313,7 @@ func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, 
 	for k := range h.count() {
 		p := h.panel(k)
 		for i := max(first, p.first); i < first+rows; i++ {
-			if q.cancelled() {
+			if q.canceled() {
 				return errStopped
 			}
 			f(i, p.first, valuesOf[T](p.row(i-p.first)))

@@ -36,7 +36,7 @@ func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 // errStopped is the result of a step after the caller's context is done.
 var errStopped = errors.New("stopped")
 
-func (q *queue[T]) cancelled() bool { return q.ctx != nil && q.ctx.Err() != nil }
+func (q *queue[T]) canceled() bool { return q.ctx != nil && q.ctx.Err() != nil }
 
 // run queues f, which queues work in the stream.
 func (q *queue[T]) run(op string, f func() error) {
@@ -83,7 +83,7 @@ func (q *queue[T]) wait(op string, f func() error) error {
 	var err error
 	d.exec.do(func() {
 		q.do(op, func() error {
-			if q.cancelled() {
+			if q.canceled() {
 				return errStopped
 			}
 			return f()
@@ -99,7 +99,7 @@ func (q *queue[T]) Sync() error {
 		if err := d.window.drain(d.api); err != nil {
 			return err
 		}
-		if q.cancelled() { // as last observed
+		if q.canceled() { // as last observed
 			return errStopped
 		}
 		return d.api.Wait(d.stream)
@@ -166,7 +166,7 @@ func (w *window) drain(api *driver.API) error {
 // step queues one step of work in the stream, after waiting until at most one other step is
 // in flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
-	if q.cancelled() {
+	if q.canceled() {
 		return errStopped
 	}
 	d := q.engine.device

@@ -33,7 +33,7 @@ func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
 	d, size, turn := q.engine.device, sizeOf[T](), 0
 	err := pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
-		if q.cancelled() {
+		if q.canceled() {
 			return errStopped
 		}
 		s := &d.staging[turn%2]
@@ -82,7 +82,7 @@ func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
 		return nil
 	}
 	err := pieces(from.rows, from.cols, size, func(i, j, rows, cols int) error {
-		if q.cancelled() {
+		if q.canceled() {
 			return errStopped
 		}
 		s := &d.staging[turn%2]

@@ -202,12 +202,12 @@ func (c *column) join(more *column, room int) {
 }
 
 // withRoom returns list with capacity for more elements. If it must reallocate, the new capacity is
-// room.
+// room, or that of the elements if they are more.
 func withRoom[T any](list []T, more, room int) []T {
-	if len(list)+more <= cap(list) || room <= len(list)+more {
+	if len(list)+more <= cap(list) {
 		return list
 	}
-	return append(make([]T, 0, room), list...)
+	return append(make([]T, 0, max(room, len(list)+more)), list...)
 }
 
 // entryOf returns the index of the entry with e's text, adding e if there is none.
@@ -422,15 +422,24 @@ func (x *index) add(entries []entry) {
 	}
 }
 
+// stored returns the cells of a column of t as column.values does. The result may share memory with
+// the column.
+func (t *Table) stored(c *column) []float64 {
+	if m, ok := c.cells.(*csr); ok {
+		return m.column(c.at, c.rows)
+	}
+	if c.plain && c.cells == nil {
+		return c.numbers
+	}
+	return c.values(make([]float64, t.rows), 0, t.rows)
+}
+
 // numbers is like Numbers for a column of t, but the result may share memory with the column.
 func (t *Table) numbers(c *column) ([]float64, error) {
-	if m, ok := c.cells.(*csr); ok {
-		return m.column(c.at, c.rows), nil
-	}
+	values := t.stored(c)
 	if c.plain && c.cells == nil && len(c.odd) == 0 {
-		return c.numbers, nil
+		return values, nil
 	}
-	values := c.values(make([]float64, t.rows), 0, t.rows)
 	for i, v := range values {
 		if v-v != 0 {
 			if _, k := c.number(i); k > number {

@@ -60,7 +60,7 @@ func readCSV(in *input) (*Table, error) {
 		part part
 		t    *Table
 	}
-	text := 0
+	text, parts := 0, 0
 	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
@@ -81,16 +81,37 @@ func readCSV(in *input) (*Table, error) {
 			return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 		}
 		text += len(next.text)
-		room := t.rows
+		parts++
+		room := t.rows + t.rows/4
 		if in.size > 0 { // estimates the total number of rows from the mean length of the rows so far
 			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
 		}
+		var part growth
+		part.list(4, 0, cap(d.t.lines), 0, 0)
+		for _, c := range d.t.columns {
+			part.column(c, 0, 0)
+		}
+		flight := in.allowance.flight(parts, part.size+int64(len(next.text)))
+		room, ok := in.allowance.roomFor(t.rows, max(room, t.rows), func(g *growth, room int) {
+			g.size = flight
+			g.list(4, len(t.lines), cap(t.lines), len(d.t.lines), room)
+			for _, c := range t.columns {
+				g.column(c, d.t.rows, room)
+			}
+		})
+		if !ok {
+			return t.fault("", in.allowance.rule())
+		}
+		old := 4 * int64(cap(t.lines))
 		t.lines = append(withRoom(t.lines, len(d.t.lines), room), d.t.lines...)
+		in.allowance.replaced(old, 4*int64(cap(t.lines)))
 		for j, c := range t.columns {
+			old := c.listBytes()
 			c.join(d.t.columns[j], room)
+			in.allowance.replaced(old, c.listBytes())
 			p.plain[j].Store(c.plain)
 		}
-		return in.allowance.fitsTable(t)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -98,6 +119,7 @@ func readCSV(in *input) (*Table, error) {
 	for _, c := range t.columns {
 		c.finish()
 	}
+	t.peak = in.allowance.peak
 	return t, nil
 }
 

@@ -221,18 +221,8 @@ func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error
 	if slices.Contains(r.TFIDF, c.name) {
 		return t.learnTFIDF(c, r)
 	}
-	declared := slices.Contains(r.Categorical, c.name)
-	if c.plain && declared {
-		return nil, t.fault(c.name, notCategorical)
-	}
-	if c.plain {
-		return t.learnNumber(c, weights, r)
-	}
-	counts := c.valueCounts()
-	if !declared && !hasKind(c.entries, counts, text) && !hasKind(c.entries, counts, spelled) {
-		return t.learnNumber(c, weights, r)
-	}
-	return t.learnText(c, counts, weights, declared, r)
+	s := t.summarizeColumn(c, weights, taking{counts: true})
+	return s.input(t, c.name, int64(t.rows), r, func() (*Number, string) { return numberOf(t.stored(c), weights, r.Standardize) })
 }
 
 // newEncoder returns an encoder without inputs.
@@ -574,16 +564,21 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	return y, nil
 }
 
+const (
+	needsValue = "a target needs a value: give it one or drop the row"
+	asTarget   = ", as a target must be"
+)
+
 // targetCell returns the number in a cell of a target.
 func (t *Table) targetCell(c *column, row int) (float64, error) {
 	v, k := c.number(row)
 	switch {
 	case k < number:
-		return v, t.missingFault(c, row, "a target needs a value: give it one or drop the row")
+		return v, t.missingFault(c, row, needsValue)
 	case k > number:
 		rule := c.rule(row, k)
 		if k != spelled {
-			rule += ", as a target must be"
+			rule += asTarget
 		}
 		return v, t.cellFault(c, row, c.cell(row), rule)
 	}

@@ -34,20 +34,9 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if c == nil {
 		return t.noColumn("target column", e.Outputs[0], t.Names())
 	}
-	texts, list := c.hasTexts(), c.labels(t.rows)
-	for i := range t.rows {
-		if len(list) > MaxCategories { // reported first, because a stream stops there
-			break
-		}
-		if err := t.checkLabel(c, i, texts, anyLabels); err != nil {
-			return err
-		}
-	}
-	if rule := labelsRule(list, t.rows, texts, anyLabels); rule != "" {
-		return t.fault(c.name, rule)
-	}
-	e.Labels = classesOf(list, texts)
-	return nil
+	var err error
+	e.Labels, err = t.summarizeColumn(c, nil, taking{counts: true, stored: true}).classes(t, c.name, int64(t.rows), anyLabels)
+	return err
 }
 
 // labelsRule returns the rule that a target with the given distinct labels breaks, or "". Numbers
@@ -88,35 +77,6 @@ func notIntegerFirst(a, b string) int {
 	return x.compare(y)
 }
 
-// labels returns the distinct non-empty cells of a column; it stops at MaxCategories + 1.
-func (c *column) labels(rows int) []string {
-	var list []string
-	if !c.plain {
-		for code, n := range c.valueCounts() {
-			if n > 0 {
-				list = append(list, c.entries[code].text)
-			}
-		}
-		return list
-	}
-	seen, large := map[float64]bool{}, map[string]bool{}
-	for i := 0; i < rows && len(list) <= MaxCategories; i++ {
-		v, k := c.number(i)
-		switch {
-		case k != number || seen[v]:
-			continue
-		case math.Abs(v) < 1<<53: // no other cell rounds to the same number
-			seen[v] = true
-		case large[c.cell(i)]:
-			continue
-		default:
-			large[c.cell(i)] = true
-		}
-		list = append(list, c.cell(i))
-	}
-	return list
-}
-
 // classesOf returns distinct labels in the order of Classes.
 func classesOf(list []string, texts bool) []string {
 	if texts {
@@ -133,32 +93,23 @@ func classesOf(list []string, texts bool) []string {
 	return slices.SortedFunc(maps.Values(spelling), byNumber)
 }
 
-// hasTexts reports whether a column holds texts, so that its cells are compared as texts. It
-// ignores entries that occur in no row.
-func (c *column) hasTexts() bool {
-	if c.plain || !c.texts {
-		return false
-	}
-	for code, n := range c.valueCounts() {
-		if n > 0 && c.entries[code].kind >= spelled {
-			return true
-		}
-	}
-	return false
-}
-
 // checkLabel returns the error for an invalid cell of a column of labels, or nil.
 func (t *Table) checkLabel(c *column, row int, texts, anyLabels bool) error {
 	switch _, k := c.number(row); {
 	case k < number:
-		return t.missingFault(c, row, "a target needs a class: give it one or drop the row")
+		return t.missingFault(c, row, needsClass)
 	case k == spelled && !anyLabels:
 		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+spelledLabel)
 	case k != number && !texts:
-		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+", as the other labels are")
+		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+asLabels)
 	}
 	return nil
 }
+
+const (
+	needsClass = "a target needs a class: give it one or drop the row"
+	asLabels   = ", as the other labels are"
+)
 
 // spelledLabel is appended to the rule for a label that is a number in an unsupported spelling.
 const spelledLabel = "{; if it is a class, $task=classification}"
@@ -225,7 +176,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 		return i, nil
 	}
 	if k < number {
-		return 0, t.missingFault(c, row, "a target needs a class: give it one or drop the row")
+		return 0, t.missingFault(c, row, needsClass)
 	}
 	if f.open {
 		class, ok := f.add(text)

@@ -57,24 +57,30 @@ func readLIBSVM(in *input) (*Table, error) {
 		*libsvm
 		text int
 	}
-	s, text := newLIBSVM(in.t, MaxSparseFeatures), 0
+	s := newLIBSVM(in.t, MaxSparseFeatures)
+	text, parts := 0, 0
 	cut := &pieces{in: in, line: 1}
 	err := ordered(context.Background(), in.allowance.workers(), cut.next, func(p piece) (decoded, error) {
 		d := newLIBSVM(&Table{Source: in.t.Source}, MaxSparseFeatures)
 		return decoded{d, len(p.text)}, d.add(p)
 	}, func(d decoded) error {
 		text += d.text
-		growth := 1.25
+		parts++
+		percent := 125
 		if in.size > 0 { // estimates the whole from the parts so far
-			growth = min(4, 1.02*float64(in.size)/float64(text))
+			percent = int(min(400, 102*float64(in.size)/float64(text)))
 		}
-		if err := s.join(d.libsvm, growth); err != nil {
-			return err
-		}
-		if size := 12*int64(cap(s.rows.Data)) + 12*int64(cap(s.rows.Indptr)) + s.label.size(); !in.allowance.fits(size) {
+		var part growth
+		d.grow(&part, newLIBSVM(&Table{}, 0), 100)
+		flight := in.allowance.flight(parts, part.size+int64(d.text))
+		percent, ok := in.allowance.roomFor(100, max(percent, 100), func(g *growth, percent int) {
+			g.size = flight
+			s.grow(g, d.libsvm, percent)
+		})
+		if !ok {
 			return in.t.fault("", in.allowance.rule())
 		}
-		return nil
+		return s.join(d.libsvm, percent)
 	})
 	if err != nil {
 		return nil, err
@@ -82,16 +88,31 @@ func readLIBSVM(in *input) (*Table, error) {
 	if s.t.rows == 0 {
 		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
 	}
+	s.t.peak = in.allowance.peak
 	return s.finish(), nil
 }
 
-// join appends the rows of the next part. Where it must allocate, it does so for growth times as
-// many rows.
-func (s *libsvm) join(d *libsvm, growth float64) error {
+// grow adds the lists to which join appends the rows of the next part.
+func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
+	values, rows := d.rows.NNZ(), d.t.rows
+	entries, all := roomOf(len(s.rows.Data)+values, percent), roomOf(s.t.rows+rows, percent)
+	g.list(8, len(s.rows.Data), cap(s.rows.Data), values, entries)
+	g.list(4, len(s.rows.Indices), cap(s.rows.Indices), values, entries)
+	g.list(8, len(s.rows.Indptr), cap(s.rows.Indptr), rows, all+1)
+	g.list(4, len(s.t.lines), cap(s.t.lines), rows, all)
+	g.column(s.label, rows, all)
+}
+
+// roomOf returns a percentage of a length.
+func roomOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
+
+// join appends the rows of the next part. Where it must allocate, it does so for a percentage of the
+// rows that there are then.
+func (s *libsvm) join(d *libsvm, percent int) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 	}
-	room := func(length, more int) int { return int(growth * float64(length+more)) }
+	room := func(length, more int) int { return roomOf(length+more, percent) }
 	before, values := len(s.rows.Data), d.rows.NNZ()
 	s.rows.Data = append(withRoom(s.rows.Data, values, room(before, values)), d.rows.Data...)
 	s.rows.Indices = append(withRoom(s.rows.Indices, values, room(before, values)), d.rows.Indices...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sort"
 )
 
 // An allowance tracks how much of File.Memory remains for arrays that keep the encoding of their
@@ -11,6 +12,8 @@ import (
 type allowance struct {
 	limit, left int64 // bytes; no limit where limit is 0
 	inParts     bool  // each part is freed before the next is read
+	garbage     int64 // see replaced
+	peak        int64 // see Table.ReadBytes
 }
 
 func newAllowance(limit int64) *allowance { return &allowance{limit: limit, left: limit} }
@@ -54,20 +57,66 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// fitsTable returns an error if a table under construction exceeds the limit.
-func (a *allowance) fitsTable(t *Table) error {
-	if a == nil || a.limit == 0 {
-		return nil
+// A growth is what lists take while they get room for more elements: all of them, and the old
+// memory of one, which is there until its elements are copied.
+type growth struct{ size, old int64 }
+
+// list adds a list whose elements have the given number of bytes. If it must be reallocated, it is
+// with the capacity of room, or of its elements if they are more.
+func (g *growth) list(width, length, capacity, more, room int) {
+	if length+more > capacity {
+		g.old = max(g.old, int64(width)*int64(capacity))
+		capacity = max(room, length+more)
 	}
-	size := 4 * int64(cap(t.lines))
-	for _, c := range t.columns {
-		size += c.size()
-	}
-	if size > a.left {
-		return t.fault("", a.rule())
-	}
-	return nil
+	g.size += int64(width) * int64(capacity)
 }
+
+// column adds a column to which more cells are appended.
+func (g *growth) column(c *column, more, room int) {
+	g.size += c.size() - c.listBytes()
+	if c.plain {
+		g.list(8, len(c.numbers), cap(c.numbers), more, room)
+	} else {
+		g.list(4, len(c.codes), cap(c.codes), more, room)
+	}
+}
+
+// roomFor returns the largest capacity from low to high with which lists fit into the remaining
+// memory while they grow, and false if none does. lists adds the lists to g for a capacity.
+func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (room int, ok bool) {
+	needed := func(room int) int64 {
+		var g growth
+		lists(&g, room)
+		return g.size + g.old
+	}
+	room = high
+	if !a.fits(needed(high)) {
+		room = low - 1 + sort.Search(high-low, func(k int) bool { return !a.fits(needed(low + k)) })
+	}
+	a.peak = max(a.peak, needed(room))
+	return room, room >= low
+}
+
+// replaced is called when a list that had old bytes has now the given number of them. It has the
+// lists that were copied collected before they add up to a twentieth of the limit.
+func (a *allowance) replaced(old, now int64) {
+	if a.limit == 0 || old == now {
+		return
+	}
+	if a.garbage += old; a.garbage > a.limit/20 {
+		runtime.GC()
+		a.garbage = 0
+	}
+}
+
+// flight returns the memory of the parts of a text that are decoded or wait to be joined, if the
+// last of so many has the given size.
+func (a *allowance) flight(parts int, size int64) int64 {
+	return int64(min(parts, 2*a.workers()+1)) * size
+}
+
+// listBytes returns the memory of the list of a column that has an element for each row.
+func (c *column) listBytes() int64 { return 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) }
 
 // size returns the approximate memory of a column that is not a view of the file's cells.
 func (c *column) size() int64 {
@@ -75,7 +124,7 @@ func (c *column) size() int64 {
 		oddBytes   = 64 // of a map entry, including its text
 		entryBytes = 80 // of an entry, including its slot in the index
 	)
-	size := 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) + oddBytes*int64(len(c.odd)) + entryBytes*int64(len(c.entries)) + c.textBytes
+	size := c.listBytes() + oddBytes*int64(len(c.odd)) + entryBytes*int64(len(c.entries)) + c.textBytes
 	if m, ok := c.cells.(*integers); ok {
 		size += 8 * int64(cap(m.values)+cap(m.missing))
 	}
@@ -84,16 +133,22 @@ func (c *column) size() int64 {
 
 // all reads the rest of a source that does not support ReadAt.
 func (in *input) all() ([]byte, error) {
-	r := io.Reader(in.r)
-	if in.allowance.limit > 0 {
-		r = io.LimitReader(r, in.allowance.left+1)
+	data := make([]byte, 0, bufferSize)
+	for {
+		n, err := in.r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case err == io.EOF && in.allowance.take(int64(cap(data))):
+			return data, nil
+		case err != nil && err != io.EOF:
+			return nil, in.t.readFault(0, err)
+		case err == nil && len(data) < cap(data):
+			continue
+		}
+		room, ok := in.allowance.roomFor(len(data)+1, len(data)+len(data)/4+1, func(g *growth, room int) { g.list(1, len(data), cap(data), 1, room) })
+		if err == io.EOF || !ok {
+			return nil, in.t.fault("", in.allowance.rule())
+		}
+		data = withRoom(data, 1, room)
 	}
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, in.t.readFault(0, err)
-	}
-	if !in.allowance.take(int64(len(data))) {
-		return nil, in.t.fault("", in.allowance.rule())
-	}
-	return data, nil
 }

@@ -87,6 +87,38 @@ func TestReadMemory(t *testing.T) {
 	}
 }
 
+// TestRefusedTablesStayBelowTheLimit: a table whose size shows only at its end is refused before
+// the lists that grow, their old memory and the parts that are decoded take more than the limit.
+func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads four million cells: skipped by -short")
+	}
+	const percent = 5
+	defer debug.SetGCPercent(debug.SetGCPercent(percent))
+	for _, limit := range []int64{48 << 20, 67 << 20} {
+		for _, cols := range []int{1, 3} {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			in := &tableReader{rows: 1 << 40, cols: cols}
+			_, err := dataset.File{Path: "-", Stdin: in, Memory: limit}.Read()
+			if err == nil || !strings.Contains(err.Error(), "takes more than its limit") {
+				t.Errorf("got %v", err)
+			}
+			peak := int64(in.peak - m.HeapAlloc)
+			t.Logf("%d columns: %.2f of the limit, after %d rows", cols, float64(peak)/float64(limit), in.row)
+			// The collector runs when the heap has grown by 5 %, and not below 4 MiB.
+			if allowed := limit + limit*percent/100 + 4<<20; peak > allowed {
+				t.Errorf("reading takes %d bytes, allowed %d", peak, allowed)
+			}
+			// The old list of one column of one, its new list and the decoded parts each take a part.
+			if table := int64(in.row) * int64(8*cols+4); 3*table < limit {
+				t.Errorf("refused at a table of %d bytes", table)
+			}
+		}
+	}
+}
+
 // An endless reader gives a text again and again.
 type endless struct {
 	text string

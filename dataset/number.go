@@ -11,24 +11,6 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// learnNumber learns the encoding of a column whose cells must be numbers.
-func (t *Table) learnNumber(c *column, weights []float64, r Rules) (*Input, error) {
-	values, err := t.numbers(c)
-	if err != nil {
-		return nil, err
-	}
-	if r.RefuseMissing {
-		if row := slices.IndexFunc(values, math.IsNaN); row >= 0 {
-			return nil, t.missingFault(c, row, refused)
-		}
-	}
-	n, rule := numberOf(values, weights, r.Standardize)
-	if rule != "" {
-		return nil, t.fault(c.name, rule)
-	}
-	return &Input{Name: c.name, Number: n}, nil
-}
-
 const (
 	noValues = "has no values; {$drop}"
 	tooLarge = "has numbers too large to standardize; rescale the column"
@@ -69,10 +51,15 @@ const refused = "missing cells are refused: give it a value or drop the row"
 
 // missingFault returns the error for a missing cell that breaks the given rule.
 func (t *Table) missingFault(c *column, row int, rule string) *Error {
-	if value := c.cell(row); value != "" {
-		return t.cellFault(c, row, value, "stands for a missing cell; "+rule)
+	return t.cellFault(c, row, c.cell(row), missingRule(c.cell(row))+rule)
+}
+
+// missingRule is the first part of the rule that a missing cell breaks.
+func missingRule(cell string) string {
+	if cell != "" {
+		return "stands for a missing cell; "
 	}
-	return t.cellFault(c, row, "", "the cell is empty; "+rule)
+	return "the cell is empty; "
 }
 
 // feature returns the standardized value of v.
@@ -97,6 +84,8 @@ type Moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
+
+	rest float64 // the mean of the values less Mean
 }
 
 // momentsOf returns the moments of the values, ignoring NaN. weights may be nil.
@@ -149,9 +138,15 @@ func momentsOf(values, weights []float64) (m Moments) {
 		}
 	}
 	rest /= n
-	m.Mean += rest * unit
+	m.shift(rest * unit)
 	m.SD = math.Sqrt(max(sum/n-rest*rest, 0)) * unit
 	return m
+}
+
+// shift adds d to the mean.
+func (m *Moments) shift(d float64) {
+	mean := m.Mean + d
+	m.Mean, m.rest = mean, d-(mean-m.Mean)
 }
 
 // repeated returns the moments of the value v repeated n times.

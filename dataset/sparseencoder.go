@@ -104,7 +104,7 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 				of = some
 			}
 			var rule string
-			if s.Scale[j], rule = scaleOf(sparseMoments(values, of, t.rows, total)); rule != "" {
+			if s.Scale[j], rule = scaleOf(sparseMoments(values, of, t.rows-len(values), total)); rule != "" {
 				return t.fault(t.features.name(j), rule)
 			}
 		}
@@ -113,13 +113,11 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	return in, err
 }
 
-// sparseMoments returns the moments of the nonzero values of a column and of the zeros in its other
-// rows; total is the weight of all rows.
-func sparseMoments(values, weights []float64, rows int, total float64) (m Moments) {
-	if len(values) > 0 {
-		m = momentsOf(values, weights)
-	}
-	if len(values) < rows {
+// sparseMoments returns the moments of the nonzero values of a column, ignoring NaN, and of the given
+// number of zeros; total is the weight of all rows.
+func sparseMoments(values, weights []float64, zeros int, total float64) Moments {
+	m := momentsOf(values, weights)
+	if zeros > 0 {
 		m.add(repeated(total-m.N, 0))
 	}
 	return m
@@ -133,47 +131,6 @@ func scaleOf(m Moments) (scale float64, rule string) {
 		return 0, rule
 	}
 	return n.Scale, ""
-}
-
-// sparseInput is learnSparse for a file that was read in passes. It returns the columns that are
-// learned one by one.
-func (l *learner) sparseInput() (columns []*columnLearner, in *Input, err error) {
-	width := 0
-	for _, f := range l.columns {
-		if _, ok := sparseIndex(f.name); !ok {
-			break
-		}
-		width++
-	}
-	if !l.sparse || width == 0 || l.rules.Gram || slices.ContainsFunc(slices.Concat(l.rules.others(), l.rules.Categorical), func(name string) bool { _, ok := sparseIndex(name); return ok }) || !isSparse(l.rows, width, l.nonzero) {
-		return l.columns, nil, nil
-	}
-	first, _ := sparseIndex(l.columns[0].name)
-	in = newSparse(first, width)
-	if !l.rules.Standardize {
-		return l.columns[width:], in, nil
-	}
-	in.Sparse.Scale = make([]float64, width)
-	for j, f := range l.columns[:width] {
-		m := f.moments
-		if l.rows <= l.keep {
-			var values, weights []float64
-			for i, v := range l.values(f.place) {
-				if v == 0 {
-					continue
-				}
-				if values = append(values, v); l.weights != nil {
-					weights = append(weights, l.weights[i])
-				}
-			}
-			m = sparseMoments(values, weights, l.rows, totalWeight(l.weights, l.rows))
-		}
-		var rule string
-		if in.Sparse.Scale[j], rule = scaleOf(m); rule != "" {
-			return nil, nil, l.p.t.fault(f.name, rule)
-		}
-	}
-	return l.columns[width:], in, nil
 }
 
 // check is Encoder.Check for sparse features.
@@ -194,9 +151,8 @@ func (s *Sparse) check() error {
 
 func (s *Sparse) appendNames(names []string) []string {
 	names = slices.Grow(names, s.Columns)
-	m := csr{first: s.First}
 	for j := range s.Columns {
-		names = append(names, m.name(j))
+		names = append(names, sparseName(s.First+j))
 	}
 	return names
 }
@@ -262,9 +218,8 @@ func (s *Sparse) writer(t *Table, at int, refuse bool) (*blockWriter, error) {
 	for _, c := range t.columns {
 		found[c.name] = c
 	}
-	m := csr{first: s.First}
 	for j := range s.Columns {
-		name := m.name(j)
+		name := sparseName(s.First + j)
 		c := found[name]
 		if c == nil && t.sparse {
 			continue

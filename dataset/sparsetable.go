@@ -84,7 +84,10 @@ func (m *csr) has(column int, rows []int32) bool {
 }
 
 // name returns the name of a column.
-func (m *csr) name(column int) string { return "x" + strconv.Itoa(m.first+column) }
+func (m *csr) name(column int) string { return sparseName(m.first + column) }
+
+// sparseName returns the name of a feature of a sparse table with the given number: x3 for 3.
+func sparseName(index int) string { return "x" + strconv.Itoa(index) }
 
 // sparseIndex returns the number in the name of a feature of a sparse table: 3 of x3.
 func sparseIndex(name string) (index int, ok bool) {

@@ -17,7 +17,7 @@ const SampleNumbers = 1 << 22
 // bitwise equal to the result of the function as long as the sample keeps all rows. The sample
 // keeps SampleNumbers / features rows, but at least 256 and at most 65,536. For larger files:
 //
-//   - means and standard deviations are combined from parts of the file (Chan, Golub and LeVeque 1983), and differ by rounding errors;
+//   - means and standard deviations are combined from those of parts of the file, and differ by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
 //
 // A column of texts must be a column of categories; Rules.Text, Rules.Tree and Rules.TFIDF are refused. If there
@@ -39,32 +39,29 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if err := p.t.checkRoles(r, p.names); err != nil {
 		return nil, err
 	}
-	l := &learner{p: p, rules: r, byName: map[string]*columnLearner{}, others: map[string]bool{}, random: rand.New(rand.NewPCG(1, learnStream))}
-	if !r.Labels {
-		l.targets = r.Targets
-	}
-	decode := func(part part) (*summary, error) {
-		t, err := part.table()
-		if err != nil {
-			return nil, err
-		}
-		return l.summarize(t)
-	}
-	if err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, decode, l.merge); err != nil {
+	l := &learner{p: p, rules: r, random: rand.New(rand.NewPCG(1, learnStream))}
+	if err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, l.summarize, l.merge); err != nil {
 		return nil, err
 	}
-	e, err := l.encoder()
+	sum := &l.sum
+	switch {
+	case sum.Rows == 0 && sum.Left > 0:
+		return nil, p.t.fault(r.Weight, noWeight)
+	case sum.Rows == 0:
+		return nil, p.t.noRows()
+	}
+	e, err := sum.encoder(p.t, r, sum.Rows <= int64(l.keep), l.values)
 	if err != nil {
 		return nil, err
 	}
-	s.rows, s.left = l.rows, l.left
-	s.remarks = e.remarks(l.rows, func(in Input) columnFacts {
-		f := l.byName[in.Name]
-		if f == nil { // the features of a sparse file
+	s.rows, s.left = int(sum.Rows), sum.Left
+	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
+		c := sum.column(in.Name)
+		if c == nil { // the features of a sparse file
 			return columnFacts{}
 		}
-		facts := columnFacts{rising: !f.unordered && f.seen == l.rows, missing: float64(f.empty) / float64(l.rows)}
-		if first := f.first[marker].fault; first != nil {
+		facts := columnFacts{rising: c.Rising, missing: float64(c.Kinds[missing]+c.Kinds[marker]) / float64(sum.Rows)}
+		if first := c.Faults[marker]; first != nil && len(c.Counts) > 0 {
 			facts.marker = first.Value
 		}
 		return facts
@@ -75,139 +72,90 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 // learnStream makes the random numbers of Learn independent of other uses of the same seed.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summary is a part of the file with the statistics that depend on that part alone.
-type summary struct {
+// A summarized is a part of the file with its summary and the weights of its rows; nil: all 1.
+type summarized struct {
 	t       *Table
-	weights []float64 // of its rows; nil: all 1
-	left    int       // rows of weight 0, which t does not have
-	moments []Moments // moments of each plain column
-	missing []int     // number of rows without a value in each feature column
+	weights []float64
+	sum     *Summary
 }
 
 // A learner merges the parts of a file.
 type learner struct {
-	p       *pass
-	rules   Rules
-	targets []string // targets that must be numbers
-
-	columns []*columnLearner // features, in the order of the file
-	label   *columnLearner
-	byName  map[string]*columnLearner
-	others  map[string]bool // columns that did not become features
-	sparse  bool
-	nonzero int // nonzero values of the features of a sparse file
-	rows    int
-	left    int     // rows of weight 0, which are not counted
-	weight  float64 // of the rows
+	p     *pass
+	rules Rules
+	sum   Summary
 
 	keep    int         // maximum number of rows in the sample
-	sample  [][]float64 // the features of the sampled rows; a sparse row may be shorter
+	dense   []string    // the features that are not those of a sparse file
+	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may be shorter
 	weights []float64   // of these rows; nil: all 1
 	random  *rand.Rand
 }
 
-// summarize computes the statistics of one part. Any goroutine may call it.
-func (l *learner) summarize(all *Table) (*summary, error) {
-	t, weights, err := l.rules.weighted(all)
+// summarize summarizes a part. Any goroutine may call it.
+func (l *learner) summarize(part part) (s summarized, err error) {
+	all, err := part.table()
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	if len(l.targets) > 0 && t.rows > 0 {
-		if _, err := (&Encoder{Outputs: l.targets}).targets(t); err != nil {
-			return nil, err
-		}
+	if s.t, s.weights, err = l.rules.weighted(all); err != nil {
+		return s, err
 	}
-	s := &summary{t: t, weights: weights, left: all.rows - t.rows, moments: make([]Moments, len(t.all())), missing: make([]int, len(t.all()))}
-	for j, c := range t.all() {
-		if c.broken != "" || !l.rules.isFeature(c.name) {
-			continue
-		}
-		s.missing[j] = c.missing(t.rows)
-		if !c.plain {
-			continue
-		}
-		values, err := t.numbers(c)
-		if err != nil {
-			return nil, err
-		}
-		s.moments[j] = momentsOf(values, weights)
-		if row := slices.IndexFunc(values, math.IsNaN); row >= 0 && l.rules.RefuseMissing {
-			return nil, t.missingFault(c, row, refused)
-		}
+	s.sum, err = s.t.summarize(s.weights, l.rules, 0, func(name string) taking {
+		feature := l.rules.isFeature(name)
+		return taking{counts: true, stored: !feature && l.rules.Labels, moments: feature}
+	})
+	if err == nil {
+		s.sum.Left = all.rows - s.t.rows
 	}
-	return s, nil
+	return s, err
 }
 
 // merge adds the next part of the file.
-func (l *learner) merge(s *summary) error {
-	if l.left += s.left; s.t.rows == 0 {
-		return nil
-	}
-	if l.rows > math.MaxInt32-s.t.rows {
+func (l *learner) merge(s summarized) error {
+	if l.sum.Rows > int64(math.MaxInt32-s.t.rows) {
 		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 	}
-	if l.sparse = s.t.sparse; s.t.features != nil {
-		l.nonzero += s.t.nonzeros()
+	before := int(l.sum.Rows)
+	if l.sum.Merge(s.sum); s.t.rows == 0 {
+		return nil
 	}
-	features := make([]*column, len(l.columns), len(s.t.all())) // in the order of l.columns; nil: all zeros
-	for j, c := range s.t.all() {
-		if l.rules.Labels && c.name == l.rules.Targets[0] {
-			if l.label == nil {
-				l.label = &columnLearner{name: c.name}
-			}
-			if err := l.label.addLabels(s.t, c, l.rows); err != nil {
-				return err
-			}
-			continue
-		}
+	if err := l.sum.fault(l.p.t, l.rules, false); err != nil {
+		return err
+	}
+	var features []*column
+	for j, c := range s.t.columns {
 		if !l.rules.isFeature(c.name) {
-			l.others[c.name] = true
 			continue
 		}
-		if c.broken != "" {
-			return s.t.brokenFault(c)
-		}
-		f := l.byName[c.name]
-		if f == nil {
-			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns), declared: slices.Contains(l.rules.Categorical, c.name)}
-			f.moments.add(repeated(l.weight, 0)) // only in a sparse file
-			l.byName[c.name] = f
-			l.columns = append(l.columns, f)
-			features = append(features, nil)
-		}
-		if err := f.add(s, c, s.moments[j], l.rows); err != nil {
-			return err
-		}
-		f.empty += s.missing[j]
-		if !f.unordered {
-			f.unordered = f.seen != l.rows || !c.rising(s.t.rows, &f.last, l.rows == 0)
-		}
-		if f.plain && l.p.plain != nil {
+		features = append(features, c)
+		if l.p.plain != nil && l.sum.Columns[c.name].Many {
 			l.p.plain[j].Store(true)
 		}
-		f.seen = l.rows + s.t.rows
-		features[f.place] = c
 	}
-	weight := totalWeight(s.weights, s.t.rows)
-	for _, f := range l.columns {
-		if f.seen == l.rows {
-			f.moments.add(repeated(weight, 0))
-			f.seen += s.t.rows
-		}
-	}
-	l.addSample(features, s)
-	l.rows, l.weight = l.rows+s.t.rows, l.weight+weight
+	l.addSample(features, s, before)
 	return nil
 }
 
-// addSample adds the rows to the sample, so that every row seen so far is in it with equal
-// probability.
-func (l *learner) addSample(features []*column, s *summary) {
+// addSample adds the rows, which follow the given number of rows, to the sample, so that every row
+// seen so far is in it with equal probability.
+func (l *learner) addSample(features []*column, s summarized, before int) {
+	first, end := 0, 0
+	if s.t.features != nil {
+		first, end = s.t.features.first, s.t.features.first+s.t.width()
+	}
 	if l.keep == 0 {
-		l.keep = min(max(SampleNumbers/max(len(features), 1), 256), 1<<16)
+		for _, c := range features {
+			l.dense = append(l.dense, c.name)
+		}
+		width := len(features) + end - first
+		for _, name := range l.rules.others() {
+			width -= one(s.t.sparseColumn(name) != nil)
+		}
+		l.keep = min(max(SampleNumbers/max(width, 1), 256), 1<<16)
 	}
 	for i := range s.t.rows {
-		place := l.rows + i
+		place := before + i
 		if place >= l.keep {
 			if place = l.random.IntN(place + 1); place >= l.keep {
 				continue
@@ -221,131 +169,33 @@ func (l *learner) addSample(features []*column, s *summary) {
 		if s.weights != nil {
 			l.weights[place] = s.weights[i]
 		}
-		row := l.sample[place]
-		if cap(row) < len(features) {
-			row = make([]float64, len(features))
+		row := slices.Grow(l.sample[place][:0], len(features)+end)[:len(features)+end]
+		clear(row)
+		for j, c := range features {
+			row[j], _ = c.number(i)
 		}
-		row = row[:len(features)]
-		done := sparseRow(row, features, i)
-		for j, c := range features[done:] {
-			if row[done+j] = 0; c != nil {
-				row[done+j], _ = c.number(i)
+		if end > first {
+			columns, values := s.t.features.Row(s.t.place(i))
+			for k, j := range columns {
+				row[len(features)+first+int(j)] = values[k]
 			}
 		}
 		l.sample[place] = row
 	}
 }
 
-// sparseRow writes row i of the leading columns of a sparse table, up to the first absent column,
-// and returns their number.
-func sparseRow(row []float64, features []*column, i int) int {
-	var m *csr
-	n, first := 0, 0
-	if len(features) > 0 && features[0] != nil {
-		first = features[0].at
+// values returns a column of the sample, and the weights of its rows.
+func (l *learner) values(name string) (values, weights []float64) {
+	j := slices.Index(l.dense, name)
+	if j < 0 {
+		k, _ := sparseIndex(name)
+		j = len(l.dense) + k
 	}
-	for ; n < len(features) && features[n] != nil && features[n].at == first+n; n++ {
-		cells, ok := features[n].cells.(*csr)
-		if !ok {
-			break
-		}
-		m = cells
-	}
-	clear(row[:n])
-	if m == nil {
-		return n
-	}
-	columns, values := m.Row(features[0].cellsRow(i))
-	for k, at := range columns {
-		if at := int(at) - first; at >= 0 && at < n {
-			row[at] = values[k]
-		}
-	}
-	return n
-}
-
-// values returns column j of the sample.
-func (l *learner) values(j int) []float64 {
-	values := make([]float64, len(l.sample))
+	values = make([]float64, len(l.sample))
 	for i, row := range l.sample {
 		if j < len(row) {
 			values[i] = row[j] // 0 past the end of a sparse row
 		}
 	}
-	return values
-}
-
-// encoder returns the encoder learned from the whole file.
-func (l *learner) encoder() (*Encoder, error) {
-	t := l.p.t
-	if l.rows == 0 && l.left > 0 {
-		return nil, t.fault(l.rules.Weight, noWeight)
-	}
-	if l.rows == 0 {
-		return nil, t.noRows()
-	}
-	for _, name := range slices.Concat(l.rules.Drop, named(l.rules.Weight)) {
-		if !l.others[name] {
-			return nil, t.noColumnAmong("column", name, l.names())
-		}
-	}
-	e := t.newEncoder(l.rules)
-	if l.rules.Labels {
-		if l.label == nil {
-			return nil, l.noTarget()
-		}
-		labels, err := l.label.labels(t, l.rows, l.rules.AnyLabels)
-		if err != nil {
-			return nil, err
-		}
-		e.Labels = labels
-	}
-	if l.sparse { // x0 comes first and the label last, in whatever order they were found
-		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == "x0" }); i > 0 {
-			x0 := l.columns[i]
-			l.columns = slices.Insert(slices.Delete(l.columns, i, i+1), 0, x0)
-		}
-		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == labelName }); i >= 0 {
-			label := l.columns[i]
-			l.columns = append(slices.Delete(l.columns, i, i+1), label)
-		}
-	}
-	columns, sparse, err := l.sparseInput()
-	if err != nil {
-		return nil, err
-	}
-	if sparse != nil {
-		e.Inputs = append(e.Inputs, *sparse)
-	}
-	for _, f := range columns {
-		in, err := f.input(l, f.place)
-		if err != nil {
-			return nil, err
-		}
-		e.Inputs = append(e.Inputs, *in)
-	}
-	if len(e.Inputs) == 0 {
-		return nil, t.fault("", "has no column except the target; at least one feature is needed")
-	}
-	if err := e.Check(); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// noTarget returns the error for a target that no part of the file has.
-func (l *learner) noTarget() error {
-	return l.p.t.noColumnAmong("target column", l.rules.Targets[0], l.names())
-}
-
-// names returns the names of the columns that occurred.
-func (l *learner) names() []string {
-	if l.p.names != nil {
-		return l.p.names
-	}
-	var names []string
-	for _, f := range l.columns {
-		names = append(names, f.name)
-	}
-	return names
+	return values, l.weights
 }

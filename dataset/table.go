@@ -31,11 +31,16 @@ type Table struct {
 	keep     []string // column names: see File.Keep
 	nameless int      // CSV: number of empty cells at the end of the header
 	notices  []string // see Notices
+	peak     int64    // see ReadBytes
 
 	features *csr // the features of a sparse table, which are not among columns
 	expand   sync.Once
 	expanded []*column // see all
 }
+
+// ReadBytes returns about the number of bytes that the table and the parts of its file took at most
+// while a text file was read; 0 for other tables, which take no more while they are read.
+func (t *Table) ReadBytes() int64 { return t.peak }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
 type Column struct {

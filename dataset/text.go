@@ -11,35 +11,6 @@ import (
 // categories, whatever the number of rows.
 const alwaysCategories = 20
 
-// learnText learns the encoding of a coded column that holds texts or that the user declared
-// categorical. counts[i] is the number of occurrences of entry i.
-func (t *Table) learnText(c *column, counts []int, weights []float64, declared bool, r Rules) (*Input, error) {
-	x, present := learnCategories(c.entries, counts, c.valueWeights(counts, weights))
-	if len(x.Categories) == 0 {
-		return nil, t.fault(c.name, noValues)
-	}
-	row := c.firstOf(text)
-	example := x.Fill
-	if row >= 0 {
-		example = c.cell(row)
-	}
-	switch rule, k := textRule(c.entries, counts, len(x.Categories), present, t.rows, declared, example); {
-	case k == spelled:
-		row = c.firstOf(spelled)
-		return nil, t.cellFault(c, row, c.cell(row), c.rule(row, k)+rule)
-	case k == text:
-		return nil, t.cellFault(c, row, c.cell(row), rule)
-	case rule != "":
-		return nil, t.fault(c.name, rule)
-	}
-	if r.RefuseMissing {
-		if row := slices.IndexFunc(c.codes, func(code int32) bool { return code < 0 || c.entries[code].kind == marker }); row >= 0 {
-			return nil, t.missingFault(c, row, refused)
-		}
-	}
-	return &Input{Name: c.name, Text: x}, nil
-}
-
 // learnCategories makes a category of each entry that occurs. The category with the largest total
 // weight replaces missing cells.
 func learnCategories(entries []entry, counts []int, weights []float64) (x *Text, present int) {

@@ -65,7 +65,7 @@ func weightedMoments(values, weights []float64) (m Moments) {
 			sum += p * u * u
 		}
 	}
-	m.Mean += rest * unit
+	m.shift(rest * unit)
 	m.SD = math.Sqrt(max(sum-rest*rest, 0)) * unit
 	return m
 }

@@ -250,7 +250,7 @@ func (d Description) Parse(given map[string]string) (*Settings, error) {
 			if len(known) > 0 {
 				has = strings.Join(known, ", ")
 			}
-			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is no parameter of %s, which has %s", d.Name, has)}
+			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is not a parameter of %s, which has %s", d.Name, has)}
 		}
 	}
 	return &Settings{d, given, v}, nil

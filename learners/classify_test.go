@@ -52,7 +52,7 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("%s: %s: %v", d.Name, p.Name, err)
 			}
 		}
-		if _, err := d.Make("", map[string]string{"nothing": "1"}); err == nil || !strings.Contains(err.Error(), "is no parameter of "+d.Name) {
+		if _, err := d.Make("", map[string]string{"nothing": "1"}); err == nil || !strings.Contains(err.Error(), "is not a parameter of "+d.Name) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 		if found, err := learners.Find(d.Name); err != nil || found.Name != d.Name {

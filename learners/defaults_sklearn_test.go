@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -22,8 +25,32 @@ var writeScores = flag.Bool("write-scores", false, "write the scores of TestDefa
 
 // defaultsSets are the public data of the comparison of defaults.
 var defaultsSets = map[learners.Task][]string{
-	learners.Regression:     {"diabetes.csv", "airfoil.csv", "power_plant.csv", "california_housing.csv", "kin40k.csv.gz", "protein.csv.gz", "nycflights13.csv.gz"},
-	learners.Classification: {"iris.csv", "wine.csv", "breast_cancer.csv", "ionosphere.csv", "digits.csv", "letter.csv", "skin_segmentation.csv.gz"},
+	learners.Regression:     {"diabetes.csv", "airfoil.csv", "power_plant.csv", "california_housing.csv", "kin40k.csv.gz", "protein.csv.gz", "nycflights13.csv.gz", "penguins_mixed.csv"},
+	learners.Classification: {"iris.csv", "wine.csv", "breast_cancer.csv", "ionosphere.csv", "digits.csv", "letter.csv", "skin_segmentation.csv.gz", mnist},
+}
+
+// mnist is one of the two parts of MNIST, which are drawn alike.
+const mnist = "mnist-t10k-images-idx3-ubyte.gz"
+
+// notCompared are the other files of the folder of data, with the reason.
+var notCompared = map[string]string{
+	"README.md":                       "no data",
+	"mnist-t10k-labels-idx1-ubyte.gz": "the labels of mnist", "mnist-train-images-idx3-ubyte.gz": "mnist", "mnist-train-labels-idx1-ubyte.gz": "mnist",
+	"promoters_dna.csv": "a column of texts", "sms_spam.csv": "a column of texts", "surnames_by_language.csv": "a column of texts", "ewt_genre_trees.csv.gz": "a column of trees",
+}
+
+// TestDefaultsAreComparedOnAllData: no set of the folder is forgotten.
+func TestDefaultsAreComparedOnAllData(t *testing.T) {
+	files, err := os.ReadDir(filepath.Dir(required.Data(t, "iris.csv")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		compared := slices.Contains(defaultsSets[learners.Regression], f.Name()) || slices.Contains(defaultsSets[learners.Classification], f.Name())
+		if compared == (notCompared[f.Name()] != "") {
+			t.Errorf("%s belongs either to defaultsSets or to notCompared", f.Name())
+		}
+	}
 }
 
 // otherRule are the learners and sets where the peer solves another problem with fewer
@@ -335,7 +362,7 @@ func scoreOf(tables, learner, set string) (score float64, ok bool) {
 
 // defaultsData are at most most rows of a set, in a random order.
 func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, most int) (x, y *mat.Dense) {
-	all, texts := shared(t, name, 100)
+	all, texts := encodedData(t, name)
 	perm := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
 	perm = perm[:min(len(perm), most)]
 	_, d := all.Dims()
@@ -353,4 +380,30 @@ func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, mo
 		y.Set(r, 0, v)
 	}
 	return x, y
+}
+
+// encodedData are the features and the targets of a set. Texts and missing cells are encoded as
+// mercer fit encodes them.
+func encodedData(t *testing.T, name string) (x *mat.Dense, target []string) {
+	t.Helper()
+	if name != mnist && name != "penguins_mixed.csv" {
+		return shared(t, name, 100)
+	}
+	table, err := dataset.Read(required.Data(t, name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := table.Names()[len(table.Names())-1]
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{label}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = e.Features(table); err != nil {
+		t.Fatal(err)
+	}
+	target, err = table.Cells(label)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, target
 }

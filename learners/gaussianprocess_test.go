@@ -207,7 +207,7 @@ func TestGaussianProcessRefuses(t *testing.T) {
 			}
 		}})
 		if !errors.Is(err, stop) {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 	})
 }

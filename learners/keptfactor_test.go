@@ -121,10 +121,10 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if _, err := m.Variance(ctx, dev, ask); !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: cancelled: %v", name, err)
+				t.Errorf("%s: canceled: %v", name, err)
 			}
 			if v, err := m.Variance(t.Context(), dev, ask); err != nil || !mat.Equal(v, first) {
-				t.Errorf("%s: after a call that was cancelled: %v", name, err)
+				t.Errorf("%s: after a call that was canceled: %v", name, err)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/glm"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -15,6 +16,7 @@ func init() {
 		Name:    logisticName,
 		Grid:    "lambda=0.001,0.01,0.1,1,10,100",
 		Tasks:   []Task{Classification},
+		Sparse:  true,
 		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
@@ -87,9 +89,13 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	defer named(logisticName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
-	p := glm.Problem{X: f.x, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
+	points, features := f.points, []int32(nil)
+	if l.Lambda > 0 { // without it features that depend on others are refused
+		points, features = points.Used()
+	}
+	p := glm.Problem{X: points, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
 	par := glm.Params{Solver: l.Solver, Tol: l.Tol, MaxIter: l.MaxIter, Rate: l.Rate, Batch: l.Batch, Seed: l.Seed}
-	t := f.task(f.x.Rows, func(n int) int64 { return par.Bytes(p, n) })
+	t := f.task(points.Rows, func(n int) int64 { return par.Bytes(dev, p, n) })
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -98,7 +104,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 		return nil, err
 	}
 	facts := []Fact{{"method", string(r.Solver)}, {"iterations", r.Iters}, {"evaluations", r.Evaluations}, {"loss", r.Loss}, {"remaining decrease", r.Gain}, {"largest gradient", r.Gradient}, {squaredNorm, squares(r.Coef)}}
-	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, r.Coef, r.Intercept}, classified{classes}}, l.Lambda}, nil
+	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, numeric.Restored(r.Coef, features, f.points.Cols), r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
 // LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two

@@ -70,9 +70,8 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// TestCancelled: long fits return soon after they are cancelled. The time is
-// logged.
-func TestCancelledFits(t *testing.T) {
+// TestCanceled: long fits return soon after they are canceled. The time is logged.
+func TestCanceledFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of work: not under -short")
 	}

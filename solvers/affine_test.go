@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// affineKernels are a·xᵀz + c, in several words; the last two are not.
+// affineKernels are kernels a·xᵀz + c in several notations; the last two are not affine.
 var affineKernels = []kernels.Kernel{
 	kernels.Linear{},
 	kernels.Scaled{Weight: 0.3, Kernel: kernels.Linear{}},
@@ -26,16 +26,16 @@ var affineKernels = []kernels.Kernel{
 	kernels.Product{kernels.Linear{}, kernels.Linear{}},
 }
 
-// TestCGOfLinearKernel: what is promised of every method, where products with K are
-// products with X and its transpose.
+// TestCGOfLinearKernel runs the suite of all methods with products with K that are products with
+// X and its transpose.
 func TestCGOfLinearKernel(t *testing.T) {
 	for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
 		t.Run(string(o), func(t *testing.T) {
 			if testing.Short() && o != solvers.Unstored64 {
 				t.Skip("-short: the other precision has the same code")
 			}
-			// α of a K of low rank is as large as y/λ, and its rounding leaves up to
-			// some 1e-13 of the residual.
+			// The α for a K of low rank is as large as y/λ, and rounding it leaves a residual of
+			// up to about 1e-13.
 			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
 			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
 			if testing.Short() || o != solvers.Unstored64 {
@@ -46,11 +46,12 @@ func TestCGOfLinearKernel(t *testing.T) {
 	}
 }
 
-// TestAffineIsDual: conjugate gradients with any of those kernels find what the
-// factor of K finds.
+// TestAffineIsDual checks that conjugate gradients with any of these kernels agree with the
+// factor of K.
 func TestAffineIsDual(t *testing.T) {
 	testAffineIsDual(t, pathRandom(t))
-	// Here the residual of the equations came down and 1ᵀα = 0 was left at 1.1e-11.
+	// With this seed the residual of the equations was small while 1ᵀα = 0 had an error of
+	// 1.1e-11.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))
 }
 
@@ -73,8 +74,8 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 						if err != nil {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
-						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5, times the residuals of
-						// both, of y of norm √(3n) at most in size and twice that with b.
+						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5. It multiplies both residuals; y
+						// has at most the norm √(3n), and twice that with b.
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {
@@ -90,7 +91,7 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// counted counts operations in products with K that is evaluated and in Gemm.
+// counted counts the operations of Gemm and of products with a K that is evaluated.
 type counted struct {
 	backend.Device
 	gramMul, gemm atomic.Int64
@@ -125,16 +126,16 @@ func (q *countedQueue) Gemm(tA, tB backend.Trans, alpha float64, a, b backend.Ma
 	q.Backend.Gemm(tA, tB, alpha, a, b, beta, c)
 }
 
-// TestAffineOperations: an iteration with a linear kernel takes O(nd) operations;
-// with K evaluated for every product it would be O(n²d).
+// TestAffineOperations checks that an iteration with a linear kernel takes O(nd) operations; if K
+// were evaluated for every product, it would take O(n²d).
 func TestAffineOperations(t *testing.T) {
 	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs = 600, 10, 1
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {
 		k     kernels.Kernel
-		extra float64 // of the constant, for each iteration
-		looks float64 // residuals from the data, by a K that is evaluated
+		extra float64 // for the constant, per iteration
+		looks float64 // number of residuals computed from the data, by a K that is evaluated
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k
@@ -142,9 +143,8 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A product in each iteration, one or two more in what replaces the residual
-		// or computes it, and what conjugate gradients do with n×1 blocks: below
-		// 20n operations each.
+		// An iteration has one product, replacing or computing the residual takes one or two
+		// more, and the operations of conjugate gradients on n×1 blocks are below 20n each.
 		each := 4*n*d*outputs + c.extra + 20*n*outputs
 		largest := float64(res.Iters+5) * each
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The rows that a seed draws are a sample without replacement: over many seeds each
-// ordered choice of 3 of 8 different rows is equally likely, however often a row is
-// repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom; a uniform sampler
-// fails with the chance 1e-6 for each of the lists, and the seeds are fixed.
+// TestSampleIsUniform checks that the rows that a seed draws are a sample without replacement:
+// over many seeds each ordered choice of 3 of 8 different rows is equally likely, however often a
+// row is repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler fails
+// with probability 1e-6 for each of the lists; the seeds are fixed.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
 	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)
@@ -43,7 +43,7 @@ func TestSampleIsUniform(t *testing.T) {
 		for _, n := range counts {
 			statistic += float64((n-expected)*(n-expected)) / expected
 		}
-		statistic += float64((choices - len(counts)) * expected) // those never drawn
+		statistic += float64((choices - len(counts)) * expected) // the choices that were never drawn
 		t.Logf("%s: χ² = %.1f, below %.1f for 1 − 1e-6; %d degrees of freedom", name, statistic, limit, choices-1)
 		if statistic > limit {
 			t.Errorf("%s: χ² = %.1f, more than %.1f", name, statistic, limit)
@@ -51,9 +51,9 @@ func TestSampleIsUniform(t *testing.T) {
 	}
 }
 
-// Each sample is equally likely to be one of many centers: the numbers of inclusions of
-// 60 samples have a statistic that is χ² with 59 degrees of freedom, for keys of the
-// numbers and for keys that were given, such as small integers.
+// TestEachSampleIsEquallyLikelyToBeCenter counts how often each of 60 samples is a center. The
+// statistic is χ² with 59 degrees of freedom, for keys of the numbers and for given keys, such as
+// small integers.
 func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	const n, m, seeds = 60, 12, 4000
 	x := backendtest.Normal(1, n, 2)
@@ -77,8 +77,8 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 				counts[place[some.Row(i)[0]]]++
 			}
 		}
-		// Inclusions of different samples have the covariance −seeds·p(1−p)/(n−1), so
-		// that the sum of squares over seeds·p(1−p)·n/(n−1) is χ².
+		// The inclusions of different samples have the covariance −seeds·p(1−p)/(n−1), so that
+		// the sum of squares divided by seeds·p(1−p)·n/(n−1) is χ².
 		p, statistic := float64(m)/n, 0.0
 		for _, c := range counts {
 			statistic += (c - seeds*p) * (c - seeds*p) / (seeds * p * (1 - p)) * (n - 1) / n
@@ -90,7 +90,8 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	}
 }
 
-// Centers do not depend on the order of the samples, and keys decide which they are.
+// TestCentersDoNotDependOnOrder checks that the keys determine the centers, and not the order of
+// the samples.
 func TestCentersDoNotDependOnOrder(t *testing.T) {
 	const seed, n = 23, 300
 	t.Log("seed", seed)

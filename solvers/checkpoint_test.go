@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// slow is a problem that takes conjugate gradients some hundred iterations, with
-// an intercept and more outputs than one.
+// slow is a problem with an intercept and several outputs that takes some hundred iterations of
+// conjugate gradients.
 func slow(n, t int) (solvers.Problem, solvers.Params) {
 	r := rand.New(rand.NewPCG(7, 0))
 	p := solvers.Problem{
@@ -37,7 +37,7 @@ func slow(n, t int) (solvers.Problem, solvers.Params) {
 	return p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64}
 }
 
-// files returns what is in a folder.
+// files lists the files of a folder.
 func files(t *testing.T, folder string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -68,8 +68,8 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 	}
 }
 
-// TestResume: a Solve that was cancelled again and again ends with the bits of
-// one that was not, in every precision, and leaves no file.
+// TestResume checks, in every precision, that a Solve that was canceled again and again gives the
+// same bits as an uninterrupted one, and leaves no file.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		method     solvers.Method
@@ -87,7 +87,7 @@ func TestResume(t *testing.T) {
 			p, par := slow(test.n, test.columns)
 			par.Method, par.Operator = test.method, test.operator
 			if test.operator == solvers.Stored32 {
-				p.Lambda = 1 // what float32 can do
+				p.Lambda = 1 // float32 can solve this
 			}
 			dev := backendtest.Device(t, "ref")
 			want, err := solvers.Solve(t.Context(), dev, p, par)
@@ -127,8 +127,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses is TestResume for samples in passes, in blocks of another size
-// each time.
+// TestResumePasses is TestResume for samples in passes, with a different block size in each run.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")
@@ -144,7 +143,7 @@ func TestResumePasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Few samples make a bad preconditioner, so that there are steps.
+			// The few samples make a bad preconditioner, so that Falkon needs several steps.
 			par := solvers.StreamParams{Method: solvers.Falkon, Sample: 70, Tol: 1e-9}
 			want, beta, err := solve(t.Context(), par)
 			if err != nil {
@@ -190,12 +189,12 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults: a file that is damaged, cut off or of another problem is
-// refused by name; other problems and params have files of their own.
+// TestCheckpointFaults checks that a damaged or truncated file, or one of another problem, is
+// refused by name, and that other problems and params have files of their own.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")
-	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // written when it is cancelled
+	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // written on cancellation
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -242,7 +241,7 @@ func TestCheckpointFaults(t *testing.T) {
 	if list := files(t, par.Checkpoint.Dir); len(list) != 4 {
 		t.Errorf("four problems have %d files", len(list))
 	}
-	// The limit of iterations may be raised.
+	// The limit on iterations may be raised.
 	os.WriteFile(list[0], whole, 0o666)
 	few := par
 	few.MaxIter = 5000
@@ -262,11 +261,11 @@ func TestCheckpointFaults(t *testing.T) {
 	}
 }
 
-// killed is set in the process that TestKill kills.
+// killed is set in the environment of the process that TestKill kills.
 const killed = "MERCER_SOLVERS_TEST_KILLED"
 
-// TestKill: a process that was killed in the middle of a Solve, which another one
-// ends, with the bits of a Solve without a break.
+// TestKill checks that a Solve that resumes after its process was killed gives the same bits as
+// an uninterrupted Solve.
 func TestKill(t *testing.T) {
 	p, par := slow(200, 1)
 	if dir := os.Getenv(killed); dir != "" {

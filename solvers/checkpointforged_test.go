@@ -27,14 +27,14 @@ import (
 // resumable is a solve that writes checkpoints.
 type resumable struct {
 	name  string
-	iters int // after which a checkpoint is left
-	// run returns the residual that is reported, or an error.
+	iters int // number of iterations after which it leaves a checkpoint
+	// run returns the reported residual, or an error.
 	run func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error)
 }
 
 const forgedTol = 1e-9
 
-// resumables are small problems for every method that writes checkpoints.
+// resumables returns small problems for every method that writes checkpoints.
 func resumables(dev backend.Device) []resumable {
 	const n = 16
 	r := rand.New(rand.NewPCG(3, 9))
@@ -79,7 +79,7 @@ func resumables(dev backend.Device) []resumable {
 	p.Kernel, p.Intercept = kernels.Linear{}, true
 	add("cg,linear", 2, p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64})
 
-	// A preconditioner made from few samples is inaccurate, so that there are several steps.
+	// A preconditioner made from few samples is inaccurate, so that Falkon needs several steps.
 	par := solvers.StreamParams{Method: solvers.Falkon, Sample: 8, Tol: forgedTol}
 	list = append(list, resumable{"nystrom", 4, func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error) {
 		par := par
@@ -95,8 +95,7 @@ func resumables(dev backend.Device) []resumable {
 	return list
 }
 
-// checkpointParts are a checkpoint without its checksum: what precedes the
-// arrays, as JSON, and the arrays.
+// checkpointParts is a checkpoint without its checksum: the header as JSON, and the arrays.
 type checkpointParts struct {
 	key            string
 	header, arrays []byte
@@ -104,7 +103,7 @@ type checkpointParts struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// interrupted returns the checkpoint that r leaves when its iterations are up.
+// interrupted returns the checkpoint that r leaves when it reaches its limit of iterations.
 func (r resumable) interrupted(t testing.TB, dir string) checkpointParts {
 	t.Helper()
 	_, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir, Every: time.Nanosecond}, r.iters)
@@ -126,7 +125,7 @@ func (r resumable) interrupted(t testing.TB, dir string) checkpointParts {
 	return checkpointParts{head.Key, data[start:end], data[end : len(data)-sha256.Size]}
 }
 
-// write puts the parts where r reads them, with a checksum that is right.
+// write writes the parts to the file that r reads, with a valid checksum.
 func (c checkpointParts) write(t testing.TB, dir string) {
 	t.Helper()
 	data := binary.LittleEndian.AppendUint64([]byte(checkpointMagic), uint64(len(c.header)))
@@ -137,8 +136,8 @@ func (c checkpointParts) write(t testing.TB, dir string) {
 	}
 }
 
-// errorOrSolution requires an error of one line, or a solution whose residual, which a
-// solve computes from the data and never reads from a file, is below the tolerance.
+// errorOrSolution requires an error of one line, or a solution whose residual is below the
+// tolerance. A solve computes the residual from the data and never reads it from a file.
 func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
 	t.Helper()
 	residual, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
@@ -150,7 +149,7 @@ func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
 	}
 }
 
-// hostile are values for a field of the header.
+// hostile are bad values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
 // forgeries calls f with every field of the header replaced by every hostile
@@ -214,8 +213,8 @@ func forgeries(t testing.TB, c checkpointParts, f func(what string, forged check
 	f("more arrays", checkpointParts{c.key, c.header, append(bytes.Clone(c.arrays), make([]byte, 8)...)})
 }
 
-// TestForgedCheckpoints: a checkpoint with any field or array replaced, and a checksum
-// that matches, gives an error or a solution.
+// TestForgedCheckpoints checks that a checkpoint with any field or array replaced, and a valid
+// checksum, gives an error or a solution.
 func TestForgedCheckpoints(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
@@ -239,8 +238,8 @@ func TestForgedCheckpoints(t *testing.T) {
 	}
 }
 
-// FuzzCheckpoint changes the checkpoints of every method; KEY in the header stands
-// for the hash of the problem. The checksum is always right.
+// FuzzCheckpoint changes the checkpoints of every method; KEY in the header stands for the hash
+// of the problem. The checksum is always valid.
 func FuzzCheckpoint(f *testing.F) {
 	dev := backendtest.Device(f, "ref")
 	list := resumables(dev)
@@ -258,8 +257,8 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// TestCheckpointsLargerThanTheProblemAreNotRead: a file of 1 TiB, which is one hole, is
-// refused by its size.
+// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB is refused by
+// its size.
 func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {

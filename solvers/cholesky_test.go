@@ -18,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// kernelMatrix is k(X, X) + λI by the definition.
+// kernelMatrix computes k(X, X) + λI by the definition.
 func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense {
 	a := mat.NewSymDense(len(x), nil)
 	for i := range x {
@@ -30,9 +30,8 @@ func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense
 	return a
 }
 
-// residual requires f to solve A x = b with the backward error of a Cholesky
-// solution after some changes: each leaves a multiple of n·2⁻⁵³ relative to ‖A‖,
-// and so do the kernel's values.
+// residual requires that f solves A x = b with the backward error of a Cholesky solution. Each
+// change of the factor adds a multiple of n·2⁻⁵³ relative to ‖A‖, and so do the kernel's values.
 func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, rng *rand.Rand) {
 	t.Helper()
 	n := a.SymmetricDim()
@@ -61,7 +60,7 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each eigenvalue is off by the backward error at most.
+	// The error of an eigenvalue is at most the backward error.
 	if bound := 0x1p-53 * float64(16*n*(changes+2)+64) * float64(n) * c.Cond(); !(math.Abs(got-c.LogDet()) <= bound) {
 		t.Errorf("log det %v, want %v, bound %g", got, c.LogDet(), bound)
 	}
@@ -107,7 +106,7 @@ func TestCholeskyUpdates(t *testing.T) {
 				points = slices.Delete(points, i, i+1)
 			} else {
 				points = append(points, point())
-				if step%9 == 0 { // a sample twice
+				if step%9 == 0 { // insert a sample twice
 					points[len(points)-1] = slices.Clone(points[0])
 				}
 				if err := f.AppendPoint(t.Context(), points[len(points)-1]); err != nil {
@@ -140,8 +139,8 @@ func TestCholeskyUpdates(t *testing.T) {
 	})
 }
 
-// TestCholeskyOfMatrix grows a factor of a given matrix from nothing, past what
-// is moved at a time, and takes samples from its front.
+// TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond the number of rows
+// moved at a time, and removes samples from its front.
 func TestCholeskyOfMatrix(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		rng := rand.New(rand.NewPCG(6, 1))
@@ -174,7 +173,7 @@ func TestCholeskyOfMatrix(t *testing.T) {
 		for i := range n {
 			shifted.SetSym(i, i, all.At(i, i)+lambda)
 		}
-		residual(t, f, shifted, 1, rng) // each element of L is made once
+		residual(t, f, shifted, 1, rng) // each element of L is computed only once
 		again, err := solvers.NewCholesky(t.Context(), dev, n, func(i int, dst []float64) { mat.Row(dst, i, all.SliceSym(0, i+1)) }, lambda)
 		if err != nil {
 			t.Fatal(err)

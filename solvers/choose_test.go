@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// shape is a problem of zeros: a plan looks at sizes only.
+// shape is a problem of zeros: a plan depends on sizes only.
 func shape(k kernels.Kernel, n, d int) solvers.Problem {
 	return solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1}
 }
@@ -53,8 +53,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoicesAreUsed: a rank, a preconditioner and a precision reach the method
-// that is chosen for them, and are refused by a method without.
+// TestChoicesAreUsed checks that a rank, a preconditioner and a precision reach the method chosen
+// for them, and that a method that does not use them refuses them.
 func TestChoicesAreUsed(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := shape(kernels.Gaussian{Sigma: 1}, 30, 2)
@@ -84,9 +84,9 @@ func TestChoicesAreUsed(t *testing.T) {
 	}
 }
 
-// TestCrossover: the choice changes once as features are added, near as many
-// as there are samples, and each way it is the one with fewer operations where
-// the difference is large.
+// TestCrossover checks that the choice changes only once as features are added, near as many
+// features as samples, and that it is the method with fewer operations if the difference is
+// large.
 func TestCrossover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 200
@@ -122,8 +122,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestReducedPrecisionIsNotReplaced: a device without products of reduced precision refuses them
-// where a test asks for them, rather than use float32 under that name.
+// TestReducedPrecisionIsNotReplaced checks that a device without products of reduced precision
+// refuses them if a test asks for them, and does not use float32 under that name.
 func TestReducedPrecisionIsNotReplaced(t *testing.T) {
 	defer precision.Force(precision.Reduced)()
 	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)

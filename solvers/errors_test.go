@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// three is a good problem of three samples, two features, one output.
+// three is a valid problem of three samples, two features and one output.
 func three() solvers.Problem {
 	return solvers.Problem{
 		Kernel: kernels.Gaussian{Sigma: 1},
@@ -22,7 +22,8 @@ func three() solvers.Problem {
 	}
 }
 
-// TestRefusals: a bad problem gives one line that names the place, and no work.
+// TestRefusals checks that a bad problem gives a one-line error that names the place, before any
+// work.
 func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, test := range []struct {
@@ -111,7 +112,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPivotRow: the row of the error is that of X, also when rows are left out.
+// TestPivotRow checks that the error names the row of X, also if rows are left out.
 func TestPivotRow(t *testing.T) {
 	p := three()
 	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}
@@ -122,7 +123,7 @@ func TestPivotRow(t *testing.T) {
 	}
 }
 
-// TestZeroTargets: α = 0 solves them, and the residual is 0, not NaN.
+// TestZeroTargets checks that the solution is α = 0 with the residual 0, not NaN.
 func TestZeroTargets(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 1}} {
 		for _, intercept := range []bool{false, true} {
@@ -141,7 +142,7 @@ func TestZeroTargets(t *testing.T) {
 	}
 }
 
-// TestExtremeTargets: norms neither overflow nor vanish.
+// TestExtremeTargets checks that norms neither overflow nor underflow.
 func TestExtremeTargets(t *testing.T) {
 	for _, scale := range []float64{1e300, 1e-300} {
 		p := three()
@@ -150,7 +151,7 @@ func TestExtremeTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 3 samples, condition below 4: a few roundings.
+		// With 3 samples and a condition number below 4 there are only a few rounding errors.
 		if !(res.Residual <= 16*0x1p-52) {
 			t.Errorf("targets near %g: residual %g", scale, res.Residual)
 		}
@@ -177,8 +178,8 @@ func TestBudgetMessage(t *testing.T) {
 	}
 }
 
-// A larger lambda is not advised where K has a negative eigenvalue, −1 here, or
-// where its values overflow.
+// TestAdviceOfIndefiniteMatrix checks that a larger lambda is not advised if K has a negative
+// eigenvalue, −1 here, or if its values overflow.
 func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}
@@ -194,7 +195,7 @@ func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	x := backend.NewHost[float64](3, 1)
 	copy(x.Data, []float64{1, -2, 3})
 	y := backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 4}}
-	// tanh(xᵀz − 2) is negative for the first sample and itself.
+	// tanh(xᵀx − 2) is negative for the first sample.
 	p := solvers.Problem{Kernel: kernels.Sigmoid{A: 1, C: -2}, X: x, Y: y, Lambda: 1e-3}
 	for _, m := range []solvers.Method{solvers.Dual, solvers.CG} {
 		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "take ") {

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// plainEvidence is the formula, by gonum's Cholesky factor.
+// plainEvidence evaluates the formula with gonum's Cholesky factor.
 func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	n := p.X.Rows
 	c := mat.NewSymDense(n, nil)
@@ -50,9 +50,9 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	return log, scale
 }
 
-// The value against gonum, the derivatives against differences of it: with a
-// step h of ln θ the central difference is wrong by about h² times the third
-// derivative, which is of the value's size times a few, and by rounding/h.
+// TestLogEvidence compares the value with gonum, and the derivatives with central differences.
+// With a step h of ln θ the error of a difference is about h² times the third derivative, which
+// is a few times as large as the value, plus rounding/h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -74,7 +74,7 @@ func TestLogEvidence(t *testing.T) {
 						t.Fatalf("%s: %v", what, err)
 					}
 					want, scale := plainEvidence(p, fit)
-					tol := 1e-11 * (math.Abs(want) + float64(n)) // n roundings times a condition of some hundreds
+					tol := 1e-11 * (math.Abs(want) + float64(n)) // n rounding errors times a condition number of some hundreds
 					if math.Abs(e.Log-want) > tol || math.Abs(e.Scale[1]-scale[1]) > 1e-11*scale[1] {
 						t.Errorf("%s: %v with scales %v, want %v with %v", what, e.Log, e.Scale, want, scale)
 					}
@@ -114,7 +114,7 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// A weight is a number of repetitions.
+// TestLogEvidenceWeights checks that a weight counts repetitions of a sample.
 func TestLogEvidenceWeights(t *testing.T) {
 	rng := pathRandom(t)
 	n := 12
@@ -143,7 +143,7 @@ func TestLogEvidenceWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range [][2]float64{{a.Log, b.Log}, {a.Scale[0], b.Scale[0]}, {a.Lambda, b.Lambda}, {a.Gradient[0], b.Gradient[0]}} {
-			if math.Abs(v[0]-v[1]) > 1e-11*(1+math.Abs(v[1])) { // n² roundings times a condition of some hundreds
+			if math.Abs(v[0]-v[1]) > 1e-11*(1+math.Abs(v[1])) { // n² rounding errors times a condition number of some hundreds
 				t.Errorf("fit=%v: weighted %+v, repeated %+v", fit, a, b)
 				break
 			}
@@ -231,7 +231,7 @@ func TestEvidenceRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	// No scale fits a column of zeros, which keeps the scale 1.
+	// No scale fits a column of zeros; its scale remains 1.
 	zero := p
 	zero.Y = backend.NewHost[float64](50, 1)
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {
@@ -251,7 +251,8 @@ func TestEvidenceRefuses(t *testing.T) {
 	}
 }
 
-// What is refused names the bytes that are needed, and they are what is taken.
+// TestEvidenceMemory checks that a refusal names the bytes needed, and that exactly these are
+// used.
 func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}

@@ -14,13 +14,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestPivotedCholesky: FFᵀ is K to its rounding, F has as many columns as K has
-// rank, and is lower triangular at the pivots.
+// TestPivotedCholesky checks that FFᵀ is K up to rounding, that F has as many columns as the rank
+// of K, and that the rows of F at the pivots are lower triangular.
 func TestPivotedCholesky(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := backendtest.Normal(31, 90, 3)
 		t.Log("seed 31")
-		copy(x.Row(7), x.Row(3)) // twice the same sample
+		copy(x.Row(7), x.Row(3)) // the same sample twice
 		for _, test := range []struct {
 			k    kernels.Kernel
 			rank int
@@ -37,8 +37,8 @@ func TestPivotedCholesky(t *testing.T) {
 			product.Mul(f, f.T())
 			want := denseGram(test.k, x, x)
 			largest := mat.Max(want)
-			// Of each pivot rounding of a sum of as many squares is left, and
-			// n·8ε√n of the largest where they end.
+			// The columns end when every remaining diagonal element is below a rounding error of
+			// n·8ε√n times the largest element.
 			product.Sub(&product, want)
 			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
@@ -48,7 +48,8 @@ func TestPivotedCholesky(t *testing.T) {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
-					// 0 but for the rounding of K beside the root of the pivot.
+					// The value is 0 except for the rounding error of K divided by the square
+					// root of the pivot.
 					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.Pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}
@@ -58,7 +59,7 @@ func TestPivotedCholesky(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := PivotedCholesky(ctx, dev, kernels.Linear{}, x, 0); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 		var budget *BudgetError
 		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, 1000); !errors.As(err, &budget) {

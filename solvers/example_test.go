@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// (K + λI)α = y by a method and to a residual of one's choice.
+// Solve (K + λI)α = y by a chosen method and to a chosen residual.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// smooth is a problem whose targets are a smooth function, so that α stays small
-// when λ does, and float64 has room for a residual of 1e-8.
+// smooth is a problem whose targets are a smooth function, so that α stays small even if λ is
+// small and float64 can reach a residual of 1e-8.
 func smooth(n, d, t int, lambda float64) solvers.Problem {
 	r := rand.New(rand.NewPCG(11, 0))
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, t), Lambda: lambda}
@@ -33,8 +33,8 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestLadder: a factor that float32 cannot have without help gets some, and the
-// solution does not show it.
+// TestLadder checks that a factor that fails in float32 gets a larger diagonal, and that the
+// solution is not affected.
 func TestLadder(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
@@ -46,8 +46,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestFallback: where float32 does not do, the result says so and is that of
-// float64; where float64 was ruled out or does not fit, there is an error.
+// TestFallback checks that if float32 fails, the result says so and is that of float64, and that
+// there is an error if float64 was ruled out or does not fit the memory.
 func TestFallback(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
@@ -80,8 +80,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackOfCG: float32 is chosen where K fits the memory in it alone, and
-// given up when its range is too small.
+// TestFallbackOfCG checks that float32 is chosen if K fits the memory only in float32, and is
+// given up if its range is too small.
 func TestFallbackOfCG(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
@@ -106,9 +106,9 @@ func TestFallbackOfCG(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp: samples that repeat make roundings repeat, whose norm is then √r
-// times that of noise, r copies of each: too much beside λ, though the plan took it to
-// be enough. The ladder finishes in float32 and says so.
+// TestFixedGivenUp checks samples that repeat r times each. Their rounding errors repeat too and
+// have a norm of √r times that of noise, which is too large relative to λ, although the plan's
+// estimate allows it. The solve ends in float32 and says so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)
@@ -133,7 +133,7 @@ func TestFixedGivenUp(t *testing.T) {
 	}
 }
 
-// inFixed16 returns par with memory for K in 16 bits and not in float32, and its plan.
+// inFixed16 returns par with memory for K in 16 bits but not in float32, and its plan.
 func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.Params) (solvers.Params, solvers.Plan) {
 	t.Helper()
 	single := par
@@ -150,9 +150,9 @@ func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.
 	return par, plan
 }
 
-// TestFixedKept: where the rounding of K is like noise, no choice of the plan is given up,
-// also not with a λ that is just large enough for 16 bits, and not for an intercept, whose
-// column of the border is solved for only once, and to few digits.
+// TestFixedKept checks that the plan's choice is never given up if the rounding error of K is
+// like noise, even if λ is only just large enough for 16 bits, and even with an intercept, whose
+// border column is solved for only once, and to few digits.
 func TestFixedKept(t *testing.T) {
 	p := smooth(2000, 20, 1, 5)
 	p.Kernel, p.Intercept = kernels.Gaussian{Sigma: 4.5}, true
@@ -168,7 +168,7 @@ func TestFixedKept(t *testing.T) {
 	}
 }
 
-// TestFixedRefused: 16 bits need bounds of the kernel.
+// TestFixedRefused checks that 16 bits need bounds of the kernel.
 func TestFixedRefused(t *testing.T) {
 	p := smooth(20, 2, 1, 1)
 	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
@@ -178,7 +178,7 @@ func TestFixedRefused(t *testing.T) {
 	}
 }
 
-// huge is a problem of values that float32 does not have.
+// huge is a problem with values outside the range of float32.
 func huge(n, d int) solvers.Problem {
 	p := smooth(n, d, 1, 1e44)
 	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
@@ -188,8 +188,8 @@ func huge(n, d int) solvers.Problem {
 	return p
 }
 
-// TestBlocks: columns that are equal, zero, or multiples of each other, and more
-// of them than are solved for together, come out as those that are solved alone.
+// TestBlocks checks that columns that are equal, zero, or multiples of each other, and more
+// columns than one block has, have the same solutions as columns that are solved alone.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
 	p := smooth(n, 3, columns, 1e-2)
@@ -211,7 +211,7 @@ func TestBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ‖A⁻¹‖ ≤ 1/λ times both residuals.
+			// The bound is ‖A⁻¹‖ ≤ 1/λ times both residuals.
 			size := 0.0
 			for i := range n {
 				size = math.Hypot(size, q.Y.Row(i)[0])
@@ -225,8 +225,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestPreconditioners: every one of them saves iterations, and the rank that was
-// asked for is the one that is used.
+// TestPreconditioners checks that each preconditioner saves iterations and has the requested
+// rank.
 func TestPreconditioners(t *testing.T) {
 	p := smooth(200, 2, 1, 1e-3)
 	dev := backendtest.Device(t, "ref")
@@ -248,15 +248,16 @@ func TestPreconditioners(t *testing.T) {
 		}
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
-		// The spectrum falls by orders of magnitude from 10 to 40 values. A few monomials
-		// leave rows of few features near each other, which their diagonal makes worse.
+		// The spectrum falls by orders of magnitude from 10 to 40 values. With few monomials, the
+		// remaining rows are nearly equal and have few features, and dividing by their diagonal
+		// makes the condition number worse.
 		if !((small < none || name == "taylor") && large < small && large < none) {
 			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		}
 	}
 }
 
-// TestAutomatic: which method and operator is chosen, and that the reason says so.
+// TestAutomatic checks which method and operator are chosen, and that the reason says so.
 func TestAutomatic(t *testing.T) {
 	dev := backendtest.Device(t, "ref", backend.Config{Memory: 1 << 40})
 	normal := func(n, d int, lambda float64) solvers.Problem {
@@ -297,8 +298,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestMixedOfNothing: where K and λ are 0 in float32, no jitter helps, and the search
-// for one ends.
+// TestMixedOfNothing checks that if K and λ are 0 in float32, no jitter helps and the search for
+// one ends.
 func TestMixedOfNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -317,9 +318,9 @@ func TestMixedOfNothing(t *testing.T) {
 	}
 }
 
-// Below a λ of about ε‖K‖ the preconditioner FFᵀ + λI had no digit left where F is
-// small, and cg took 50 times as many iterations as without one. The condition of
-// what F leaves bounds them: no more than twice those without are allowed.
+// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖, for which the preconditioner FFᵀ + λI
+// once had no correct digit where F is small, so that cg took 50 times as many iterations as
+// without it. At most twice as many as without it are allowed.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))
@@ -352,11 +353,11 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 	}
 }
 
-// Below a λ of the rounding of K the residuals of cg end near 1 for a Gaussian kernel,
-// since no rank below n makes the condition small. It goes on with the factor in
-// float64, whose solution α has a residual of (3n + 1)u tr(A)‖α‖ at most (Higham 2002,
-// theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing it and the kernel values adds
-// (n + d + 4)u tr(A)‖α‖.
+// TestCGGoesOnWithFactor uses a λ below the rounding error of K. The residuals of cg then
+// stagnate near 1 for a Gaussian kernel, since no rank below n makes the condition number small.
+// The solve goes on with the factor in float64, whose solution α has a residual of at most (3n +
+// 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing the residual and
+// the kernel values adds (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
 	dev := backendtest.Device(t, "cpu")
@@ -378,7 +379,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			p.Lambda = lambda
 			_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 			var short *solvers.ConvergenceError
-			if !errors.As(err, &short) { // 1e-8, which rounding α to float64 alone exceeds
+			if !errors.As(err, &short) { // the tolerance is 1e-8, but rounding α to float64 alone exceeds it
 				t.Fatalf("repeated %v, lambda %v: got the error %v", repeated, lambda, err)
 			}
 			res := short.Result
@@ -390,7 +391,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				}
 				left, norm = math.Hypot(left, sum), math.Hypot(norm, res.Alpha.Data[i])
 			}
-			unit := u * n * (1 + lambda) * norm / size // of n roundings; tr(A) = n(1 + λ)
+			unit := u * n * (1 + lambda) * norm / size // n rounding errors; tr(A) = n(1 + λ)
 			bound := (4*n + d + 5) * unit
 			t.Logf("repeated %v, lambda %v: residual %.2g, at most %.2g; Attainable %.2g", repeated, lambda, res.Residual, bound, short.Attainable)
 			if res.Residual > bound || short.Attainable < unit {
@@ -402,7 +403,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			if res.Method != solvers.Dual || !strings.Contains(res.Fallback, "went on with the factor in float64") {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
-			// A tolerance that can be had is.
+			// An attainable tolerance is met.
 			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Residual}); err != nil {
 				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Residual, err)
 			}
@@ -413,7 +414,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				}
 			}
 		}
-		// Rounding leaves nothing of λ where rows are repeated: there is no factor.
+		// If rows are repeated, λ is lost in rounding: there is no factor.
 		p.Lambda = 0
 		_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 		var short *solvers.ConvergenceError

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestLambdasAreAsMeant: powers of ten on a grid are those numbers, to the last bit, and
-// what lies between is the geometric mean to 12 digits; both ends are as given.
+// TestLambdasAreAsMeant checks that powers of ten on a grid are exact, that the numbers between
+// are the geometric mean to 12 digits, and that both ends are unchanged.
 func TestLambdasAreAsMeant(t *testing.T) {
 	for _, c := range []struct {
-		low, high int // powers of ten
-		step      int // numbers for a decade
+		low, high int // exponents of ten
+		step      int // numbers per decade
 	}{{-8, 3, 2}, {-3, 3, 1}, {-10, 2, 5}, {-300, 300, 1}, {0, 6, 4}, {-307, -300, 3}} {
 		low, high := power(c.low), power(c.high)
 		list := solvers.Lambdas(low, high, (c.high-c.low)*c.step+1)
@@ -22,7 +22,8 @@ func TestLambdasAreAsMeant(t *testing.T) {
 				t.Errorf("from %v to %v: number %d is %v, want %v", low, high, i, got, want)
 			}
 			exact := float64(c.low)*math.Ln10 + float64(i)/float64(c.step)*math.Ln10
-			// Half a unit of the 12th digit, and the rounding of the logarithm.
+			// The bound is half a unit of the 12th digit, and the rounding error of the
+			// logarithm.
 			if off := math.Abs(math.Log(got) - exact); off > 5e-12+4*0x1p-52*math.Abs(exact) {
 				t.Errorf("from %v to %v: number %d is %v, off by %v", low, high, i, got, off)
 			}

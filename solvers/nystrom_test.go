@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// cut is Rows that come in blocks of the given sizes, in turns.
+// cut is Rows that come in blocks of the given sizes, cyclically.
 type cut struct {
 	inMemory
 	sizes []int
@@ -38,7 +38,7 @@ func (c cut) Pass(ctx context.Context, use func(b Block) error) error {
 	return nil
 }
 
-// targets are two functions of x and noise, the second far from 0.
+// targets returns two functions of x plus noise; the second has a large mean.
 func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
 	r := rand.New(rand.NewPCG(seed, 1))
 	y := backend.NewHost[float64](x.Rows, 2)
@@ -56,9 +56,9 @@ func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
 // head returns the first rows of h.
 func head(h backend.Host[float64], rows int) backend.Host[float64] { return h.View(0, 0, rows, h.Cols) }
 
-// denseFit returns Φβ + b of the problem solved as least squares with the rows
-// √w(Φ 1 | y) and √λ(Lᵀ 0 | 0), S = LLᵀ, by orthogonal transformations, which do
-// not square the condition.
+// denseFit returns Φβ + b of the least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0 |
+// 0), where S = LLᵀ, solved by orthogonal transformations, which do not square the condition
+// number.
 func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], weights []float64, lambda float64, intercept bool) *mat.Dense {
 	t.Helper()
 	n, m := phi.Dims()
@@ -116,7 +116,7 @@ func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], we
 	return &fit
 }
 
-// fitOf is Φβ + b of a result.
+// fitOf returns Φβ + b of a result.
 func fitOf(phi *mat.Dense, beta backend.Host[float64], bias []float64) *mat.Dense {
 	var fit mat.Dense
 	fit.Mul(phi, mat.NewDense(beta.Rows, beta.Cols, beta.Data))
@@ -135,8 +135,8 @@ func furthest(a, b *mat.Dense) float64 {
 	return mat.Norm(&d, math.Inf(1))
 }
 
-// Both methods against least squares on the host, with and without weights and
-// intercept.
+// TestNystromDense compares both methods with least squares on the host, with and without weights
+// and intercept.
 func TestNystromDense(t *testing.T) {
 	const seed, n, m = 11, 150, 25
 	t.Log("seed", seed)
@@ -160,8 +160,8 @@ func TestNystromDense(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// A residual r of the normal equations moves the fit by
-					// ΦH⁻¹r, and ‖ΦH⁻¹‖ ≤ 1/(2√λ‖L⁻¹‖⁻¹) with S = LLᵀ.
+					// A residual r of the normal equations changes the fit by ΦH⁻¹r, and ‖ΦH⁻¹‖ ≤
+					// 1/(2√λ‖L⁻¹‖⁻¹) with S = LLᵀ.
 					var chol mat.Cholesky
 					chol.Factorize(mat.NewSymDense(m, slices.Clone(penalty.RawMatrix().Data)))
 					var z mat.Dense
@@ -182,7 +182,8 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// With every sample a center the solution is that of kernel ridge regression.
+// TestNystromAllCenters checks that with every sample a center the solution is kernel ridge
+// regression.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
@@ -208,7 +209,7 @@ func TestNystromAllCenters(t *testing.T) {
 					t.Fatalf("%d centers, want all %d samples", res.Centers.Rows, n)
 				}
 				phi := denseGram(k, x, res.Centers)
-				// As above: ‖KH⁻¹‖ ≤ √cond/(2√λ), with the condition of K near 1e4.
+				// As above: ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is near 1e4.
 				var z mat.Dense
 				z.Mul(gram, mat.NewDense(n, 2, y.Data))
 				bound := 1e-12 * 2 * mat.Norm(&z, 2) * math.Sqrt(mat.Cond(gram, 2)) / math.Sqrt(0.5)
@@ -220,8 +221,8 @@ func TestNystromAllCenters(t *testing.T) {
 	})
 }
 
-// How the samples are cut into blocks, how many workers there are, and a second
-// time change no bit; another seed does.
+// TestNystromSameBits checks that the division into blocks, the number of workers, and a second
+// run change no bit, but another seed does.
 func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
 	x := backendtest.Normal(seed, n, 3)
@@ -264,7 +265,7 @@ func TestNystromSameBits(t *testing.T) {
 	}
 }
 
-// What was planned is taken, within a tenth, and never more.
+// TestNystromMemory checks that the memory used is within a tenth of the plan and never above it.
 func TestNystromMemory(t *testing.T) {
 	const n, d = 3000, 6
 	x := backendtest.Normal(1, n, d)
@@ -297,7 +298,7 @@ func TestNystromMemory(t *testing.T) {
 	}
 }
 
-// Repeated samples are one center, however often they come.
+// TestCentersDiffer checks that a repeated sample is a center only once.
 func TestCentersDiffer(t *testing.T) {
 	const n = 400
 	x := backendtest.Normal(2, n, 2)
@@ -325,8 +326,8 @@ func TestCentersDiffer(t *testing.T) {
 	}
 }
 
-// Better centers leave less of K: on data with a dense heap and a thin rest the
-// rules that look at the data beat the one that does not.
+// TestCenterRulesCover checks that on data with a dense cluster and sparse other points, the
+// rules that use the data leave a smaller error of K than the rule that does not.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
 	x := backendtest.Normal(5, n, 2)
@@ -422,7 +423,7 @@ func TestNystromRefused(t *testing.T) {
 	}
 }
 
-// wrongCount announces a row too many.
+// wrongCount announces one row too many.
 type wrongCount struct{ Rows }
 
 func (w wrongCount) Dims() (n, d, t int) {
@@ -430,13 +431,14 @@ func (w wrongCount) Dims() (n, d, t int) {
 	return n + 1, d, t
 }
 
-// A failure of reading and a cancellation come through, from every pass.
+// TestNystromInterrupted checks that a read error and a cancellation are returned from every
+// pass.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 200, 2)
 	y := targets(1, x)
 	torn := errors.New("the file is torn")
-	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // two passes, three or more
+	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // minimum number of blocks: two passes, three or more
 		for stop := 1; ; stop++ {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			data := &failing{cut: cut{inMemory{x, y, nil}, []int{50}}, at: stop, fail: func() error {
@@ -464,8 +466,8 @@ func TestNystromInterrupted(t *testing.T) {
 	}
 }
 
-// TestNormalReadsTheSamplesOnce: where rounding allows, the residual is that of the
-// sums, and no less than what it is by sums written out.
+// TestNormalReadsTheSamplesOnce checks that, if rounding errors allow it, the residual is
+// computed from the sums, and that it is not below the residual computed by plain sums.
 func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	const seed, n, m, lambda = 5, 300, 40, 0.3
 	t.Log("seed", seed)
@@ -527,7 +529,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 					worst = max(worst, math.Sqrt(left/size))
 				}
 				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, worst)
-				// The sums here round as well: 2⁻⁵³ of n terms that cancel by a
+				// The plain sums have rounding errors too: 2⁻⁵³ for n terms that cancel by a
 				// factor of 100.
 				if res.Residual > tol || worst > res.Residual+100*n*0x1p-53 {
 					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, worst)
@@ -537,7 +539,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	})
 }
 
-// failing fails at one of its blocks.
+// failing returns an error at one of its blocks.
 type failing struct {
 	cut
 	count, at int

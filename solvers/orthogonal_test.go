@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualOfOrthogonalTarget: x² at points x on both sides of 0 leaves XᵀWy nothing but
-// rounding, and the residual is small beside the rounding, not beside XᵀWy: of Solve, of
-// SolveEach and of every way to follow a path. The solution of a target that is far from
-// orthogonal has the residual of before, ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
+// TestResidualOfOrthogonalTarget uses x² at points x on both sides of 0, for which XᵀWy is only
+// rounding error. The residual is small relative to that rounding error, not to XᵀWy, in Solve,
+// in SolveEach and in every path method. A target that is far from orthogonal has the usual
+// residual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
 func TestResidualOfOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125
@@ -38,7 +38,8 @@ func TestResidualOfOrthogonalTarget(t *testing.T) {
 			t.Errorf("lambda %g, %d rows, each target with its own: %v", p.Lambda, x.Rows, err)
 		}
 		for _, method := range []solvers.PathMethod{solvers.PathPrimal, solvers.PathBand, solvers.PathCholesky} {
-			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition of K + λI is below 4 for the largest λ.
+			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition number of K + λI is below 4 for the
+			// largest λ.
 			lambdas := []float64{math.Pow(float64(n), 3) * step * step}
 			if method == solvers.PathPrimal {
 				lambdas = append(lambdas, step*step, 1e-6*step*step)

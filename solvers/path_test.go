@@ -31,8 +31,7 @@ func normals(rng *rand.Rand, rows, cols int) backend.Host[float64] {
 	return h
 }
 
-// closedForm is the whole of a PathPoint from the inverse of the bordered
-// matrix, as gonum computes it.
+// closedForm computes a PathPoint from the inverse of the bordered matrix, by gonum.
 func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, gcv, loo []float64, freedom, condition float64) {
 	var live []int
 	for i := range p.X.Rows {
@@ -100,9 +99,9 @@ func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, g
 	return alpha, errs, b, gcv, loo, float64(n) - lambda*trace, condition
 }
 
-// Every route gives, for every λ, what the inverse of the whole matrix gives.
-// The tolerance is the condition number of that matrix times the rounding of
-// sums of its size, with a margin of 100 for the constants in front.
+// TestPathClosedForm compares every route, for every λ, with the inverse of the whole matrix. The
+// tolerance is the condition number of that matrix times the rounding error of sums of its size,
+// with a margin of 100 for the constants.
 func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
 	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // two groups
@@ -123,8 +122,8 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.PathPrimal {
-						// With fewer samples than features, which only a caller
-						// who asks for it gets, 1 − h has no digits.
+						// With fewer samples than features, which Auto never chooses primal for,
+						// 1 − h has no correct digits.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue
@@ -168,8 +167,8 @@ func TestPathClosedForm(t *testing.T) {
 	}
 }
 
-// compareEvidence compares with the likelihood from a Cholesky factor, by the
-// same tolerance for the logarithm of each pivot as for the solution.
+// compareEvidence compares with the likelihood from a Cholesky factor; the logarithm of each
+// pivot has the same tolerance as the solution.
 func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Problem, at solvers.PathPoint) {
 	t.Helper()
 	if p.Intercept || at.Err != nil {
@@ -186,7 +185,7 @@ func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Pr
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	// Condition of at most n·100/λ.
+	// The condition number is at most n·100/λ.
 	if tol := 1e4 * 0x1p-52 * float64(p.X.Rows*p.X.Rows) / at.Lambda; math.Abs(at.Evidence-e.Log) > tol*(1+math.Abs(e.Log)) {
 		t.Errorf("%s λ=%g: evidence %v, want %v", what, at.Lambda, at.Evidence, e.Log)
 	}
@@ -198,7 +197,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	n := float64(p.X.Rows)
 	tol := 100 * 0x1p-52 * math.Sqrt(n) * condition
 	if tol > 0.01 {
-		return // nothing can be compared
+		return // the values have no correct digit to compare
 	}
 	if at.Err != nil {
 		t.Fatalf("%s: %v", what, at.Err)
@@ -214,8 +213,8 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	}
 	near("freedom", at.Freedom, freedom, n)
 	for j := range p.Y.Cols {
-		// A solution of the whole system is as exact as its norm is large: where the
-		// intercept is most of it, less of α is left, and of the squares of α.
+		// The error of the solution is relative to the norm of the whole system's solution. If
+		// the intercept is most of that norm, α and its squares have fewer digits.
 		norm := mat.Norm(alpha.ColView(j), 2)
 		whole := 1.0
 		if norm > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device whose float64 queue fails once, at call number at of those
-// that can fail, and has no optional ability.
+// faulty is a device without optional abilities, whose float64 queue fails once, at call number
+// at among the calls that can fail.
 type faulty struct {
 	backend.Device
 	at    int64
@@ -82,7 +82,8 @@ func (q *faultyQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// Whichever call fails, its error comes out and no memory is left.
+// TestPathFaults checks, for each call that can fail, that its error is returned and the memory
+// freed.
 func TestPathFaults(t *testing.T) {
 	rng := pathRandom(t)
 	gaussian := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 70, 2), Y: normals(rng, 70, 1), Weights: constant(70, 2)}

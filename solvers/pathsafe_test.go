@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// noiseless is a linear problem without noise: y = Xw + 3, a few of the
-// features without effect, as scikit-learn's make_regression has it.
+// noiseless is a linear problem without noise, y = Xw + 3, with a few features of weight 0, as in
+// scikit-learn's make_regression.
 func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	rng := pathRandom(t)
 	p = solvers.Problem{Kernel: kernels.Linear{}, X: normals(rng, n, d), Y: backend.NewHost[float64](n, 1), Intercept: true}
@@ -34,15 +34,15 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	return p, w
 }
 
-// The case of scikit-learn's issue 32459, which its fix 33020 tests with: 100
-// samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that
-// divides by alpha gives coefficients without a right digit there. Here they
-// must be right to the condition of XᵀX times rounding, some 1e-13, and the
-// leave-one-out errors as small beside y.
+// TestPathTinyLambda is the case of scikit-learn's issue 32459, tested in its fix 33020: 100
+// samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that divides by alpha
+// gives coefficients without a correct digit there. Here the error of the coefficients must be at
+// most the condition number of XᵀX times rounding, about 1e-13, and the leave-one-out errors must
+// be as small relative to y.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {
-		if large { // likewise scikit-learn's issue 26848: large weights
+		if large { // large weights, as in scikit-learn's issue 26848
 			p.Weights = make([]float64, p.X.Rows)
 			for i := range p.Weights {
 				p.Weights[i] = 1e10
@@ -70,8 +70,9 @@ func TestPathTinyLambda(t *testing.T) {
 	}
 }
 
-// More features than samples, and an intercept: the matrix of centered samples is
-// singular but for λ. The errors are those of leaving samples out in earnest.
+// TestPathTinyLambdaWide has more features than samples, and an intercept: without λ the matrix
+// of centered samples is singular. The errors are compared with those of fits without each
+// sample.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
 	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
@@ -84,8 +85,8 @@ func TestPathTinyLambdaWide(t *testing.T) {
 				t.Fatal(at.Err)
 			}
 			for i := range p.X.Rows {
-				// A constant beside the kernel changes nothing when there is an
-				// intercept, and makes the system of the other solver regular.
+				// With an intercept, adding a constant to the kernel changes nothing, and makes
+				// the system of the other solver regular.
 				q := p
 				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
 				want := leftOut(t, q, i, at.Lambda)
@@ -97,7 +98,7 @@ func TestPathTinyLambdaWide(t *testing.T) {
 	}
 }
 
-// leftOut is the error of sample i under a model of the others.
+// leftOut returns the error of sample i under a model of the other samples.
 func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	t.Helper()
 	weights := make([]float64, p.X.Rows)
@@ -121,7 +122,8 @@ func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	return p.Y.Row(i)[0] - f
 }
 
-// Leave-one-out errors are those of fits without the sample, by another solver.
+// TestPathLeavesOut compares leave-one-out errors with fits without the sample, by another
+// solver.
 func TestPathLeavesOut(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1.5}, X: normals(rng, 80, 3), Y: normals(rng, 80, 1), Intercept: true, Weights: make([]float64, 80)}
@@ -135,7 +137,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, at := range points {
 		for i := 0; i < 80; i += 11 {
-			// Condition n/λ, as many roundings, and a margin of 100.
+			// The tolerance has a condition number of n/λ, as many rounding errors, and a margin
+			// of 100.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, at.Lambda); math.Abs(at.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", at.Lambda, i+1, at.Errors.Row(i)[0], want, tol)
@@ -144,8 +147,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 }
 
-// A λ that is too small for the matrix has its reason; the others are as they
-// would be without it.
+// TestPathHopelessLambda checks that a λ that is too small for the matrix gets an error, and that
+// the other λ are not affected.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
@@ -168,7 +171,7 @@ func TestPathHopelessLambda(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, at := range alone {
-				// Groups of another size are products of another shape.
+				// Groups of another size use products of another shape.
 				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-at.GCV[0]) > 1e-9*at.GCV[0] {
 					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", at.Lambda, got.GCV[0], at.GCV[0])
 				}
@@ -177,8 +180,8 @@ func TestPathHopelessLambda(t *testing.T) {
 	}
 }
 
-// The bits do not depend on the number of workers, and the memory is what the
-// plan says, all of it given back.
+// TestPathWorkersAndMemory checks that the bits do not depend on the number of workers, and that
+// the memory is as planned and is freed.
 func TestPathWorkersAndMemory(t *testing.T) {
 	rng := pathRandom(t)
 	for _, c := range []struct {
@@ -253,7 +256,7 @@ func TestPathRefuses(t *testing.T) {
 	}
 }
 
-// A path stops soon after its context is done.
+// TestPathCancel checks that a path stops soon after its context is done.
 func TestPathCancel(t *testing.T) {
 	rng := pathRandom(t)
 	dev := backendtest.Device(t, "cpu")

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// silentFactor is a matrix whose factorization reports success and leaves a diagonal.
+// silentFactor is a matrix whose factorization reports success and leaves the given diagonal.
 type silentFactor struct {
 	numeric.Symmetric[float64]
 	before, after []float64
@@ -25,8 +25,8 @@ func (f *silentFactor) Diagonal() ([]float64, error) {
 	return f.before, nil
 }
 
-// TestSilentNaNFactor: a factor with NaN on its diagonal is refused at that row, although
-// the library that made it reported success.
+// TestSilentNaNFactor checks that a factor with NaN on its diagonal is refused at that row,
+// although the factorization reported success.
 func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
 	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}

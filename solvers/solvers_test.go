@@ -23,8 +23,8 @@ func TestDual(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: several})
 }
 
-// fine is a tolerance that makes an iterative solution as good as the bounds of
-// the suite want it: they are those of a method that rounds.
+// fine is a tolerance that lets an iterative solution meet the bounds of the suite, which are
+// those of a direct method.
 const fine = 4e-14
 
 func TestMixed(t *testing.T) {
@@ -34,7 +34,7 @@ func TestMixed(t *testing.T) {
 func TestCG(t *testing.T) {
 	for _, test := range []struct {
 		operator solvers.Operator
-		rank     int // 0: none
+		rank     int // 0 means no preconditioner
 		kernel   kernels.Kernel
 		long     bool
 	}{

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Every call of the device that fails, in the choice of centers, in the passes
-// and in between, is reported, and the memory is given back; on a device without any
-// optional ability.
+// TestStreamFaults checks, on a device without optional abilities, that a failure of any call of
+// the device is reported and the memory freed: in the choice of centers, in the passes and
+// between them.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)
 	weights := make([]float64, 90)
@@ -45,7 +45,7 @@ func TestStreamFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := backendtest.Device(t, "ref")
 			failed := 0
-			for at := int64(1); ; at += 1 + at/60*4 { // of many calls ever fewer
+			for at := int64(1); ; at += 1 + at/60*4 { // test fewer and fewer of many calls
 				dev := &faulty{Device: inner, at: at}
 				err := run(dev)
 				if now, _ := inner.InUse(); now != 0 {
@@ -69,7 +69,7 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// sine is n samples of a smooth function and noise.
+// sine returns n samples of a smooth function plus noise.
 func sine(seed uint64, n, d int) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)

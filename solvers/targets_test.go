@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// column is one column of h.
+// column returns one column of h.
 func column(h backend.Host[float64], j int) backend.Host[float64] {
 	c := backend.NewHost[float64](h.Rows, 1)
 	for i := range h.Rows {
@@ -22,7 +22,7 @@ func column(h backend.Host[float64], j int) backend.Host[float64] {
 	return c
 }
 
-// TestSolveEach: each output has the solution of a Solve of its own.
+// TestSolveEach checks that each output has the same solution as in a Solve of its own.
 func TestSolveEach(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -64,8 +64,8 @@ func TestSolveEach(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Both residuals are below 1e-11 of y; K + λW⁻¹ is above λ/2, and
-				// the matrix of the linear one above 10 whatever λ.
+				// Both residuals are below 1e-11 of y. The eigenvalues of K + λW⁻¹ are above λ/2,
+				// and those of the linear kernel's matrix above 10 for any λ.
 				tol := 1e-11 * math.Sqrt(float64(n)) * 4 / math.Max(lambda/2, 1e-2)
 				for _, part := range [][2]backend.Host[float64]{{got.Alpha, want.Alpha}, {got.Coef, want.Coef}} {
 					if part[1].Rows == 0 || part[0].Rows == 0 {
@@ -88,7 +88,7 @@ func TestSolveEach(t *testing.T) {
 	}
 }
 
-// weighted is n weights, of which one is 0.
+// weighted returns n weights, one of which is 0.
 func weighted(n int) []float64 {
 	w := constant(n, 1)
 	for i := range w {
@@ -127,7 +127,7 @@ func TestSolveEachRefuses(t *testing.T) {
 	cancel()
 	for _, m := range []solvers.Method{solvers.Auto, solvers.Dual} {
 		if _, err := solvers.SolveEach(ctx, dev, p, []float64{1, 2}, solvers.Params{Method: m}); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestTaylorIterations: what conjugate gradients take with the monomials up to the first and
-// the second power is within two thirds of what is predicted, where rows are far from each
-// other, which is what the rank is chosen by.
+// TestTaylorIterations checks, for rows that are far from each other, that the number of
+// iterations of conjugate gradients with the monomials up to the first and the second power is
+// within two thirds of the estimate that the rank is chosen by.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -38,8 +38,8 @@ func TestTaylorIterations(t *testing.T) {
 	}
 }
 
-// TestTaylorFarRow: one row that is far from all others has its own eigenvalue, and takes an
-// iteration or two.
+// TestTaylorFarRow checks that one row that is far from all others has its own eigenvalue and
+// takes one or two iterations.
 func TestTaylorFarRow(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 21, 1000, 30
@@ -61,9 +61,9 @@ func TestTaylorFarRow(t *testing.T) {
 	}
 }
 
-// TestTaylorPlan: by itself the power series is chosen where rows are far from each other,
-// and not where some are near, on which it takes many times as many iterations as columns
-// of K do; nor in one dimension, where it has as many powers as there are rows.
+// TestTaylorPlan checks that Auto chooses the power series if rows are far from each other, but
+// not if some are near, where it takes many times as many iterations as columns of K, and not in
+// one dimension, where it has as many powers as there are rows.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000
@@ -106,16 +106,16 @@ func TestTaylorPlan(t *testing.T) {
 	}
 }
 
-// TestTaylorSolves: asked for by name, it reaches the tolerance with weights, an intercept,
-// equal rows, one feature, a rank that has room for nothing but the constant, and without
-// a rank, in both precisions.
+// TestTaylorSolves checks that taylor, if requested, reaches the tolerance with weights, an
+// intercept, equal rows, one feature, a rank that has room only for the constant, and without a
+// rank, in both precisions.
 func TestTaylorSolves(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 19, 300, 6
 	t.Logf("seed %d", seed)
 	weights := make([]float64, n)
 	for i := range weights {
-		weights[i] = float64(i % 4) // and rows that take no part
+		weights[i] = float64(i % 4) // some rows have weight 0
 	}
 	equal := backendtest.Normal(seed, n, d)
 	copy(equal.Data[n/2*d:], equal.Data[:n/2*d])
@@ -149,8 +149,8 @@ func TestTaylorSolves(t *testing.T) {
 	}
 }
 
-// TestTaylorOfExtremes: with kernels and λ near the ends of their range, where sums in float32
-// are 0 or infinite, a solve ends: with a residual within the tolerance, or an error.
+// TestTaylorOfExtremes uses kernels and λ near the ends of their range, where sums in float32 are
+// 0 or infinite. A solve ends with a residual within the tolerance, or with an error.
 func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -189,7 +189,7 @@ func TestTaylorRefuses(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}
-	// A row whose monomials leave the range of float32 is named.
+	// The error names a row whose monomials exceed the range of float32.
 	x := backendtest.Normal(1, 20, 2)
 	x.Row(7)[1] = 1e20
 	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: x, Y: backendtest.Normal(2, 20, 1), Lambda: 1}
@@ -199,9 +199,9 @@ func TestTaylorRefuses(t *testing.T) {
 	}
 }
 
-// TestIterations: what conjugate gradients take is within a third of what is predicted,
-// without a preconditioner too, where rounding makes them many more than their condition
-// and the eigenvalues outside say.
+// TestIterations checks that the number of iterations of conjugate gradients is within a third of
+// the estimate, also without a preconditioner, where rounding errors make it much larger than the
+// condition number and the outlying eigenvalues suggest.
 func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5

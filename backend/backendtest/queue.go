@@ -179,11 +179,11 @@ func testCancel[T backend.Float](r *rig[T]) {
 	small := r.alloc(r.b, 2, 2)
 	for i, job := range list {
 		for _, before := range []bool{true, false} {
-			// Cancelled work leaves its outputs undefined, so the matrices are made anew
+			// Canceled work leaves its outputs undefined, so the matrices are made anew
 			// each time.
 			list, release := r.jobs(n)
 			job = list[i]
-			what := fmt.Sprintf("%s, cancelled before it starts: %v", job.name, before)
+			what := fmt.Sprintf("%s, canceled before it starts: %v", job.name, before)
 			ctx, cancel := context.WithCancelCause(context.Background())
 			if before {
 				cancel(cause)
@@ -238,7 +238,7 @@ func testDeadline[T backend.Float](r *rig[T]) {
 }
 
 // testConcurrent lets several callers work at once, each with its own queue and matrices,
-// and one of which is cancelled again and again. Every result is exact.
+// and one of which is canceled again and again. Every result is exact.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup
@@ -253,7 +253,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			if c == 0 {
-				cancel(errors.New("always cancelled"))
+				cancel(errors.New("always canceled"))
 			}
 			for range r.fewer(20) {
 				var told float64
@@ -262,7 +262,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 				switch {
 				case c == 0 && errors.Is(err, context.Cause(ctx)):
 				case c == 0:
-					failures[c] = fmt.Errorf("cancelled work returned %v", err)
+					failures[c] = fmt.Errorf("canceled work returned %v", err)
 				case err != nil:
 					failures[c] = err
 				}

@@ -54,7 +54,7 @@ func newCallState(w *C.mercer_watch) callState {
 			case <-tick.C:
 			}
 		}
-		cancel(handles.ErrCancelled)
+		cancel(handles.ErrCanceled)
 	})
 	return callState{ctx, report, func() {
 		close(done)

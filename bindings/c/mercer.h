@@ -53,7 +53,7 @@ int mercer_abi(void);
 enum mercer_status {
 	MERCER_OK = 0,
 	MERCER_INVALID = 1,               /* an argument or the data: the text names row and column */
-	MERCER_CANCELLED = 2,             /* the caller set mercer_watch.cancel */
+	MERCER_CANCELED = 2,             /* the caller set mercer_watch.cancel */
 	MERCER_MEMORY = 3,                /* does not fit; refused before work starts; the text says what is needed and there */
 	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I; the text says how large lambda must be, or to take another kernel */
 	MERCER_NOT_CONVERGED = 5,         /* the residual that was asked for is not reached; the text says what to change */
@@ -108,7 +108,7 @@ typedef struct mercer_matrix {
  * which reads cancel every 10 ms and writes the rest, so that another thread can
  * show it. It must stay until the call has returned. */
 typedef struct mercer_watch {
-	volatile int32_t cancel;     /* set to 1, also in a signal handler: the call soon returns MERCER_CANCELLED */
+	volatile int32_t cancel;     /* set to 1, also in a signal handler: the call soon returns MERCER_CANCELED */
 	volatile int32_t permille;   /* thousandths of the work that are done */
 	const char *volatile stage;  /* "gram", "factor", "solve", …; NULL at first; never freed */
 } mercer_watch;

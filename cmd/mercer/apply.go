@@ -61,6 +61,17 @@ func (p *applied) add(q applied) {
 	}
 }
 
+// growing is what the rows take while add gets room for as many as a quarter more: the old memory
+// is there until it is copied.
+func (p *applied) growing() (bytes int64) {
+	for _, m := range p.matrices() {
+		if *m != nil {
+			bytes += 9 * 8 * int64(len((*m).RawMatrix().Data)) / 4
+		}
+	}
+	return bytes
+}
+
 // applyTo applies a model to encoded rows.
 func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w wanted) (p applied, err error) {
 	if p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
@@ -84,7 +95,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 // block by block.
 func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w wanted, memory *budget) (all applied, err error) {
 	if t == nil {
-		return a.applyToFile(memory.streaming(ctx, file), dev, b, file, w)
+		return a.applyToFile(ctx, dev, b, file, w, memory)
 	}
 	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
 		return all, err
@@ -115,7 +126,7 @@ func withoutTargets(e *dataset.Encoder) *dataset.Encoder {
 	return &enc
 }
 
-func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, w wanted) (all applied, err error) {
+func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, w wanted, memory *budget) (all applied, err error) {
 	s, err := a.stream(file)
 	if err != nil {
 		return all, err
@@ -133,18 +144,23 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	p.report(solvers.Progress{Stage: "predict"})
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*enc.Width()))
+	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside
 	all.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(block dataset.Block) error {
+		if all.Values == nil {
+			memory.blocks(block.X)
+		}
 		outside = enc.Outside(outside, block.X)
 		x, err := b.Points(file, block.X)
 		if err != nil {
 			return err
 		}
-		part, err := quiet.applyTo(ctx, dev, b, x, w)
+		part, err := quiet.applyTo(work, dev, b, x, w)
 		if block.Y != nil { // the next block takes its place
 			part.truth = mat.DenseCopyOf(block.Y)
 		}
 		all.add(part)
+		memory.note(memory.data + all.growing())
 		all.weights = append(all.weights, block.Weights...)
 		return err
 	})

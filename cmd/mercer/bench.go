@@ -24,7 +24,7 @@ import (
 func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure Mercer beside other libraries and the hardware's limit",
+		Short: "Compare Mercer's speed with other libraries and the hardware",
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,22 +35,22 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-// benchOutput are the flags that every measurement has.
+// benchOutput holds the flags that every measurement has.
 type benchOutput struct {
 	quick   bool
 	repeats int
 	out     string
-	given   *pflag.FlagSet // what the call says
+	given   *pflag.FlagSet // the flags of the call
 }
 
 func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
 	o.given = flags
 	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 4)")
 	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
-	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown where the name ends in .md")
+	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
-// check fails before the work does. reads are the files that the call reads.
+// checkBench refuses bad flags before the work starts. reads are the files that the call reads.
 func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) error {
 	if err := a.checkMemory(); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	return a.checkOutput(ctx, "--out", o.out, reads...)
 }
 
-// runner is how the flags want it to be measured. Progress is told by the title
-// of the case without the parameter key.
+// runner returns a runner with the settings of the flags. Progress shows the title of the case
+// without the parameter key.
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {
@@ -80,7 +80,7 @@ func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	return r
 }
 
-// benchDone writes what was found: the page, and JSON or text.
+// benchDone writes the result: the page, and JSON or text.
 func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) error {
 	if o.out != "" {
 		if err := a.writePage(ctx, o.out, []*bench.Result{r}, nil); err != nil {
@@ -106,8 +106,7 @@ func (a *app) printResult(ctx context.Context, r *bench.Result) error {
 	return a.print(ctx, b.String())
 }
 
-// benchRunCommand is the command of a measurement: its flags are the options that the
-// kind takes.
+// benchRunCommand returns the command of a measurement. Its flags are the options of the kind.
 func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	k := bench.KindOf(t.kind)
 	b := bench.Benchmark{Kind: k.Name}
@@ -153,23 +152,23 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		flags.StringSliceVar(&b.Devices, "device", nil, "devices, such as "+t.devices)
 	}
 	if d.Peers != nil {
-		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none for no one")
-		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // breaks into lines
+		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none turns the comparison off")
+		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // the usage breaks this into lines
 		if t.libraries {
 			flags.StringSliceVar(&b.Places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
 		} else {
-			flags.StringSliceVar(&b.Pythons, "python", nil, "`PATH` of a Python interpreter to look for libraries in")
+			flags.StringSliceVar(&b.Pythons, "python", nil, "`PATH` of a Python interpreter whose libraries are used")
 		}
 	}
 	if d.Limit > 0 {
-		flags.DurationVar(&b.Limit, "limit", 0, fmt.Sprintf("longest run that is begun (default: %v; quick: %v)", d.Limit, k.Quick.Limit))
+		flags.DurationVar(&b.Limit, "limit", 0, fmt.Sprintf("skip runs expected to take longer (default: %v; quick: %v)", d.Limit, k.Quick.Limit))
 	}
 	o.flags(flags, t.quick)
 	return c
 }
 
-// benchOptions completes a measurement by the common flags and the defaults of its kind,
-// and checks all of them.
+// benchOptions adds the common flags and the defaults of the kind to a measurement, and checks
+// the result.
 func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error {
 	b.Quick, b.Memory = quick, int64(a.memory)
 	if k.OneDevice && a.device != "" {
@@ -209,7 +208,7 @@ func (g *sizesFlag) String() string {
 	return joined(*g)
 }
 
-// joined is numbers as a flag has them: 1,2,3.
+// joined formats numbers for a flag: 1,2,3.
 func joined(numbers []int) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ",")
 }
@@ -278,7 +277,7 @@ as one page of Markdown, where the name of --out ends in .md. - is the standard 
 	return c
 }
 
-// readResult reads a measurement from a file, or from the standard input.
+// readResult reads a measurement from a file or from standard input.
 func (a *app) readResult(name string) (*bench.Result, error) {
 	if name != "-" {
 		return bench.ReadFile(name)
@@ -290,7 +289,7 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 	return r, nil
 }
 
-// writePage writes a page of measurements from files, or of one that was just made.
+// writePage writes a page of measurements, which were read from files or have just been made.
 func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, files []string) error {
 	if filepath.Ext(out) == ".md" {
 		links := make([]string, len(list))
@@ -310,7 +309,8 @@ func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, f
 	return a.writeFile(ctx, "--out", out, page.Bytes())
 }
 
-// relative is the path of a file as seen from a folder, or its own where there is none.
+// relative returns the path of a file relative to a folder, or the path itself if there is no
+// such path.
 func relative(folder, name string) string {
 	from, errFrom := filepath.Abs(folder)
 	to, errTo := filepath.Abs(name)

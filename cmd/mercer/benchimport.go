@@ -60,10 +60,12 @@ Several files become one measurement. - is the standard input.`,
 	return c
 }
 
-// isObjects reports whether a text is of JSON objects, and not of go test -bench.
+// isObjects reports whether a text consists of JSON objects, and not of the output of go test
+// -bench.
 func isObjects(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) }
 
-// readImports reads files of one form, one after the other, and when the last was written.
+// readImports reads files of one form, one after the other, and returns when the last one was
+// written.
 func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time, err error) {
 	all = new(bytes.Buffer)
 	for i, name := range names {
@@ -72,7 +74,7 @@ func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time
 			return nil, measured, err
 		}
 		if i > 0 && isObjects(text) != isObjects(all.Bytes()) {
-			return nil, measured, usagef("%s and %s are of two forms, JSON and the text of go test -bench: import them one by one", names[0], name)
+			return nil, measured, usagef("%s and %s have different forms, JSON and the output of go test -bench: import them separately", names[0], name)
 		}
 		all.Write(text)
 		if written = written.UTC().Truncate(time.Second); written.After(measured) {
@@ -82,7 +84,7 @@ func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time
 	return all, measured, nil
 }
 
-// readImport reads a file, or the standard input, and when it was written.
+// readImport reads a file or standard input, and returns when it was written.
 func (a *app) readImport(name string) (text []byte, written time.Time, err error) {
 	if name == "-" {
 		if text, err = io.ReadAll(a.stdin); err != nil {

@@ -2,14 +2,14 @@ package main
 
 import "github.com/mercer-go/mercer/internal/bench"
 
-// A benchText is the help of a measurement, and what its command does that others do not.
+// A benchText is the help of a measurement, with the properties of its command.
 type benchText struct {
 	kind, short, long string
-	quick             string // what --quick does besides being quick
-	n, m              string // what --n and --m are; empty: there is no --m
+	quick             string // what --quick changes
+	n, m              string // what --n and --m mean; without an m there is no --m
 	devices           string // examples of --device and its default
-	progress          string // the parameter that progress leaves out
-	libraries         bool   // peers are shared libraries, of --peer-lib
+	progress          string // the parameter that progress does not show
+	libraries         bool   // the libraries are shared libraries, and --peer-lib says where to look for them
 }
 
 // benchTexts are in the order of mercer bench --help.

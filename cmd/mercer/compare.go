@@ -33,7 +33,7 @@ A parameter is for those of the learners that have it.`,
 	}
 	f.addAll(c, &a.input)
 	c.Flags().Lookup("learner").Usage = "`NAMES` of the learners, with commas between them; with --help their flags are shown"
-	intFlag(c.Flags(), &folds, "folds", 10, 2, "parts of the rows, each predicted by models of the others")
+	intFlag(c.Flags(), &folds, "folds", 10, 2, "number of folds; each is predicted by models that are fitted to the others")
 	return c
 }
 
@@ -41,11 +41,11 @@ A parameter is for those of the learners that have it.`,
 type compared struct {
 	Learner   string             `json:"learner"`
 	Measures  []validate.Measure `json:"measures"`
-	Functions *float64           `json:"functions"` // kernel functions, or weights that are not 0: the mean over the models
-	Seconds   float64            `json:"seconds"`   // of a fit: the mean
+	Functions *float64           `json:"functions"` // number of kernel functions, or of weights that are not 0: the mean over the models
+	Seconds   float64            `json:"seconds"`   // mean time of a fit
 }
 
-// functions is how many kernel functions a model has, or weights that are not 0.
+// functions returns the number of a model's kernel functions, or of its weights that are not 0.
 func functions(m learners.Model) float64 {
 	parts := learners.PartsOf(m)
 	if parts.Points != nil {
@@ -86,7 +86,7 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 			}
 		}
 		if !used {
-			return usagef("--%s: is no parameter of %s", parameter, strings.Join(names, ", "))
+			return usagef("--%s: is not a parameter of %s", parameter, strings.Join(names, ", "))
 		}
 	}
 	var list []compared
@@ -127,8 +127,8 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 	return c, err
 }
 
-// spread is the mean, with the number of folds that it is of where others have none, and
-// the standard deviation.
+// spread returns the mean and the standard deviation. The mean is followed by its number of folds
+// if that differs from the other learners'.
 func spread(m validate.Measure) []string {
 	some := ""
 	if n := len(m.Defined()); n < len(m.Scores) {
@@ -140,7 +140,7 @@ func spread(m validate.Measure) []string {
 	return []string{strings.TrimSpace(short(*m.Mean) + " " + some), short(*m.SD)}
 }
 
-// comparedText is a line for each learner, with the measures that one of them has.
+// comparedText returns a line for each learner, with the measures that at least one of them has.
 func comparedText(list []compared) string {
 	var columns []string
 	for _, c := range list {

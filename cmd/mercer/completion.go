@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// offerNames makes the completion of the shell offer the names that flags of a command and of
-// those below it take: of learners, of kernels by their examples, and of the columns of the
-// table that is named already.
+// offerNames makes the shell complete the names that the flags of a command and of its
+// subcommands accept: learners, kernels by their examples, and the columns of the table that the
+// command line already names.
 func (a *app) offerNames(c *cobra.Command) {
 	offer := func(flag string, names func(args []string) []string) {
 		if c.Flag(flag) == nil {
@@ -40,7 +40,7 @@ func (a *app) offerNames(c *cobra.Command) {
 	}
 }
 
-// columns are those of the table that the arguments name; none where it cannot be read.
+// columns returns the columns of the table named by the arguments, or none if it cannot be read.
 func (a *app) columns(args []string) []string {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

@@ -31,7 +31,7 @@ func (a *app) evaluateCommand() *cobra.Command {
 was fitted with, its targets included. It may be in any format that mercer fit
 reads.
 
-Numbers: root of the mean squared error, mean absolute error, R². Classes:
+Numbers: root-mean-square error (RMSE), mean absolute error, R². Classes:
 accuracy, mean log loss where the model knows probabilities, area under the ROC
 curve (of several classes the mean of each against the rest), and which class was
 taken for which. --plot draws predictions against the truth and residuals, or the

@@ -240,7 +240,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 
 	memory := a.newBudget(dev)
-	all, err := a.table(file)
+	all, err := a.table(file, memory)
 	if err != nil {
 		return err
 	}

@@ -425,7 +425,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 	if f.train != "" {
 		learn = f.train
 	}
-	if train.table, err = a.table(learn); err != nil {
+	if train.table, err = a.table(learn, memory); err != nil {
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
@@ -455,7 +455,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 	if err = encode(&train); err != nil || f.train == "" {
 		return train, train, enc, err
 	}
-	if rows.table, err = a.table(file); err != nil {
+	if rows.table, err = a.table(file, memory); err != nil {
 		return rows, train, nil, err
 	}
 	if err = encode(&rows); err == nil {

@@ -104,12 +104,13 @@ func (a *app) reportOutside(source string, outside []dataset.Outside) {
 }
 
 // table reads the table of a subcommand, in any format.
-func (a *app) table(file string) (*dataset.Table, error) {
+func (a *app) table(file string, memory *budget) (*dataset.Table, error) {
 	if err := a.input.check(); err != nil {
 		return nil, err
 	}
 	t, err := a.file(file).Read()
 	if err == nil {
+		memory.note(t.ReadBytes())
 		a.reportNotices(file, t.LeftOutIndex(), t.Notices())
 	}
 	return t, err

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -177,16 +178,13 @@ func (b *budget) also(bytes int64) {
 	}
 }
 
-// streaming is fitting for what reads a file in passes: three blocks and what is made
-// of one, or less where the whole file makes less. A cell takes 2 bytes of text at
-// least, and 8 in each of two blocks that are not full.
-func (b *budget) streaming(ctx context.Context, file string) context.Context {
-	blocks := int64(4 * streamBytes)
-	if info, err := os.Stat(file); err == nil {
-		blocks = min(blocks, 8*info.Size())
-	}
-	b.data = b.held() + blocks
-	return b.fitting(ctx, &learners.Options{})
+// blocks adds the blocks of a table that is read in passes to the data, given the first of them,
+// which is the largest: three of them, and what is made of one. The size of the file says nothing
+// about them, since it may be compressed.
+func (b *budget) blocks(first *mat.Dense) {
+	rows, cols := first.Dims()
+	b.also(4 * 8 * int64(rows) * int64(cols))
+	b.note(b.data)
 }
 
 // total is the plan of the whole process.

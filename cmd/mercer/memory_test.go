@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -252,6 +253,36 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		} else {
 			t.Logf("%s with 200 kB: %s", command, exit.Stderr)
 		}
+	}
+}
+
+// TestPlanOfCompressedTable: a file that is a thousandth of its table has the plan of the table.
+func TestPlanOfCompressedTable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	required.Slow(t, "proc", "reads four million rows")
+	folder := t.TempDir()
+	table, model := filepath.Join(folder, "t.csv.gz"), filepath.Join(folder, "m.safetensors")
+	small := filepath.Join(folder, "number.csv")
+	writePlanTable(t, small, 300, 2, "number")
+	if _, err := output(t, []string{"fit", "--learner", "ridge", "--target", "number", "--model", model, small}); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	fmt.Fprint(z, "x0,x1,number\n", strings.Repeat("1,2,3\n3,5,7\n", 2_000_000))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(table, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"evaluate", "--model", model, table},
+		{"evaluate", "--stream", "--model", model, table},
+	} {
+		checkPlan(t, learners.Description{}, args)
 	}
 }
 

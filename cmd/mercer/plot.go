@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// plotOut is where a picture goes.
+// plotOut holds the flags about the file of a picture.
 type plotOut struct {
 	path, size string
-	pixels     pixels // of size
+	pixels     pixels // the size of the picture
 }
 
 func (o *plotOut) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png or .svg")
-	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels; letters and lines grow with the picture")
+	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels; text and lines scale with the picture")
 }
 
 func (o *plotOut) check() error {
@@ -32,7 +32,7 @@ func (o *plotOut) check() error {
 	return err
 }
 
-// pictures are the endings of files that render draws.
+// pictures are the file name endings that render supports.
 var pictures = []string{".png", ".svg"}
 
 func (a *app) plotCommand() *cobra.Command {
@@ -58,8 +58,8 @@ func (a *app) plotCommand() *cobra.Command {
 	return c
 }
 
-// drawing completes a kind of plot, which reads a table and draws it; reads are files
-// that it reads besides.
+// drawing completes the command of a kind of plot, which reads a table and draws it; reads are
+// other files that it reads.
 func (a *app) drawing(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
 	c.Args = oneFile

@@ -31,23 +31,23 @@ func (a *app) plotBoundaryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "boundary --model FILE [--model FILE …] --out FILE [flags] TABLE",
 		Short: "Decision regions, or the fitted surface, over two columns",
-		Long: `Draw the rows of a table over two columns, and what the model says there: of classes
-the regions in which each is predicted, of two classes the boundary f = 0 and the
-margins f = ±1; of numbers contours of the prediction. Other columns have their
-median, or most frequent value. Rings are support vectors, relevance vectors, centers,
-and the points with a coefficient of a kernel perceptron. Of several models of two
-classes each has its boundary f = 0 in a color. Lines f = 0 on both sides of which f has
-the same sign are drawn too, and areas where f = 0 are gray: the legend names the class
-that is predicted there.
+		Long: `Draw the rows of a table over two columns, and the predictions of the model there. For
+classes the picture shows the region in which each class is predicted, and for two
+classes also the boundary f = 0 and the margins f = ±1. For numbers it shows contours of
+the prediction. All other columns have their median or most frequent value. Rings mark
+support vectors, relevance vectors, centers, and the points of a kernel perceptron with
+a coefficient. With several models of two classes, each boundary f = 0 has its own
+color. Lines f = 0 at which f does not change its sign are also drawn, and areas where
+f = 0 are gray: the legend names the class that is predicted there.
 
-The axes are to the scale of the model, so that margins are perpendicular and balls
-round: without standardization (--no-standardize, --textbook) 1 of one column is as long
-as 1 of the other; with it a standard deviation is as long as the other. Where one axis
-would be more than four times as long as the other, or several models differ in their
-scales, the axes are not to scale, and the title says so.
+The axes are to the scale of the model, so that distances are not distorted: without
+standardization (--no-standardize, --textbook) one unit of either column has the same
+length; with it one standard deviation has. If one axis would be more than four times as
+long as the other, or several models differ in their scales, the axes are not to scale,
+and the title says so.
 
 ` + fittedHelp + `
-With {} in a flag it is fitted for each number of --values:
+With {} in a flag the learner is fitted once for each number of --values:
 
   mercer plot boundary --learner perceptron --target y --textbook \
     --bias {} --values -2,0,2 --out b.svg t.csv`,
@@ -61,7 +61,7 @@ With {} in a flag it is fitted for each number of --values:
 	})
 }
 
-const fittedHelp = "In place of --model, --target and the flags of mercer fit fit a learner to the table."
+const fittedHelp = "Without --model, a learner is fitted to the table by --target and the flags of mercer fit."
 
 func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
 	list, close, err := a.drawn(ctx, c, f, file)
@@ -113,10 +113,10 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	p := newPanel(title, xName, yName)
 	var truth *mat.Dense
 	if len(b.Encoder.Outputs) > 0 {
-		truth, _ = a.truthOf(b, t) // a table without targets is drawn without their colors
+		truth, _ = a.truthOf(b, t) // a table without targets is drawn in one color
 	}
 	k, ok := b.Model.(learners.Classifier)
-	var level *zeroLevel // of one model of two classes
+	var level *zeroLevel // for one model of two classes
 	for i, m := range list {
 		o, x, err := a.across(ctx, m.dev, m.b, grid*grid, across)
 		if err != nil {
@@ -124,7 +124,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		}
 		level = nil
 		_, probable := learners.AsProber(m.b.Model)
-		_, svc := m.b.Model.(*learners.SVCModel) // with probabilities, its regions do not end at f = 0
+		_, svc := m.b.Model.(*learners.SVCModel) // with probabilities, its regions do not meet at f = 0
 		if other, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
 				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
@@ -194,7 +194,7 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 // longNumber is a number of more digits than a title has room for.
 var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
-// across applies the model to n points that differ in some columns.
+// across applies the model to n points that differ only in the given columns.
 func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {
 	t, err := rowsAcross(b.Encoder, n, values)
 	if err != nil {
@@ -207,8 +207,8 @@ func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle
 	return o, x, err
 }
 
-// unitRatio is the length of 1 of column y divided by that of 1 of column x where both are
-// drawn to the scale of the models; 0 where these have different ones.
+// unitRatio returns the ratio of the lengths of one unit of column y and of column x if both are
+// drawn to the scale of the models, or 0 if the models differ in their scales.
 func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64
@@ -228,15 +228,15 @@ func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	return ratio
 }
 
-// addBoundary adds where one of several models decides between two classes, in color k.
+// addBoundary adds, in color k, the boundary between the two classes of one of several models.
 func addBoundary(p *panel, level *zeroLevel, name string, k int) {
 	style := curveStyle(k, 1.6)
 	level.add(p, style)
 	p.Legend.Add(name, &plotter.Line{LineStyle: style})
 }
 
-// classMark is the mark of the rows of class k of n. Each class has a mark of its own, by
-// its color or by its shape.
+// classMark returns the marker of class k of n. The markers of any two classes differ in color or
+// shape.
 func classMark(k, n int) draw.GlyphStyle {
 	mark := draw.GlyphStyle{Color: curveColors[k%len(curveColors)], Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 	if n > len(curveColors) {
@@ -246,10 +246,11 @@ func classMark(k, n int) draw.GlyphStyle {
 	return mark
 }
 
-// classShapes are as many as are coprime to the steps of lightness in classMark.
+// The number of classShapes is coprime to the number of steps of lightness in classMark.
 var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
 
-// hue is the saturated color at part h of the color circle, made darker by the factor light.
+// hue returns the saturated color at the fraction h of the color circle, darkened by the factor
+// light.
 func hue(h, light float64) color.Color {
 	channel := func(shift float64) uint8 {
 		_, part := math.Modf(h + shift)
@@ -258,7 +259,7 @@ func hue(h, light float64) color.Color {
 	return color.NRGBA{R: channel(0), G: channel(2. / 3), B: channel(1. / 3), A: 0xff}
 }
 
-// drawRegions draws where each class is predicted.
+// drawRegions draws the region in which each class is predicted.
 func drawRegions(p *panel, r raster, classes learners.Classes, o validate.Outcome, level *zeroLevel) {
 	r.z.CloneFrom(mat.NewDense(len(r.y), len(r.x), o.Values.RawMatrix().Data))
 	if level != nil {
@@ -286,10 +287,11 @@ var (
 // flatColor is the color of areas where f = 0.
 var flatColor = color.Gray{0xd0}
 
-// addRegionNames writes the name of each class where its region is widest, for classes that
-// are too many to be told apart by colors.
+// addRegionNames writes the name of each class where its region is widest, if there are too many
+// classes to be told apart by colors.
 func addRegionNames(p *panel, r raster, classes learners.Classes) {
-	// The distance to the nearest cell of another class, in steps along rows and columns.
+	// depth is the distance to the nearest cell of another class, in steps along rows and
+	// columns.
 	rows, cols := r.z.Dims()
 	depth := mat.NewDense(rows, cols, nil)
 	relax := func(i, j, di, dj int) {
@@ -318,7 +320,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	}
 	var names plotter.XYLabels
 	for k, class := range classes.Labels {
-		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // room for a letter, and for no sentence
+		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // there is room for a name, but not for a long text
 			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
 		}
 	}
@@ -329,13 +331,13 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	}
 	for i := range labels.TextStyle {
 		labels.TextStyle[i] = p.Legend.style
-		labels.TextStyle[i].Font.Size, labels.TextStyle[i].Font.Weight = vg.Points(11), 3 // bold
+		labels.TextStyle[i].Font.Size, labels.TextStyle[i].Font.Weight = vg.Points(11), 3 // the names are bold
 		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
 	}
-	p.Add(struct{ plot.Plotter }{labels}) // its boxes would make room beside the axes
+	p.Add(struct{ plot.Plotter }{labels}) // without the wrapper, plot would reserve space for the labels beside the axes
 }
 
-// addClassRows adds the rows with the marks of their classes.
+// addClassRows adds the rows with the markers of their classes.
 func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *mat.Dense) {
 	if truth == nil {
 		p.rows("rows", rowMark(color.Black), xs, ys, nil)
@@ -347,7 +349,7 @@ func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *m
 	p.rows("another class", rowMark(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
 }
 
-// drawContours draws the levels of a prediction of numbers, and the rows.
+// drawContours draws the contours of a numeric prediction, and the rows.
 func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, ys []float64) {
 	column := mat.Col(nil, 0, values)
 	low, high := floats.Min(column), floats.Max(column)
@@ -361,7 +363,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	for i, v := range column {
 		r.z.Set(i/len(r.x), i%len(r.x), band(v))
 	}
-	look := func(band float64) color.Color { return shade(band / 16) } // rows stand out from the darkest
+	look := func(band float64) color.Color { return shade(band / 16) } // rows remain visible on the darkest band
 	p.Add(boxes{list: cells(r, look)})
 	name := "f"
 	if len(targets) > 0 {
@@ -373,14 +375,14 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	p.rows("", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, nil)
 }
 
-// mostRings is the number of points up to which they are ringed.
+// mostRings is the largest number of points that are ringed.
 const mostRings = 2000
 
-// ringed are the facts of models whose points are a choice among the samples, with their
-// names in the legend. The models of other learners have every sample.
+// ringed maps a fact of the models whose points are a selection of the samples to its name in the
+// legend. The models of other learners keep every sample.
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
-// drawPoints rings the points of sparse kernel models.
+// drawPoints draws rings around the points of sparse kernel models.
 func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
 	model := b.Model
 	if n, ok := model.(validate.Novelty); ok {

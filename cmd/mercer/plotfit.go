@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// samples are a table that a picture fits models to.
+// samples is a table for pictures that fit models to it.
 type samples struct {
 	*resampling
 	enc *dataset.Encoder
@@ -63,8 +63,8 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 	return b, err
 }
 
-// modelFlags name the models of a picture: their files, or a learner that is fitted to the
-// table, once for each of --values.
+// modelFlags name the models of a picture: their files, or a learner that is fitted to the table,
+// once for each of --values.
 type modelFlags struct {
 	resampleFlags
 	values string
@@ -79,7 +79,7 @@ func (f *modelFlags) add(c *cobra.Command, help string) {
 	f.resampleFlags.add(c)
 }
 
-// drawn is a model of a picture with the table.
+// drawn is a model of a picture with its table.
 type drawn struct {
 	dev  backend.Device
 	b    modelfile.Bundle
@@ -87,7 +87,7 @@ type drawn struct {
 	name string
 }
 
-// drawn opens the models or fits them; the caller calls close.
+// drawn opens or fits the models; the caller calls close.
 func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file string) (list []drawn, close func(), err error) {
 	var devices []backend.Device
 	close = func() {
@@ -155,9 +155,9 @@ func (a *app) plotEpochsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "epochs --learner NAME --target COLUMN --out FILE [flags] TABLE",
 		Short: "Mistakes and loss after each epoch of one fit",
-		Long: `Draw what a learner minimizes after each pass over the rows, or step of its solver, of one
-fit, and of perceptrons the mistakes in each. For the perceptron's own trace on numbers
-as they are and rows in their order add --textbook. --json prints the numbers.`,
+		Long: `Draw the loss of one fit after each pass over the rows or each step of the solver, and for
+perceptrons the number of mistakes in each pass. --textbook gives the perceptron's trace
+on unscaled numbers and on rows in their order. --json prints the numbers.`,
 	}
 	f.add(c)
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotEpochs(ctx, &f, file) })
@@ -203,9 +203,9 @@ func (a *app) plotBallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ball --target COLUMN --out FILE [flags] TABLE",
 		Short: "The bounds of lasso and ridge, and the squared error",
-		Long: `Draw the squared error over the weights of the two columns of a table beside the
-target, the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and in each the weights of the lowest error:
-those of lasso, where one is often 0, and of ridge, where none is.`,
+		Long: `For a table with two columns and a target, draw the squared error over the two weights,
+the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and the weights with the lowest error within each
+bound: those of lasso, one of which is often 0, and those of ridge, none of which is.`,
 	}
 	f.add(c)
 	c.Flags().Lookup("learner").Hidden = true
@@ -271,7 +271,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
 	p.grid()
-	// Contours through both solutions and some more, in equal steps of the distance from the best.
+	// The contours pass through both solutions; others are added at equal steps of the distance
+	// from the optimum.
 	best := loss(least.X, least.Y)
 	touch := loss(lasso.X, lasso.Y) - best
 	levels := []float64{loss(ridge.X, ridge.Y), best + touch}
@@ -311,8 +312,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 
-// squaredError is Σ s_i (y_i − wᵀx_i − b)² over the two weights w, with the best b; the
-// weights s of the rows may be nil.
+// squaredError returns Σ s_i (y_i − wᵀx_i − b)² as a function of the two weights w, with the
+// optimal b; the weights s of the rows may be nil.
 func squaredError(x, y mat.Matrix, weights []float64) func(u, v float64) float64 {
 	center := func(m mat.Matrix, j int) []float64 {
 		c := mat.Col(nil, j, m)

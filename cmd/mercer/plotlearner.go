@@ -27,8 +27,8 @@ func (a *app) plotPathCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "path --learner ridge|lasso --target NAME --out FILE [flags] TABLE",
 		Short: "Coefficients of ridge or lasso over λ",
-		Long: `Draw the weights of the columns, brought to mean 0 and variance 1, over λ: from where
-they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`,
+		Long: `Draw the weights of the standardized columns over λ, from a λ at which they hardly differ
+from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridge).`,
 	}
 	refusing(c, func() []refusal {
 		return []refusal{
@@ -41,7 +41,7 @@ they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
-// hasPath refuses learners whose weights are not drawn over λ.
+// hasPath refuses learners for which no path over λ is drawn.
 func hasPath(d learners.Description) error {
 	if d.Name == "ridge" || d.Name == "lasso" {
 		return nil
@@ -49,7 +49,7 @@ func hasPath(d learners.Description) error {
 	return fmt.Errorf("paths are those of ridge and lasso, not of %s", d.Name)
 }
 
-// maxPoints is as many places as a picture could show.
+// maxPoints is the largest number of points that a picture can show.
 const maxPoints = 10000
 
 func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file string) (pic picture, err error) {
@@ -72,7 +72,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		}
 		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
-	// The end of the path: 0 for lasso, a hundredth of the weights for ridge.
+	// At the end of the path the weights are 0 for lasso, or a hundredth for ridge.
 	first, err := weights(1e-6)
 	if err != nil {
 		return pic, err
@@ -121,7 +121,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*panel{{p}}}, nil
 }
 
-// spreadCurve is a mean over folds with its standard deviation, at each place.
+// spreadCurve is a mean over folds with its standard deviation, for each abscissa.
 type spreadCurve struct {
 	name string
 	x    []float64
@@ -132,7 +132,7 @@ func (c *spreadCurve) add(x float64, at validate.Summary) {
 	c.x, c.at = append(c.x, x), append(c.at, at)
 }
 
-// spreads draws curves with bands of ± a standard deviation.
+// spreads draws curves with bands of ± one standard deviation.
 func (p *panel) spreads(curves ...spreadCurve) {
 	for k, c := range curves {
 		look := curveColors[k%len(curveColors)]
@@ -150,7 +150,7 @@ func (p *panel) spreads(curves ...spreadCurve) {
 	}
 }
 
-// curveFlags are the flags of learning and validation.
+// curveFlags are the flags of plot learning and plot validation.
 type curveFlags struct {
 	resampleFlags
 	folds int
@@ -159,7 +159,7 @@ type curveFlags struct {
 func (f *curveFlags) addTo(c *cobra.Command) {
 	f.add(c)
 	f.objects.add(c)
-	intFlag(c.Flags(), &f.folds, "folds", 5, 2, "parts of the rows, each predicted by models of the others")
+	intFlag(c.Flags(), &f.folds, "folds", 5, 2, "number of folds; each is predicted by models that are fitted to the others")
 }
 
 func errorName(task learners.Task) string {
@@ -169,7 +169,7 @@ func errorName(task learners.Task) string {
 	return "RMSE"
 }
 
-// learningCurve scores models of parts of the training rows of each fold; fitted may be nil.
+// learningCurve scores models of fractions of the training rows of each fold; fitted may be nil.
 func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float
 	within, runner := r.runner(ctx)
 	points, err := runner.LearningCurve(within, r.fit, folds, parts, r.f.seed, fitted)
 	return points, explained(err, func(i int, err error) error {
-		return fmt.Errorf("%w; with %.0f %% of the rows, without part %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
+		return fmt.Errorf("%w; with %.0f %% of the rows, without fold %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
 	})
 }
 
@@ -187,10 +187,9 @@ func (a *app) plotLearningCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learning --target COLUMN --out FILE [flags] TABLE",
 		Short: "Error against the number of rows, with its spread over folds",
-		Long: `Draw the error on rows that were held out, and on the training rows, against the
-number of training rows: means over the folds, ± a standard deviation. Two curves
-that meet at a high error are a model that is too simple; two that stay apart want
-more rows.`,
+		Long: `Draw the error on held-out rows and on the training rows against the number of training
+rows: means over the folds ± one standard deviation. If the curves meet at a high error,
+the model is too simple; if they stay apart, more rows help.`,
 	}
 	f.addTo(c)
 	intFlag(c.Flags(), &sizes, "sizes", 8, 2, "how many numbers of rows, up to all")
@@ -204,7 +203,7 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	}
 	defer r.close()
 	var parts []float64
-	for i := range sizes { // from a twentieth, in equal ratios
+	for i := range sizes { // from a twentieth on, in equal ratios
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
 	points, err := r.learningCurve(ctx, f.folds, parts, nil)
@@ -229,19 +228,19 @@ func (a *app) plotValidationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validation --target COLUMN --values LIST --out FILE [flags] TABLE",
 		Short: "Error against a parameter, with its spread over folds",
-		Long: `Draw the error on rows that were held out, and on the training rows, for each value
-of a parameter: means over the folds, ± a standard deviation. The parameter
-is the flag whose text has {}, in whose place each value is put:
+		Long: `Draw the error on held-out rows and on the training rows for each value of a parameter:
+means over the folds ± one standard deviation. The parameter is the flag that contains
+{}, which is replaced by each value:
 
   mercer plot validation --target y --lambda {} --values 0.1,1 --out v.png t.csv
   mercer plot validation --learner rvm --kernel 'gaussian(sigma={})' \
     --target y --values 0.5,1,2,4 --out v.png t.csv
 
-Where the errors are far apart the variance is high; where both are high, the bias.
---bootstrap ROUNDS draws them: bias² and noise, the variance, and the squared error, on
-rows out of the bag. Learners with an evidence have a panel of it, for each row of a
-fold; --epochs {} --values 1..30 is the error after each epoch, by as many fits; mercer plot
-epochs draws the loss of one.`,
+If the errors are far apart, the variance is high; if both are high, the bias is.
+--bootstrap ROUNDS draws them: bias² plus noise, the variance, and the squared error on
+out-of-bag rows. For learners with an evidence a second panel shows the log evidence per
+training row. --epochs {} --values 1..30 draws the error after each epoch, from one fit
+per value; mercer plot epochs draws the loss of a single fit.`,
 	}
 	f.addTo(c)
 	c.Flags().StringVar(&values, "values", "", valuesHelp)
@@ -253,7 +252,7 @@ epochs draws the loss of one.`,
 
 const valuesHelp = "`LIST` of numbers, with commas between them, or integers as FROM..TO"
 
-// varied are the settings of a learner with a flag that varies over the numbers of --values.
+// varied holds the settings of a learner, one of which varies over the numbers of --values.
 type varied struct {
 	parameter, label string
 	texts            []string
@@ -261,7 +260,7 @@ type varied struct {
 	given            map[string]string
 }
 
-// newVaried looks for the flag with {} and reads the values.
+// newVaried finds the flag with {} and reads the values.
 func newVaried(given map[string]string, values string) (*varied, error) {
 	v := &varied{given: maps.Clone(given)}
 	for name, text := range given {
@@ -271,7 +270,7 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 	}
 	switch {
 	case v.parameter == "":
-		return nil, usagef("no flag of the learner has {}, in whose place the values are put: give one, such as --lambda {}")
+		return nil, usagef("no flag of the learner contains {}, which stands for the values: give one, such as --lambda {}")
 	case values == "":
 		return nil, usagef("--values LIST is needed: numbers with commas between them")
 	}
@@ -289,7 +288,7 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 	return v, nil
 }
 
-// setting is what the learner is given for value i.
+// setting returns the settings of the learner for value i.
 func (v *varied) setting(i int) map[string]string {
 	given := map[string]string{}
 	for name, text := range v.given {
@@ -298,7 +297,7 @@ func (v *varied) setting(i int) map[string]string {
 	return given
 }
 
-// listOf is the list that FROM..TO stands for.
+// listOf expands FROM..TO to a list.
 func listOf(values string) string {
 	from, to, ok := strings.Cut(values, "..")
 	low, err1 := strconv.Atoi(from)

@@ -41,8 +41,8 @@ func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (stri
 	return name, nil
 }
 
-// rowsAcross is a table of points that differ in some columns; the others have the
-// values that fill empty cells, the median or the most frequent value.
+// rowsAcross returns a table of points that differ only in the given columns. The others have the
+// value that replaces empty cells, the median or the most frequent value.
 func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*dataset.Table, error) {
 	var columns []dataset.Column
 	for _, in := range enc.Inputs {
@@ -58,15 +58,15 @@ func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*data
 	return dataset.NewTable("", columns...)
 }
 
-// drawable refuses models whose input is no columns.
+// drawable refuses models whose input has no columns.
 func drawable(b modelfile.Bundle) error {
 	if b.Objects != nil || b.Encoder.Gram {
-		return usagef("--model: the input of the model is a kernel matrix, or a column of texts or trees, and no columns to draw over")
+		return usagef("--model: the input of the model is a kernel matrix or a column of texts or trees: there are no columns to draw over")
 	}
 	return nil
 }
 
-// span is the range of a column with some room at its ends.
+// span returns the range of a column with a margin at both ends.
 func span(values []float64) (low, high float64, err error) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -91,14 +91,14 @@ func (a *app) plotCurveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "curve --model FILE [--model FILE …] --out FILE [flags] TABLE",
 		Short: "Fitted functions over one column, with an error band",
-		Long: `Draw the target of the rows of a table over one column, and the predictions of one
-model or several; other columns have their median, or most frequent value. The band
-of a model is ± 2 standard deviations of a new target where the model knows them, or
-with --interval LEVEL its prediction interval.
+		Long: `Draw the target of a table's rows over one column, and the predictions of one or more
+models; all other columns have their median or most frequent value. If the model has
+standard deviations, the band is ± 2 standard deviations of a new target; with --interval
+LEVEL it is the prediction interval.
 
 ` + fittedHelp + `
-With {} in a flag it is fitted for each number of --values; of least squares on x, x², … it
-is the limit for a small λ:
+With {} in a flag the learner is fitted once for each number of --values. With a small λ
+this approaches least squares on x, x², …:
 
   mercer plot curve --target y --kernel 'polynomial(degree={},c=1)' \
     --lambda 1e-4 --values 1,10 --out c.svg t.csv`,
@@ -153,7 +153,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 			return pic, err
 		}
 	}
-	if low, high, err := span(y); noTruth == nil && err == nil { // a function far from the rows would leave them no room
+	if low, high, err := span(y); noTruth == nil && err == nil { // a prediction far from the rows would compress them otherwise
 		p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 	}
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
@@ -197,11 +197,11 @@ func (a *app) plotCalibrationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "calibration --model FILE --out FILE [flags] TABLE",
 		Short: "Predicted probabilities against observed frequencies",
-		Long: `Draw for each class how often it occurs among the rows that were given a probability,
-in ten bins of equal width, and how many rows each bin has. Rows of a class that the
-model does not know count as rows of no class. Of more than seven classes
-the curves are that of all their probabilities together, and those of the six classes
-whose probabilities are farthest from the frequencies on average.`,
+		Long: `Draw for each class its frequency against the predicted probability, in ten bins of equal
+width, and the number of rows in each bin. Rows of a class that the model does not know
+count as rows without a class. If there are more than seven classes, the picture shows one
+curve for all probabilities together and the curves of the six classes whose
+probabilities differ most from the frequencies on average.`,
 	}
 	c.Flags().StringVar(&models[0], "model", "", "`FILE` of the model")
 	return a.drawing(c, &models, func(ctx context.Context, file string) (picture, error) {
@@ -244,7 +244,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	}
 	switch {
 	case classes.Len() == 2:
-		curves = curves[1:] // the other says the same
+		curves = curves[1:] // the curve of the other class has the same information
 	case classes.Len() > mostCurves+1:
 		slices.SortStableFunc(curves, func(a, b calibration) int { return cmp.Compare(b.error, a.error) })
 		all := make([]int, classes.Len())
@@ -270,9 +270,9 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 
 const allClasses = "all classes"
 
-// truthOf returns the targets of a table. A row of a class that the model does not know, or
-// without a class, has NaN, and a notice says how many there are; a table without a row
-// of a known class is an error.
+// truthOf returns the targets of a table. A row without a class, or of a class that the model
+// does not know, has NaN, and a notice gives the number of these rows. A table without a row of a
+// known class is an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {
@@ -295,20 +295,20 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	return truth, nil
 }
 
-// mostCurves is the number of classes whose calibration is drawn, with that of all of them
-// together, where there are more.
+// mostCurves is the number of classes whose calibration is drawn beside that of all classes, if
+// there are more classes.
 const mostCurves = 6
 
-// calibration is how probabilities compare with frequencies.
+// calibration compares probabilities with frequencies.
 type calibration struct {
 	name         string
 	line, counts plotter.XYs
-	error        float64 // mean distance of probability and frequency
+	error        float64 // mean distance between probability and frequency
 }
 
-// reliability compares, in each bin of the probabilities of some classes that has any, their
-// mean with how often the classes occur, and counts them. The error is the mean over
-// the probabilities of the distance in their bin.
+// reliability returns, for each bin that contains probabilities of the given classes, the mean
+// probability, the frequency of the classes, and the number of rows. The error is the mean over
+// all probabilities of the distance between mean and frequency in their bin.
 func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64

@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of one panel without its legend: of an SVG picture, and of a PNG with its resolution.
+// The size of a panel without its legend, for an SVG picture, and for a PNG with its resolution.
 const (
 	panelWidth  = 13 * vg.Centimeter
 	panelHeight = 10 * vg.Centimeter
@@ -26,14 +26,14 @@ const (
 	imageDPI    = 150
 )
 
-// picture is rows of panels, as many in each.
+// picture consists of rows with the same number of panels.
 type picture struct {
 	title string
 	rows  [][]*panel
-	data  map[string]any // of --json, beside the name of the file
+	data  map[string]any // the output of --json besides the name of the file
 }
 
-// render draws the picture in the format that the ending of a file says.
+// render draws the picture in the format that the ending of the file name implies.
 func (pic picture) render(path string, size pixels) ([]byte, error) {
 	for _, row := range pic.rows {
 		for _, p := range row {
@@ -69,7 +69,7 @@ func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
 // pixels is the size of a picture; the zero value stands for its natural size.
 type pixels struct{ width, height int }
 
-// parsePixels reads WIDTHxHEIGHT; "" is the natural size.
+// parsePixels reads WIDTHxHEIGHT; "" means the natural size.
 func parsePixels(text string) (p pixels, err error) {
 	if text == "" {
 		return p, nil
@@ -91,13 +91,14 @@ func parsePixels(text string) (p pixels, err error) {
 	return p, nil
 }
 
-// scale is the number of pixels of a point in a picture in which something of a natural
-// size fits.
+// scale returns the number of pixels per point in a picture that something of the given size fits
+// into.
 func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }
 
-// svgCanvas gives each text the width by which it was laid out, whatever font a reader has.
+// svgCanvas fixes the width of each text to the width of the layout, whatever fonts the reader
+// has.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths []vg.Length
@@ -114,8 +115,8 @@ var (
 	prelude = regexp.MustCompile(`<svg width="[^"]*" height="[^"]*"`)
 )
 
-// svgPage draws rows of panels as an SVG picture. Its fonts have the widths of Liberation Sans,
-// by which the text is laid out.
+// svgPage draws rows of panels as an SVG picture. The layout and the fonts use the widths of
+// Liberation Sans.
 func svgPage(rows [][]*panel, size pixels) ([]byte, error) {
 	width, height := pageSize(rows, panelWidth, panelHeight)
 	if size.width > 0 {

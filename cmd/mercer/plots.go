@@ -18,9 +18,9 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// scorePicture is what `mercer evaluate --plot` shows: for numbers predictions
-// against the truth and residuals, a row of panels for each target; for classes
-// the confusion matrix and the ROC curves.
+// scorePicture returns the picture of `mercer evaluate --plot`. For numbers it shows predictions
+// against true values, and residuals, in a row of panels per target; for classes the confusion
+// matrix and the ROC curves.
 func scorePicture(s *score, learner string, targets []string) (picture, error) {
 	pic := picture{title: "Predictions of " + learner}
 	if s.Confusion != nil {
@@ -44,7 +44,7 @@ func scorePicture(s *score, learner string, targets []string) (picture, error) {
 
 var blue = color.NRGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xb0}
 
-// pairs are the true and the predicted values of target j.
+// pairs returns the true and the predicted values of target j.
 func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
 	n, _ := truth.Dims()
 	points := make(plotter.XYs, n)
@@ -54,7 +54,7 @@ func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
 	return points
 }
 
-// diagonal draws where predictions would be right, and gives both axes the same range.
+// diagonal draws the line of correct predictions, and gives both axes the same range.
 func (p *panel) diagonal(points plotter.XYs) {
 	xmin, xmax, ymin, ymax := plotter.XYRange(points)
 	low, high := min(xmin, ymin), max(xmax, ymax)
@@ -63,7 +63,7 @@ func (p *panel) diagonal(points plotter.XYs) {
 	p.within(low-room, high+room, low-room, high+room)
 }
 
-// residualPanel draws what predictions leave of the truth.
+// residualPanel draws the residuals of the predictions.
 func residualPanel(title string, points plotter.XYs) *panel {
 	p := newPanel(title, "predicted", "true − predicted")
 	p.grid()
@@ -79,8 +79,8 @@ func residualPanel(title string, points plotter.XYs) *panel {
 	return p
 }
 
-// confusionPanel draws a matrix of counts, class 0 at the top left: each cell in the color of
-// its part of the row, with the count in it where there is room.
+// confusionPanel draws a matrix of counts with class 0 at the top left. The color of a cell shows
+// its fraction of the row, and the cell contains the count if there is room.
 func confusionPanel(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, short(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)
@@ -94,7 +94,7 @@ func confusionPanel(s *score, learner string) *panel {
 		for j, n := range row {
 			share := float64(n) / float64(max(sum, 1))
 			b := box{x0: float64(j), x1: float64(j + 1), y0: float64(k - i - 1), y1: float64(k - i), fill: shade(share), ink: color.Black}
-			if share > 0.2 { // where shade is darker than the middle
+			if share > 0.2 { // darker than the middle of shade
 				b.ink = color.White
 			}
 			if n > 0 && k <= mostShown {
@@ -119,7 +119,7 @@ func confusionPanel(s *score, learner string) *panel {
 		up = append(up, plot.Tick{Value: float64(k-i) - 0.5, Label: name})
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = across, up
-	if longest*len(across) > 30 { // would run into each other
+	if longest*len(across) > 30 { // the labels would overlap
 		p.upright()
 	}
 	small := vg.Points(max(5, min(10, 200/float64(len(across)))))
@@ -130,8 +130,8 @@ func confusionPanel(s *score, learner string) *panel {
 	return p
 }
 
-// rocPanel draws the curve of two classes, or one of each class against the rest.
-// Where they are many, the legend names those of the smallest areas.
+// rocPanel draws one curve for two classes, otherwise a curve of each class against the rest. If
+// there are many, the legend names those with the smallest areas.
 func rocPanel(s *score) *panel {
 	title := "ROC"
 	if s.AUC != nil {
@@ -172,7 +172,7 @@ func rocPanel(s *score) *panel {
 		p.line("", points, style)
 		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.Known.Names[class], short(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
 	}
-	const most = 16 // lines of the legend
+	const most = 16 // largest number of lines of the legend
 	if len(legend) > most {
 		slices.SortStableFunc(legend, func(a, b named) int { return cmp.Compare(a.area, b.area) })
 		legend = legend[:most]

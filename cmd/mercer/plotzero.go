@@ -13,16 +13,16 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// zeroLevel is where the decision value f of two classes is 0: lines where f changes its
-// sign, lines where it touches 0 without a change, and areas.
+// zeroLevel is the set where the decision value f of two classes is 0: lines at which f changes
+// its sign, lines at which it touches 0, and areas.
 type zeroLevel struct {
-	raster          // of f
-	sign    [][]int // of f, 0 in areas where f = 0
+	raster          // the values of f
+	sign    [][]int // the signs of f, 0 in areas where f = 0
 	touches []plotter.XYs
-	name    string // of the class of f = 0
+	name    string // the class that is predicted for f = 0
 }
 
-// newZeroLevel looks for f = 0 among the decision values at the points x of a raster.
+// newZeroLevel finds f = 0 among the decision values at the points x of a raster.
 func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o validate.Outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
 	l := &zeroLevel{raster: r, name: classes.Names[classes.Index(classes.Decide(mat.NewDense(1, 1, nil)).At(0, 0))]}
 	rows, cols := len(r.y), len(r.x)
@@ -38,7 +38,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 			}
 		}
 	}
-	// A point where f = 0 is of an area if three neighbors, which make a square with it, are so.
+	// A point with f = 0 belongs to an area if three neighbors that form a square with it have f
+	// = 0 too.
 	area := func(i, j int) bool {
 		for _, di := range []int{-1, 1} {
 			for _, dj := range []int{-1, 1} {
@@ -65,8 +66,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	return l, nil
 }
 
-// around is the sign of f beside a point of a line f = 0; of two signs it is the sign of
-// the class of f = 0.
+// around returns the sign of f beside a point of a line f = 0. If both signs occur, it is the
+// sign of the class that is predicted for f = 0.
 func (l *zeroLevel) around(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
@@ -82,13 +83,12 @@ func (l *zeroLevel) around(i, j int, zero []bool) int {
 	return -1
 }
 
-// zeros reports which decision values f = b + Σ a_i k(x_i, x), or b + wᵀx, are 0 up to
-// rounding:
+// zeros reports which decision values f = b + Σ a_i k(x_i, x), or b + wᵀx, are 0 up to rounding:
 //
 //	|f| ≤ (m + d + 32)ε (|b| + Σ|a_i k(x_i, x)|)
 //
-// for m terms of d features, which bounds the error of the sum (Higham 2002, section 3.1)
-// with values of the kernel that are right to d + 32 units in the last place.
+// for m terms of d features. This bounds the error of the sum (Higham 2002, section 3.1) if the
+// values of the kernel have errors of at most d + 32 units in the last place.
 func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	zero := make([]bool, len(f))
 	for i, v := range f {
@@ -123,7 +123,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			top = i
 		}
 	}
-	// Few values are so small that their sums have to be looked at.
+	// Only few values are so small that their sums have to be computed.
 	small := 1e-9 * max(math.Abs(f[top]), size(x.RawRowView(top)))
 	for i, v := range f {
 		if v != 0 && math.Abs(v) <= small {
@@ -133,10 +133,10 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// touch looks for lines on which f = 0 and on both sides of which it has one sign, along
-// the rows of the raster or along its columns. A point of a line is a minimum of |f| between
-// two grid points that is less than a millionth of |f| there: f = 0 to a thousandth of a cell,
-// as f grows with the square of the distance.
+// touch finds lines f = 0 on both sides of which f has the same sign, along the rows of the
+// raster or along its columns. A point belongs to a line if |f| has a minimum between two grid
+// points that is less than a millionth of |f| at these points: its distance from f = 0 is then at
+// most a thousandth of a cell, because f grows with the square of the distance.
 func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
@@ -145,10 +145,10 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
 	}
 	type bracket struct {
-		line      int // of the raster
+		line      int // line of the raster
 		low, high float64
-		beside    float64 // the larger |f| at the ends
-		at, f     float64 // of the minimum
+		beside    float64 // the larger |f| at the two ends
+		at, f     float64 // position and value of the minimum
 	}
 	var list []bracket
 	for i := range across {
@@ -164,8 +164,9 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	if len(list) == 0 {
 		return nil
 	}
-	// Each round looks at equally spaced points of the brackets and narrows each to the two
-	// neighbors of the least |f|: by 16, to less than a millionth of two cells in all.
+	// Each round evaluates f at equally spaced points of the brackets and narrows each bracket to
+	// the two neighbors of the smallest |f|, by a factor of 16: in total to less than a millionth
+	// of two cells.
 	const steps, rounds = 32, 5
 	for range rounds {
 		var inside, fixed []float64
@@ -194,10 +195,10 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 			b.low, b.high = inside[max(least-1, first)], inside[min(least+1, first+steps)]
 		}
 	}
-	// Points of neighboring lines of the raster make a line where they are no more than a cell apart.
+	// Points on neighboring lines of the raster are joined if they are no more than a cell apart.
 	cell := 1.01 * (along[1] - along[0])
 	var open []plotter.XYs
-	var last []int // raster line of the end of each
+	var last []int // the raster line on which each one ends
 	for _, b := range list {
 		if b.f > 1e-6*b.beside {
 			continue
@@ -226,8 +227,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	return nil
 }
 
-// decide puts the classes where f = 0 in order: the class of both sides on a line, and +Inf
-// in an area.
+// decide sets the values where f = 0, in place of rounding errors: on a line to the class of both
+// sides, and in an area to +Inf.
 func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {
@@ -240,7 +241,7 @@ func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	}
 }
 
-// has reports whether f has a sign somewhere.
+// has reports whether f has the given sign anywhere.
 func (l *zeroLevel) has(sign int) bool {
 	return slices.ContainsFunc(l.sign, func(row []int) bool { return slices.Contains(row, sign) })
 }
@@ -252,7 +253,7 @@ func (l *zeroLevel) add(p *panel, style draw.LineStyle) {
 	for i, row := range l.sign {
 		for j, s := range row {
 			switch v := r.z.At(i, j); {
-			case s == 0: // the boundary is that of the area
+			case s == 0: // the boundary of an area is drawn with the area
 				r.z.Set(i, j, -math.SmallestNonzeroFloat64)
 			case v*float64(s) <= 0:
 				r.z.Set(i, j, float64(s)*math.SmallestNonzeroFloat64)

@@ -222,7 +222,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	}
 	memory = a.newBudget(dev) // the model is in what the program has already
 	if !stream {
-		if t, err = a.table(file); err != nil {
+		if t, err = a.table(file, memory); err != nil {
 			dev.Close()
 			return nil, b, nil, nil, err
 		}

@@ -13,22 +13,22 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// progress tells of long work on stderr: a bar on a terminal, plain lines
-// elsewhere. Work that takes less than patience is not told of.
+// progress reports long work on stderr, with a bar on a terminal and plain lines elsewhere. It
+// does not report work that takes less than patience.
 type progress struct {
 	w    io.Writer
-	bar  *progressbar.ProgressBar // nil: plain lines
+	bar  *progressbar.ProgressBar // nil for plain lines
 	mute bool
 
 	mu    sync.Mutex
 	start time.Time
-	last  time.Time // of the last plain line
+	last  time.Time // time of the last plain line
 	stage string
 	shown bool
 	done  bool
 }
 
-// patience is how long work may take untold, and the pause between two lines.
+// patience is the time before the first report, and between two lines.
 const patience = time.Second
 
 // steps is the resolution of the bar.
@@ -58,7 +58,7 @@ func (p *progress) report(s solvers.Progress) {
 		return
 	}
 	if !p.shown && s.Fraction > 0.9 {
-		return // it ends before a first sign of it could be read
+		return // the work ends before a first line could be read
 	}
 	changed := s.Stage != p.stage
 	p.stage, p.shown = s.Stage, true

@@ -25,12 +25,13 @@ func (a *app) cvCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cv --target COLUMN [flags] TABLE",
 		Short: "Score a learner by cross-validation",
-		Long: `Score a learner by k-fold cross-validation: the rows are divided into parts, and
-each part is predicted by a model of the others. What is learned from a table,
-the scaling of its columns included, is learned without the part. For classes every
-part has its share of each, unless --no-stratify.
+		Long: `Score a learner by k-fold cross-validation: the rows are divided into folds, and
+each fold is predicted by a model that is fitted to the other folds. Everything that is
+learned from a table, including the scaling of its columns, is learned without the
+predicted fold. For classes every fold has the same share of each class, unless
+--no-stratify is given.
 
-The output is the mean of each measure over the parts, of all repeats, and the
+The output is the mean of each measure over the folds of all repeats, and the
 standard deviation.
 
 Several devices, --device cuda/0,cuda/1, share the models.`,
@@ -40,9 +41,9 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 		}),
 	}
 	f.addAll(c, &a.input)
-	intFlag(c.Flags(), &folds, "folds", 10, 2, "parts of the rows")
-	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "divide the rows so many times, each time anew")
-	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows whatever their classes")
+	intFlag(c.Flags(), &folds, "folds", 10, 2, "number of folds")
+	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "how often the rows are divided, each time at random")
+	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows without regard to their classes")
 	return c
 }
 
@@ -51,20 +52,21 @@ func (a *app) bootstrapCommand() *cobra.Command {
 	var rounds int
 	c := &cobra.Command{
 		Use:   "bootstrap --target COLUMN [flags] TABLE",
-		Short: "Score a learner by the bootstrap: rows out of the bag",
-		Long: `Score a learner by the bootstrap: in each round a model is fitted to as many
-rows as there are, drawn with replacement, and predicts those that were not drawn,
-about 37 % of them.
+		Short: "Score a learner by the bootstrap, on out-of-bag rows",
+		Long: `Score a learner by the bootstrap: in each round a model is fitted to a sample
+of the rows, drawn with replacement and as large as the table, and predicts the
+out-of-bag rows, which were not drawn: about 37 % of the rows.
 
-The output is the mean of each measure over the rounds, the standard deviation,
-and two estimates of the error: that of a row by the models that did not see it,
-averaged over the rows, and 0.632 of it with 0.368 of the error on the rows that
-a model of all was fitted to (Efron and Tibshirani, 1997). The error is the root
-of the mean squared error, or the part of the rows whose class is wrong.
+The output is the mean of each measure over the rounds, the standard deviation, and two
+estimates of the error. The first averages over the rows the error of each row by the
+models that were fitted without it. The second, the 0.632 estimate, is 0.632 times the
+first plus 0.368 times the training error of a model of all rows (Efron and Tibshirani,
+1997). The error is the root-mean-square error, or the fraction of rows whose class is
+wrong.
 
-For numbers the squared error out of the bag is divided into (f̄ − y)², the bias and the
-noise of the target, and the variance of f over the rounds, f̄ the mean of the models
-that did not see the row (Geman, Bienenstock and Doursat, 1992).
+For numbers the out-of-bag squared error is divided into (f̄ − y)², which is bias² plus the
+noise of the target, and the variance of f over the rounds, where f̄ is the mean of the
+models that were fitted without the row (Geman, Bienenstock and Doursat, 1992).
 
 Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
@@ -73,7 +75,7 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 		}),
 	}
 	f.addAll(c, &a.input)
-	intFlag(c.Flags(), &rounds, "rounds", 50, 2, "models to fit")
+	intFlag(c.Flags(), &rounds, "rounds", 50, 2, "number of models to fit")
 	return c
 }
 
@@ -140,7 +142,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	}()
 	r.memory = a.newBudget(r.devices[0])
 	if f.all == nil {
-		if f.all, err = a.table(file); err != nil {
+		if f.all, err = a.table(file, r.memory); err != nil {
 			return nil, err
 		}
 	}
@@ -216,9 +218,9 @@ func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runn
 // checkFolds refuses more folds than rows.
 func checkFolds(t *dataset.Table, folds int) error {
 	if n := t.Rows(); n == 1 {
-		return fmt.Errorf("%s: has one row only, which leaves none to learn from when it is held out", t.Source)
+		return fmt.Errorf("%s: has only one row, so that no row is left to learn from when it is held out", t.Source)
 	} else if folds > n {
-		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+		return usagef("--folds: %s cannot be divided into %d folds; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
 	return nil
 }
@@ -258,7 +260,7 @@ func explained(err error, explain func(i int, err error) error) error {
 
 // ofFolds explains a fit without one of the folds.
 func ofFolds(folds int) func(i int, err error) error {
-	return func(i int, err error) error { return fmt.Errorf("%w; without part %d of %d", err, i%folds+1, folds) }
+	return func(i int, err error) error { return fmt.Errorf("%w; without fold %d of %d", err, i%folds+1, folds) }
 }
 
 // reportUnknown prints which texts the rows held out had that those of a model had not.
@@ -312,7 +314,7 @@ func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfB
 		if i == rounds {
 			return err
 		}
-		return fmt.Errorf("%w; in round %d of the bootstrap: another --seed draws other rows", err, i+1)
+		return fmt.Errorf("%w; in round %d of the bootstrap; another --seed draws other rows", err, i+1)
 	})
 }
 
@@ -406,17 +408,17 @@ func (r resampleReport) text() string {
 	}
 	text += texttable.Format("lrrrr", rows)
 	if r.OutOfBag != nil {
-		name := "root of the mean squared error"
+		name := "root-mean-square error"
 		if r.Task == learners.Classification {
-			name = "part of the rows whose class is wrong"
+			name = "fraction of rows whose class is wrong"
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
-			{name, ""}, {r.outOfRows(), short(*r.OutOfBag)}, {"rows that were learned", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+			{name, ""}, {r.outOfRows(), short(*r.OutOfBag)}, {"training rows", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
 		})
 	}
 	if r.Variance != nil {
 		text += "\n" + texttable.Format("lr", [][]string{
-			{"mean squared error out of the bag", short(*r.Bias + *r.Variance)}, {"bias² and noise", short(*r.Bias)}, {"variance", short(*r.Variance)},
+			{"out-of-bag mean squared error", short(*r.Bias + *r.Variance)}, {"bias² and noise", short(*r.Bias)}, {"variance", short(*r.Variance)},
 		})
 	}
 	return text
@@ -425,9 +427,9 @@ func (r resampleReport) text() string {
 // outOfRows says of how many rows the error is, where some were in every bag.
 func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
-		return fmt.Sprintf("rows out of the bag (%d of %d)", r.RowsOut, r.N)
+		return fmt.Sprintf("out-of-bag rows (%d of %d)", r.RowsOut, r.N)
 	}
-	return "rows out of the bag"
+	return "out-of-bag rows"
 }
 
 func (a *app) printReport(ctx context.Context, r resampleReport) error {

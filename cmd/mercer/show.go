@@ -35,14 +35,14 @@ func (a *app) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [flags] MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show what a model consists of: the learner with its formula and parameters, what
-the fit reported, the columns, the weight of each column (for columns of mean 0 and
-variance 1, and in the units of the table), or the points of the kernel functions
-with their coefficients, the largest first.
+		Long: `Show what a model consists of: the learner with its formula and parameters, the report of
+the fit, the columns, the weight of each column (for standardized columns, and in the
+units of the table), or the points of the kernel functions with their coefficients, the
+largest first.
 
---importance DATA measures what each column is worth: by how much the score (R², of
-classes the accuracy) on DATA falls when the cells of the column are shuffled, with
-the standard deviation over the repetitions (Breiman 2001).`,
+--importance DATA measures the importance of each column: the decrease of the score (R²,
+or for classes the accuracy) on DATA when the cells of the column are shuffled, with the
+standard deviation over the repetitions (Breiman 2001).`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
@@ -52,11 +52,11 @@ the standard deviation over the repetitions (Breiman 2001).`,
 		}),
 	}
 	refusing(c, func() []refusal {
-		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "is about the table of --importance", "importance"}}
+		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "applies only to the table of --importance", "importance"}}
 	})
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
 	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
-	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "how often each column is shuffled")
+	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "number of times each column is shuffled")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
 	a.input.add(c.Flags())
 	return c
@@ -78,13 +78,13 @@ type shownModel struct {
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 	Importance   []importance         `json:"importance,omitempty"`
 
-	cells []string // names of those of a point
+	cells []string // the names of the columns whose cells a point has
 }
 
-// weightOfFeature is a row of the weights of a linear model.
+// weightOfFeature is a row of the table of a linear model's weights.
 type weightOfFeature struct {
 	Feature      string    `json:"feature"`
-	Standardized []float64 `json:"standardized"` // of each output
+	Standardized []float64 `json:"standardized"` // one for each output
 	Raw          []float64 `json:"raw"`
 }
 
@@ -95,7 +95,7 @@ type weightedPoint struct {
 	cells  []string
 }
 
-// importance is by how much a shuffled column lowers the score.
+// importance is the decrease of the score when a column is shuffled.
 type importance struct {
 	Column string    `json:"column"`
 	Mean   float64   `json:"mean"`
@@ -123,7 +123,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	return a.report(ctx, s, func() string { return s.text(f.rows) })
 }
 
-// newShown gathers what is known of a model.
+// newShown collects what mercer show prints about a model.
 func newShown(b modelfile.Bundle) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
@@ -174,13 +174,13 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	return s, nil
 }
 
-// A column is a feature with how it comes from the table.
+// A column is a feature and its origin in the table.
 type column struct {
 	name        string
 	mean, scale float64
 }
 
-// plainColumns are the features of a model; without an encoder they are x1, x2, ….
+// plainColumns returns the features of a model; without an encoder they are x1, x2, ….
 func plainColumns(b modelfile.Bundle) []column {
 	var list []column
 	if b.Encoder == nil {
@@ -214,8 +214,8 @@ func plainColumns(b modelfile.Bundle) []column {
 	return list
 }
 
-// featureWeights are the weights of a linear model, the largest first, and b in the
-// units of the table.
+// featureWeights returns the weights of a linear model, the largest first, and b in the units of
+// the table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)
@@ -232,7 +232,7 @@ func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, 
 	return list, intercept
 }
 
-// largest is the largest absolute value.
+// largest returns the largest absolute value.
 func largest(v []float64) float64 {
 	m := 0.0
 	for _, x := range v {
@@ -241,8 +241,8 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// weightedPoints are the points of a kernel expansion in the units of the table, those
-// of the largest coefficients first. Sparse points have the features that are not 0.
+// weightedPoints returns the points of a kernel expansion in the units of the table, in the order
+// of decreasing coefficients. A sparse point has the features that are not 0.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	sparse, isSparse := parts.Points.(backend.CSR[float64])
@@ -309,7 +309,7 @@ func visible(name string) string {
 	return name
 }
 
-// importance shuffles each column of a table.
+// importance computes the importance of each column of a table.
 func (a *app) importance(ctx context.Context, f showFlags, model string) ([]importance, error) {
 	dev, b, t, _, err := a.openModel(model, f.importance, false)
 	if err != nil {
@@ -361,10 +361,10 @@ func (a *app) importance(ctx context.Context, f showFlags, model string) ([]impo
 	return list, nil
 }
 
-// maxWidth is about how many characters of a line the values of a point may take.
+// maxWidth is about the maximum number of characters in a line for the values of a point.
 const maxWidth = 60
 
-// text is the model for eyes.
+// text returns the model as text.
 func (s *shownModel) text(rows int) string {
 	head := [][]string{{"learner", s.Learner.Name}}
 	if s.Kernel != "" {
@@ -440,7 +440,7 @@ func (s *shownModel) weightsText(rows int) string {
 	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
 }
 
-// outputs names the columns of the coefficients as far as they fit a line.
+// outputs returns the names of the columns of coefficients, as many as fit in a line.
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
@@ -501,7 +501,7 @@ func (s *shownModel) pointsText(rows int) string {
 	return text + more(len(s.Points), rows, "point")
 }
 
-// firstOf is the first part of a list, all of it for 0.
+// firstOf returns the first n elements of a list, or all for 0.
 func firstOf[T any](list []T, n int) []T {
 	if n == 0 {
 		return list
@@ -509,7 +509,7 @@ func firstOf[T any](list []T, n int) []T {
 	return list[:min(n, len(list))]
 }
 
-// more says what firstOf left out.
+// more says how many elements firstOf left out.
 func more(n, rows int, word string) string {
 	if rows == 0 || n <= rows {
 		return ""
@@ -517,22 +517,22 @@ func more(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is a fitReport as a model file keeps it: what a second fit of the same
-// data reports too, so without times.
+// savedReport is the part of a fitReport that a model file keeps. It has no times, so that a
+// second fit of the same data gives the same file.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`
 	Facts  []learners.Fact `json:"facts"`
 }
 
-// saved is the report for the file of the model.
+// saved returns the report for the file of the model.
 func (r fitReport) saved() json.RawMessage {
 	s := savedReport{r, r.order, r.facts}
 	s.Report.Facts, s.Report.Seconds, s.Report.Planned, s.Report.Model = nil, fitSeconds{}, 0, ""
 	s.Report.Used = process.Used{}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return nil // a figure that is not finite: the model is worth more than its report
+		return nil // the report has a value that is not finite: save the model without the report
 	}
 	return text
 }
@@ -542,7 +542,7 @@ func (s savedReport) report() *fitReport {
 	r.order, r.facts, r.Facts = s.Order, s.Facts, map[string]any{}
 	for i, f := range r.facts {
 		if v, ok := f.Value.(float64); ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			r.facts[i].Value = int(v) // a number of JSON has no type
+			r.facts[i].Value = int(v) // JSON numbers have no integer type
 		}
 		r.Facts[f.Key()] = f.Value
 	}

@@ -75,7 +75,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 		case name == "kernel" || name == "seed":
 			return nil, usagef("--grid: there is a flag --%s", name)
 		case !has:
-			return nil, usagef("--grid: %q is no parameter of %s%s; there are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
+			return nil, usagef("--grid: %q is not a parameter of %s%s; there are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
 		case slices.ContainsFunc(axes, func(a tuning.Axis) bool { return a.Parameter == name }):
 			return nil, usagef("--grid: %s is given twice", name)
 		}
@@ -96,7 +96,7 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	flag := c.Flags().Lookup
 	var scores []string
 	for _, task := range d.Tasks {
-		scores = append(scores, map[learners.Task]string{learners.Regression: "the root of the mean squared error", learners.Classification: "the part of the rows whose class is wrong"}[task])
+		scores = append(scores, map[learners.Task]string{learners.Regression: "the root-mean-square error", learners.Classification: "the fraction of the rows whose class is wrong"}[task])
 	}
 	how := "Each setting is fitted without each of --folds parts of the rows and scored there, by " + strings.Join(scores, " or ") + "."
 	if f.bayesian() {

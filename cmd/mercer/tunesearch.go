@@ -65,7 +65,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	dev := devices[0]
 	f.devices = devices[1:]
 	memory := a.newBudget(dev)
-	all, err := a.table(file)
+	all, err := a.table(file, memory)
 	if err != nil {
 		return err
 	}

@@ -466,7 +466,7 @@ func TestErrors(t *testing.T) {
 	_, _, mismatch := adjoint.SolveGradient(y, z)
 	_, wrongCols := ridge.Gradient(ctx, host{}, x, 0)
 	_, wrongRows := ridge.Gradient(ctx, z, y, 0)
-	cancelled := adjoint.Factor(stopped, dev, ones, 1, out)
+	canceled := adjoint.Factor(stopped, dev, ones, 1, out)
 	_, stoppedGradient := adjoint.GramGradient(stopped, dev, adjoint.GramLoss{Kernel: gaussian, X: x, Weights: adjoint.Weights{Dense: ones}}, adjoint.WantX)
 	_, stoppedFit := adjoint.NewRidge(stopped, dev, gaussian, x, y, 1)
 	for _, c := range []struct {
@@ -488,7 +488,7 @@ func TestErrors(t *testing.T) {
 		{fit(backend.NewHost[float64](5, 2), y, 0), "raise lambda"},
 		{adjoint.Factor(ctx, dev, ones, 0, out), "adjoint: factor: the matrix K + λI is not positive definite for lambda = 0: raise lambda"},
 		{adjoint.Factor(ctx, dev, x, 0, out), "must be square"},
-		{cancelled, "the user left"},
+		{canceled, "the user left"},
 		{stoppedGradient, "adjoint: gradient of a gram matrix: the user left"},
 		{stoppedFit, "the user left"},
 		{adjoint.Solve(ctx, dev, ones, z, z), "adjoint: solve: y has 3 rows, the factor has 5"},

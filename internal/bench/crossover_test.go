@@ -81,7 +81,7 @@ func TestCrossoverRefuses(t *testing.T) {
 		want string
 	}{
 		{Benchmark{Kind: CrossoverKind, Sizes: []int{0}}, "bench: crossover: n: must be ≥ 1, got 0"},
-		{Benchmark{Kind: CrossoverKind, Sizes: []int{1}, Widths: []int{1}, Precisions: []string{"float32"}}, "bench: crossover: precision: is no option of this benchmark"},
+		{Benchmark{Kind: CrossoverKind, Sizes: []int{1}, Widths: []int{1}, Precisions: []string{"float32"}}, "bench: crossover: precision: is not an option of this benchmark"},
 	} {
 		if _, err := test.c.Run(t.Context()); err == nil || err.Error() != test.want {
 			t.Errorf("got %v, want %s", err, test.want)

@@ -147,7 +147,7 @@ func (b *Benchmark) Fill() error {
 	refuse := func(option, format string, a ...any) error {
 		return &OptionError{Kind: b.Kind, Option: option, Problem: fmt.Sprintf(format, a...)}
 	}
-	const untaken = "is no option of this benchmark"
+	const untaken = "is not an option of this benchmark"
 	for _, o := range []struct {
 		name            string
 		given           *[]string

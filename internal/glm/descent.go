@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -109,7 +110,10 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 		rate = 2 / (sum + 1)
 	}
 	batch = min(batch, l.n)
-	w := &batchLoss{logit: l, rows: backend.NewHost[float64](batch, l.d), f: backend.NewHost[float64](batch, l.c), g: backend.NewHost[float64](l.d, l.c)}
+	w := &batchLoss{logit: l, f: backend.NewHost[float64](batch, l.c), g: backend.NewHost[float64](l.d, l.c)}
+	if l.points.Sparse == nil {
+		w.rows = backend.NewHost[float64](batch, l.d)
+	}
 	perEpoch := (l.n + batch - 1) / batch
 	step := 0.0
 	for epoch := range epochs {
@@ -151,25 +155,34 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 // batchLoss is the gradient over a batch of samples.
 type batchLoss struct {
 	*logit
-	rows, f, g backend.Host[float64]
-	sums       []float64 // of the intercepts; nil without
+	rows, f, g backend.Host[float64] // rows: none of sparse samples
+	sums       []float64             // of the intercepts; nil without
 }
 
-func (w *batchLoss) gradient(theta backend.Host[float64], batch []int) error {
-	rows, f := w.rows.View(0, 0, len(batch), w.d), w.f.View(0, 0, len(batch), w.c)
-	for r, i := range batch {
-		copy(rows.Row(r), w.hx.Row(i))
+// batch returns the centered samples of a list. Sparse samples are not centered.
+func (w *batchLoss) batch(list []int) numeric.Points {
+	if w.points.Sparse != nil {
+		return w.points.Take(list)
+	}
+	rows := w.rows.View(0, 0, len(list), w.d)
+	for r, i := range list {
+		copy(rows.Row(r), w.points.Dense.Row(i))
 		for p, m := range w.mean {
 			rows.Row(r)[p] -= m
 		}
 	}
+	return numeric.DensePoints(rows)
+}
+
+func (w *batchLoss) gradient(theta backend.Host[float64], list []int) error {
+	f := w.f.View(0, 0, len(list), w.c)
 	b := w.t.B
-	x, err := backend.Place(b, rows)
+	x, err := w.batch(list).Place(b)
 	if err != nil {
 		return err
 	}
 	defer x.Free()
-	out, err := b.New(len(batch), w.c)
+	out, err := b.New(len(list), w.c)
 	if err != nil {
 		return err
 	}
@@ -181,7 +194,11 @@ func (w *batchLoss) gradient(theta backend.Host[float64], batch []int) error {
 	if err := b.Download(f, out); err != nil {
 		return err
 	}
-	sums := w.residuals(f, func(r int) int { return batch[r] }, theta.Row(w.d)).sums
+	shift := theta.Row(w.d)
+	if w.points.Sparse != nil {
+		shift = w.shift(theta)
+	}
+	sums := w.residuals(f, func(r int) int { return list[r] }, shift).sums
 	if w.sums = nil; w.mean != nil {
 		w.sums = sums
 	}
@@ -189,5 +206,9 @@ func (w *batchLoss) gradient(theta backend.Host[float64], batch []int) error {
 		return err
 	}
 	b.Gemm(backend.Transpose, backend.NoTrans, 1, x, out, 0, w.logit.g)
-	return b.Download(w.g, w.logit.g)
+	if err := b.Download(w.g, w.logit.g); err != nil || w.points.Sparse == nil {
+		return err
+	}
+	w.center(w.g, sums)
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -53,10 +54,10 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
 	// What the model of second order promises falls as the square of the gradient.
 	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
-	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
+	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
 	}
-	f, err := newLogit(t, k.F, index, m.weights, columns, false, m.lambda, m.intercept)
+	f, err := newLogit(t, numeric.DensePoints(k.F), index, m.weights, columns, false, m.lambda, m.intercept)
 	if err != nil {
 		return nil, err
 	}

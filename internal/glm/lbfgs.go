@@ -6,10 +6,12 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// lbfgsPairs is the number of steps that L-BFGS remembers.
-const lbfgsPairs = 20
+// lbfgsPairs is the number of steps that L-BFGS remembers of unknowns so few that they take 64 MiB;
+// of more unknowns it is fewer, and at least 5.
+func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
 // lbfgs minimizes F by the limited-memory method of Broyden, Fletcher, Goldfarb
 // and Shanno, whose first guess of the inverse Hessian is a metric: the solution
@@ -115,7 +117,7 @@ func (k secants) add(from, to *point) secants {
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
 		return k
 	}
-	return append(k[max(0, len(k)-lbfgsPairs+1):], c)
+	return append(k[max(0, len(k)-lbfgsPairs(len(c.s.Data))+1):], c)
 }
 
 // refresh takes account of another M.
@@ -163,9 +165,14 @@ type metric interface {
 	free()
 }
 
-// metricFeatures is the largest number of features for which M is a full matrix:
-// 128 MiB.
-const metricFeatures = 4096
+// metricFeatures is the largest number of features for which M is a full matrix: 128 MiB. Sparse
+// samples have no more than Newton's method takes, beside which they may be small.
+func metricFeatures(x numeric.Points) int {
+	if x.Sparse != nil {
+		return newtonUnknowns
+	}
+	return 4096
+}
 
 // metricOf returns the metric of a stage.
 func (l *logit) metricOf(s stage) (metric, error) {
@@ -219,7 +226,7 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	if m.v, err = b.New(l.d, l.c); err != nil {
 		return m, err
 	}
-	if l.weights != nil || l.offCenter() {
+	if l.points.Sparse != nil || l.weights != nil || l.offCenter() {
 		return m, l.centeredGram(m.gram)
 	}
 	b.Syrk(backend.Lower, backend.Transpose, 1, l.x, 0, m.gram)
@@ -257,7 +264,7 @@ func (l *logit) centeredGram(g backend.Matrix[float64]) error {
 		block := part.View(0, 0, min(rows, l.n-from), l.d)
 		for i := range block.Rows {
 			root := math.Sqrt(l.weight(from + i))
-			copy(block.Row(i), l.hx.Row(from+i))
+			l.points.CopyPoint(block.Row(i), from+i)
 			for q, mean := range l.mean {
 				block.Row(i)[q] -= mean
 			}

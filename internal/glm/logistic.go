@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -35,13 +36,13 @@ const newtonUnknowns = 2048
 // Two classes have one column, Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; C classes the
 // softmax of C columns, or with Reference C−1 columns beside f_C = 0.
 type Problem struct {
-	X         backend.Host[float64] // n×d
-	Class     []int                 // of each sample; −1 for one of weight 0
-	Classes   int                   // C
-	Weights   []float64             // w; nil: all 1
-	Lambda    float64               // ≥ 0
-	Intercept bool                  // fit b, not penalized; otherwise it is 0
-	Reference bool                  // for C > 2; with Lambda 0 it is taken anyway
+	X         numeric.Points // n×d
+	Class     []int          // of each sample; −1 for one of weight 0
+	Classes   int            // C
+	Weights   []float64      // w; nil: all 1
+	Lambda    float64        // ≥ 0
+	Intercept bool           // fit b, not penalized; otherwise it is 0
+	Reference bool           // for C > 2; with Lambda 0 it is taken anyway
 }
 
 // columns is the number of columns of W, and whether the last class is the reference.
@@ -65,24 +66,30 @@ type Params struct {
 	Seed    uint64  // of the order of SGD
 }
 
-// Bytes returns the device memory that Solve takes for n samples.
-func (l Params) Bytes(p Problem, n int) int64 {
+// Bytes returns the device memory that Solve takes for n samples, and for sparse samples the Go memory
+// of the steps that L-BFGS remembers, which may be more.
+func (l Params) Bytes(dev backend.Device, p Problem, n int) int64 {
 	c, _ := p.columns()
-	return l.bytes(n, p.X.Cols, c)
+	return l.bytes(dev, p.X, n, c)
 }
 
-func (l Params) bytes(n, d, c int) int64 {
+func (l Params) bytes(dev backend.Device, x numeric.Points, n, c int) int64 {
+	d := x.Cols
 	var more int64
 	if l.Solver == Newton || l.Solver == Auto && (d+1)*c <= newtonUnknowns {
 		more = hessianBytes(n, d, c)
 	}
-	if l.Solver != Newton && l.Solver != SGD && d <= metricFeatures {
+	if l.Solver != Newton && l.Solver != SGD && d <= metricFeatures(x) {
 		more = max(more, metricBytes(d, c))
+	}
+	if x.Sparse != nil {
+		unknowns := (d + 1) * c
+		more += 8 * int64(3*lbfgsPairs(unknowns)+8) * int64(unknowns)
 	}
 	if l.Solver == SGD {
 		more = 8 * int64(l.batch()) * int64(d+c)
 	}
-	return logitBytes(n, d, c) + more
+	return logitBytes(dev.F64(), x, n, c) + more
 }
 
 func (l Params) batch() int {
@@ -261,7 +268,7 @@ func (l Params) stages(f *logit) []stage {
 	case Newton:
 		return []stage{newton}
 	case Descent:
-		return []stage{{Descent, 1e-6, 20000, f.d <= metricFeatures, lasting}}
+		return []stage{{Descent, 1e-6, 20000, f.d <= metricFeatures(f.points), lasting}}
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
@@ -272,7 +279,7 @@ func (l Params) stages(f *logit) []stage {
 	// What a second metric costs beside a few evaluations is not worth waiting for.
 	diagonal, full := stage{LBFGS, 1e-9, 1000, false, lasting}, stage{LBFGS, 1e-9, 1000, true, lasting}
 	var stages []stage
-	if f.d > metricFeatures {
+	if f.d > metricFeatures(f.points) {
 		stages = []stage{diagonal}
 	} else {
 		if c.metric > fewEvaluations*c.eval {
@@ -302,11 +309,11 @@ const (
 type costs struct{ eval, hessian, metric, solve float64 }
 
 func (l *logit) costs() costs {
-	n, d, c := float64(l.n), float64(l.d), float64(l.c)
+	n, d, c, stored := float64(l.n), float64(l.d), float64(l.c), float64(l.points.Elements(l.n))
 	const thin, exp, moved, call = 6.7, 60, 10, 1e6
 	columns := thin + c - 1
 	return costs{
-		eval:    4*n*d*columns + exp*n*c + call,
+		eval:    4*stored*columns + exp*n*c + call,
 		hessian: n*(d+1)*(d+1)*c*c + moved*n*(d+1)*c*(c+1)/2 + math.Pow((d+1)*c, 3)/3,
 		metric:  n*d*d + d*d*d/3,
 		solve:   2 * d * d * columns,

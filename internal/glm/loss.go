@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -28,7 +29,7 @@ import (
 type logit struct {
 	t         *run.Task
 	threads   int
-	hx        backend.Host[float64]
+	points    numeric.Points
 	n, d, c   int
 	reference bool
 	index     []int // class of each sample; −1 for one of weight 0 whose class no other has
@@ -49,22 +50,26 @@ type logit struct {
 	fixed     bool // the caller gave the number of iterations
 }
 
-// logitBytes returns the device memory of a logit.
-func logitBytes(n, d, c int) int64 {
+// logitBytes returns the device memory of a logit of n samples like those of x.
+func logitBytes(b backend.Backend[float64], x numeric.Points, n, c int) int64 {
+	if x.Sparse != nil {
+		return x.PlacedBytes(b, n) + 8*(int64(n)*2*int64(c)+2*int64(x.Cols)*int64(c))
+	}
+	d := x.Cols
 	return 8 * (int64(n)*int64(d+c) + int64(2+chunks(n, gradientRows(n)))*int64(d)*int64(c))
 }
 
-func newLogit(t *run.Task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
+func newLogit(t *run.Task, x numeric.Points, index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
 	l := &logit{
-		t: t, threads: max(t.Dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
-		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](hx.Rows, c),
+		t: t, threads: max(t.Dev.Info().Threads, 1), points: x, n: x.Rows, d: x.Cols, c: c, reference: reference,
+		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](x.Rows, c),
 	}
 	l.moments(intercept)
 	var err error
-	if l.x, err = backend.Place(t.B, hx); err != nil {
+	if l.x, err = x.Place(t.B); err != nil {
 		return nil, err
 	}
-	if w, ok := t.B.(backend.Wrapper[float64]); ok {
+	if w, ok := t.B.(backend.Wrapper[float64]); ok && x.Sparse == nil {
 		l.s, l.shared = w.Wrap(l.residual), true
 		for range chunks(l.n, gradientRows(l.n)) {
 			l.gradients = append(l.gradients, backend.NewHost[float64](l.d, c))
@@ -119,9 +124,13 @@ const partRows = 512
 // moments sets the mean and the sum of squares of every feature in one pass, by sums of
 // differences from the first sample.
 func (l *logit) moments(centered bool) {
+	if l.points.Sparse != nil {
+		l.sparseMoments(centered)
+		return
+	}
 	var origin []float64
 	if l.n > 0 {
-		origin = l.hx.Row(0)
+		origin = l.points.Dense.Row(0)
 	}
 	sums := make([][]float64, chunks(l.n, partRows))
 	l.parts(0, l.n, partRows, func(k, first, last int) {
@@ -130,7 +139,7 @@ func (l *logit) moments(centered bool) {
 		for i := first; i < last; i++ {
 			w := l.weight(i)
 			sum[2*l.d] += w
-			row := l.hx.Row(i)[:len(origin)]
+			row := l.points.Dense.Row(i)[:len(origin)]
 			for p, v := range row {
 				v -= origin[p]
 				one[p] += w * v
@@ -156,6 +165,40 @@ func (l *logit) moments(centered bool) {
 			l.square[p] = max(l.square[p]-l.total*shift*shift, 0)
 		} else {
 			l.square[p] += l.total * v * (v + 2*shift)
+		}
+	}
+}
+
+// sparseMoments is moments of sparse samples: the elements that are not stored add x̄² each to the
+// sum of squares.
+func (l *logit) sparseMoments(centered bool) {
+	x := l.points.Sparse
+	mean, stored := make([]float64, l.d), make([]float64, l.d)
+	for i := range l.n {
+		w := l.weight(i)
+		l.total += w
+		columns, values := x.Row(i)
+		for k, c := range columns {
+			mean[c] += w * values[k]
+			stored[c] += w
+		}
+	}
+	l.square = make([]float64, l.d)
+	if centered {
+		for p := range mean {
+			mean[p] /= l.total
+			l.square[p] = max(l.total-stored[p], 0) * mean[p] * mean[p]
+		}
+		l.mean = mean
+	} else {
+		clear(mean)
+	}
+	for i := range l.n {
+		w := l.weight(i)
+		columns, values := x.Row(i)
+		for k, c := range columns {
+			v := values[k] - mean[c]
+			l.square[c] += w * v * v
 		}
 	}
 }
@@ -194,13 +237,7 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	if err := b.Upload(l.w, theta.View(0, 0, l.d, l.c)); err != nil {
 		return 0, err
 	}
-	shift := slices.Clone(theta.Row(l.d))
-	for p, m := range l.mean {
-		for c, v := range theta.Row(p) {
-			shift[c] -= m * v
-		}
-	}
-	sum, err := l.pass(shift)
+	sum, err := l.pass(l.shift(theta))
 	if err != nil {
 		return 0, err
 	}
@@ -215,12 +252,8 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 			gradient.Row(p)[c] += l.lambda * v
 			square += v * v
 		}
-		if l.mean != nil {
-			for c, sum := range sums {
-				gradient.Row(p)[c] -= l.mean[p] * sum
-			}
-		}
 	}
+	l.center(gradient, sums)
 	clear(gradient.Row(l.d))
 	if l.mean != nil {
 		copy(gradient.Row(l.d), sums)
@@ -230,6 +263,27 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 		return 0, errors.New("the loss overflows: scale the features down")
 	}
 	return value, nil
+}
+
+// shift returns b − Wᵀx̄, which is to be added to the scores Wᵀx.
+func (l *logit) shift(theta backend.Host[float64]) []float64 {
+	shift := slices.Clone(theta.Row(l.d))
+	for p, m := range l.mean {
+		for c, v := range theta.Row(p) {
+			shift[c] -= m * v
+		}
+	}
+	return shift
+}
+
+// center makes the gradient by W of samples that are not centered, whose residuals have these sums,
+// that of centered samples.
+func (l *logit) center(gradient backend.Host[float64], sums []float64) {
+	for p, m := range l.mean {
+		for c, sum := range sums {
+			gradient.Row(p)[c] -= m * sum
+		}
+	}
 }
 
 // tally holds the contributions of a set of samples to the loss, to the mean of p(1−p) and to the

@@ -9,11 +9,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
 // TestLossOfManyParts: the loss and the gradient of more samples than parts of 512 are
-// the sums over the samples, whatever the number of workers.
+// the sums over the samples, whatever the number of workers, of dense and of sparse samples.
 func TestLossOfManyParts(t *testing.T) {
 	const n, d = 64*partRows + 700, 3
 	seed := rand.Uint64()
@@ -21,8 +22,11 @@ func TestLossOfManyParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := backend.NewHost[float64](n, d)
 	for i := range x.Data {
-		x.Data[i] = rng.NormFloat64()
+		if i%4 > 0 {
+			x.Data[i] = rng.NormFloat64()
+		}
 	}
+	sparse := numeric.SparsePoints(x.CSR())
 	weights := make([]float64, n)
 	for i := range weights {
 		weights[i] = rng.Float64()
@@ -38,28 +42,34 @@ func TestLossOfManyParts(t *testing.T) {
 			class[i] = rng.IntN(classes)
 		}
 		class[700] = -1
-		p := Problem{X: x, Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true, Reference: given.reference}
+		p := Problem{X: numeric.DensePoints(x), Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true, Reference: given.reference}
 		columns, reference := p.columns()
 		theta := backend.NewHost[float64](d+1, columns)
 		for i := range theta.Data {
 			theta.Data[i] = rng.NormFloat64()
 		}
 		var first backend.Host[float64]
-		for _, threads := range []int{1, 3} {
+		for at, threads := range []int{1, 3, 1, 3} {
+			if at%2 == 0 {
+				first = backend.Host[float64]{}
+			}
+			if at == 2 {
+				p.X = sparse
+			}
 			dev := backendtest.Device(t, "cpu", backend.Config{Threads: threads})
-			l, err := newLogit(run.NewTask(t.Context(), dev, nil), x, class, weights, columns, reference, p.Lambda, p.Intercept)
+			l, err := newLogit(run.NewTask(t.Context(), dev, nil), p.X, class, weights, columns, reference, p.Lambda, p.Intercept)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.free()
-			if len(l.gradients) < 2 || chunks(n, partRows) <= len(l.gradients) {
+			if at < 2 && len(l.gradients) < 2 || chunks(n, partRows) <= len(l.gradients) {
 				t.Fatalf("%d gradients of %d samples", len(l.gradients), n)
 			}
 			point, err := l.at(theta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if threads > 1 {
+			if first.Data != nil {
 				if !slices.Equal(point.gradient.Data, first.Data) {
 					t.Errorf("%d classes: the gradient depends on the number of workers", classes)
 				}
@@ -91,7 +101,7 @@ func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value fl
 		if p.Weights[i] == 0 {
 			continue
 		}
-		x := append(slices.Clone(p.X.Row(i)), 1)
+		x := append(slices.Clone(p.X.Point(i)), 1)
 		for q, m := range mean {
 			x[q] -= m
 		}

@@ -186,7 +186,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 		l.parts(0, count, partRows, func(_, first, last int) {
 			for i := first; i < last; i++ {
 				row := part.Row(i)
-				copy(row, l.hx.Row(from+i))
+				l.points.CopyPoint(row[:l.d], from+i)
 				for q, mean := range l.mean {
 					row[q] -= mean
 				}

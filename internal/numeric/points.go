@@ -73,7 +73,7 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 // store as many elements for each as these.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
-		return backend.SparseBytes(b, n, p.Cols, p.stored(n))
+		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
 	}
 	if _, ok := b.(backend.Wrapper[float64]); ok {
 		return 0
@@ -84,13 +84,16 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 // CopyBytes returns the Go memory of a copy of n such points.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
-		return 12*int64(p.stored(n)) + 8*(int64(n)+1)
+		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
 	}
 	return Bytes(Elements(n, p.Cols))
 }
 
-// stored is the number of elements that n such points store, rounded up.
-func (p Points) stored(n int) int {
+// Elements is the number of elements that n such points store, rounded up.
+func (p Points) Elements(n int) int {
+	if p.Sparse == nil {
+		return n * p.Cols
+	}
 	if n == p.Rows {
 		return p.Sparse.NNZ()
 	}
@@ -180,11 +183,62 @@ func (p Points) Point(i int) []float64 {
 		return p.Dense.Row(i)
 	}
 	x := make([]float64, p.Cols)
+	p.CopyPoint(x, i)
+	return x
+}
+
+// CopyPoint sets dst to all features of point i.
+func (p Points) CopyPoint(dst []float64, i int) {
+	if p.Sparse == nil {
+		copy(dst, p.Dense.Row(i))
+		return
+	}
+	clear(dst)
 	columns, values := p.Sparse.Row(i)
 	for k, c := range columns {
-		x[c] = values[k]
+		dst[c] = values[k]
 	}
-	return x
+}
+
+// Used returns the points without the features that no point stores, and the numbers of the other
+// features. The values are those of p. Nil: all features are kept.
+func (p Points) Used() (used Points, features []int32) {
+	if p.Sparse == nil {
+		return p, nil
+	}
+	place := make([]int32, p.Cols) // of a feature, from 1 on
+	stored := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
+	for _, c := range stored {
+		place[c] = 1
+	}
+	for c, kept := range place {
+		if kept > 0 {
+			features = append(features, int32(c))
+			place[c] = int32(len(features))
+		}
+	}
+	if len(features) == p.Cols || len(features) == 0 {
+		return p, nil
+	}
+	x := *p.Sparse
+	x.Cols, x.Indices = len(features), make([]int32, len(x.Indices))
+	for k := p.Sparse.Indptr[0]; k < p.Sparse.Indptr[p.Rows]; k++ {
+		x.Indices[k] = place[p.Sparse.Indices[k]] - 1
+	}
+	return SparsePoints(x), features
+}
+
+// Restored returns the d×t weights whose rows that features names are those of w, a result for the
+// points of Used, and whose other rows are 0.
+func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
+	if features == nil {
+		return w
+	}
+	all := backend.NewHost[float64](d, w.Cols)
+	for k, c := range features {
+		copy(all.Row(int(c)), w.Row(k))
+	}
+	return all
 }
 
 // Difference sets dst to the features in which points i and j differ, zeros left out or not, of the

@@ -24,7 +24,7 @@ type Kept[T any] struct {
 type making[T any] struct {
 	device  string
 	callers int  // number of callers that wait for it
-	ended   bool // it was cancelled, and no caller may join
+	ended   bool // it was canceled, and no caller may join
 	dropped bool // its result must not be cached
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the rest is set
@@ -36,7 +36,7 @@ type making[T any] struct {
 // Get returns what build makes on a device. The first caller starts build, callers at the
 // same time wait for its result, and its error is returned to all of them. A caller whose
 // context ends returns at once, and the computation goes on for the others. When the last
-// caller returns early and there is no Life, the computation is cancelled, and has ended
+// caller returns early and there is no Life, the computation is canceled, and has ended
 // when Get returns. A result nil is not kept.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {

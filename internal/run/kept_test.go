@@ -13,15 +13,15 @@ import (
 )
 
 // slow returns what builds the numbers 1, 2, … in about an hour each, and counts what was
-// begun and what was cancelled.
-func slow(begun, cancelled *atomic.Int64) func(context.Context) (*int64, error) {
+// begun and what was canceled.
+func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
 		select {
 		case <-time.After(time.Hour + time.Second): // no multiple of a minute
 			return &n, nil
 		case <-ctx.Done():
-			cancelled.Add(1)
+			canceled.Add(1)
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -32,8 +32,8 @@ func slow(begun, cancelled *atomic.Int64) func(context.Context) (*int64, error) 
 func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
-		var begun, cancelled atomic.Int64
-		build := slow(&begun, &cancelled)
+		var begun, canceled atomic.Int64
+		build := slow(&begun, &canceled)
 		first, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var group sync.WaitGroup
@@ -52,8 +52,8 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if begun.Load() != 1 || cancelled.Load() != 0 {
-			t.Errorf("%d computations, %d cancelled", begun.Load(), cancelled.Load())
+		if begun.Load() != 1 || canceled.Load() != 0 {
+			t.Errorf("%d computations, %d canceled", begun.Load(), canceled.Load())
 		}
 	})
 }
@@ -63,12 +63,12 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
-		var begun, cancelled atomic.Int64
-		build := slow(&begun, &cancelled)
+		var begun, canceled atomic.Int64
+		build := slow(&begun, &canceled)
 		for i := range int64(3) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := k.Get(ctx, "a", build); !errors.Is(err, context.DeadlineExceeded) || cancelled.Load() != i+1 {
-				t.Errorf("%v, %d computations cancelled, want %d", err, cancelled.Load(), i+1)
+			if _, err := k.Get(ctx, "a", build); !errors.Is(err, context.DeadlineExceeded) || canceled.Load() != i+1 {
+				t.Errorf("%v, %d computations canceled, want %d", err, canceled.Load(), i+1)
 			}
 			cancel()
 		}
@@ -84,8 +84,8 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())
 		k := run.Kept[int64]{Life: life}
-		var begun, cancelled atomic.Int64
-		build := slow(&begun, &cancelled)
+		var begun, canceled atomic.Int64
+		build := slow(&begun, &canceled)
 		for i := range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			v, err := k.Get(ctx, "a", build)
@@ -105,8 +105,8 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 		synctest.Wait()
 		end(closed)
 		group.Wait()
-		if begun.Load() != 2 || cancelled.Load() != 1 {
-			t.Errorf("%d computations, %d cancelled", begun.Load(), cancelled.Load())
+		if begun.Load() != 2 || canceled.Load() != 1 {
+			t.Errorf("%d computations, %d canceled", begun.Load(), canceled.Load())
 		}
 	})
 }
@@ -116,13 +116,13 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}
-		var begun, cancelled atomic.Int64
-		build := slow(&begun, &cancelled)
+		var begun, canceled atomic.Int64
+		build := slow(&begun, &canceled)
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, _ = k.Get(short, "a", build)
 		k.Drop()
-		if cancelled.Load() != 1 {
+		if canceled.Load() != 1 {
 			t.Error("a computation without callers goes on")
 		}
 		var group sync.WaitGroup

@@ -118,7 +118,7 @@ func TestOrthogonalFrequencies(t *testing.T) {
 }
 
 // Frequencies in many dimensions take their time, and end soon when they must.
-func TestFrequenciesCancelled(t *testing.T) {
+func TestFrequenciesCanceled(t *testing.T) {
 	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)
 	if err != nil {
 		t.Fatal(err)

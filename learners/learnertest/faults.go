@@ -171,19 +171,19 @@ func testOptions(c *cell) {
 	}
 }
 
-func testCancelled(c *cell) {
+func testCanceled(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
 	ctx, cancel := context.WithCancel(c.Context())
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{Progress: func(p solvers.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
-		c.Errorf("cancelled on the way: %v", err)
+		c.Errorf("canceled on the way: %v", err)
 	}
 	c.nothingLeft()
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{}); !errors.Is(err, context.Canceled) {
-		c.Errorf("cancelled before Fit: %v", err)
+		c.Errorf("canceled before Fit: %v", err)
 	}
 	if _, err := m.Predict(ctx, c.dev, x); !errors.Is(err, context.Canceled) {
-		c.Errorf("cancelled before Predict: %v", err)
+		c.Errorf("canceled before Predict: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func Run(t *testing.T, s Suite) {
 			{"RefusedPredict", testRefusedPredict},
 			{"Unfitted", testUnfitted},
 			{"Options", testOptions},
-			{"Cancelled", testCancelled},
+			{"Canceled", testCanceled},
 			{"State", testState},
 			{"RefusedState", testRefusedState},
 		} {

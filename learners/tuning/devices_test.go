@@ -58,6 +58,6 @@ func TestDevices(t *testing.T) {
 		}
 	}})
 	if !errors.Is(err, cause) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 }

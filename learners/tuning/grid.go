@@ -336,7 +336,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		if par.Criterion == Evidence { // of all samples
 			return failed.Err
 		}
-		return fmt.Errorf("%w; without part %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
+		return fmt.Errorf("%w; without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
 	}
 	return err
 }

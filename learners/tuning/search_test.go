@@ -304,7 +304,7 @@ func TestSearchRefuses(t *testing.T) {
 		{p, tuning.Params{Steps: -1}, "steps must be ≥ 0"},
 		{p, tuning.Params{Lambdas: []float64{1, math.NaN()}}, "lambda 2 must be a finite number ≥ 0"},
 		{p, tuning.Params{Lambdas: []float64{}}, "the list of lambdas is empty"},
-		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is no parameter of gaussian(sigma=3) that can vary; there are: sigma`},
+		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is not a parameter of gaussian(sigma=3) that can vary; there are: sigma`},
 		{p, tuning.Params{Criterion: tuning.KFold, Folds: 31}, "31 folds of 30 samples"},
 		{p, tuning.Params{Memory: 100}, "100 B may be used"},
 		{hopeless, tuning.Params{Lambdas: []float64{1e-30}, Steps: 2}, "raise lambda"},
@@ -318,7 +318,7 @@ func TestSearchRefuses(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		par.Progress = func(q solvers.Progress) { cancel(stop) }
 		if _, err := tuning.Search(ctx, dev, p, par); !errors.Is(err, stop) {
-			t.Errorf("%v: cancelled: %v", par.Strategy, err)
+			t.Errorf("%v: canceled: %v", par.Strategy, err)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // parts.
 func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	if k < 2 || k > n {
-		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d parts, not into %d", count.Of(n, "sample"), n, k)
+		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d folds, not into %d", count.Of(n, "sample"), n, k)
 	}
 	if strata != nil && len(strata) != n {
 		return nil, fmt.Errorf("validate: folds: %d strata for %s", len(strata), count.Of(n, "sample"))

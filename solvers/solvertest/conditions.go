@@ -11,11 +11,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// testConditions: systems of every condition, from one that is all λ to one whose
-// small eigenvalues drown in the rounding of the large ones, with samples that
-// repeat as those of skin_segmentation do, and with constant columns. A method
-// either reaches the tolerance, which the host confirms, or says that it does not;
-// and that only where the condition is a reason.
+// testConditions solves systems of all condition numbers, from one dominated by λ to one whose
+// small eigenvalues are below the rounding errors of the large ones, with repeated samples as in
+// skin_segmentation, and with constant columns. A method either reaches the tolerance, which the
+// host confirms, or reports that it does not, but only if the condition number explains it.
 func testConditions(c *cell) {
 	for _, data := range []struct {
 		name   string
@@ -47,7 +46,7 @@ func testConditions(c *cell) {
 	}
 }
 
-// condition solves p with the default tolerance and judges what comes out.
+// condition solves p with the default tolerance and checks the outcome.
 func (c *cell) condition(p solvers.Problem) {
 	o := newOracle(p)
 	par := c.par
@@ -56,23 +55,23 @@ func (c *cell) condition(p solvers.Problem) {
 	res, err := solvers.Solve(c.Context(), c.dev, p, par)
 	var short *solvers.ConvergenceError
 	if errors.As(err, &short) {
-		// Rounding the exact solution to float64 leaves ε‖A‖‖α‖ of residual; a method
-		// that computes it some times that (oracle.unit). The primal system squares
-		// what its matrix has, so that any small λ is a reason.
+		// Rounding the exact solution to float64 leaves a residual of ε‖A‖‖α‖, and computing it
+		// leaves a small multiple of that (oracle.unit). The primal system squares the condition
+		// number, so that any small λ is an explanation.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// Half of a step at each of n² elements may have that norm; 4, since a step
-			// must gain more than a bit.
+			// Rounding errors of half a step in each of n² elements may have that norm; the
+			// factor is 4, since a step must gain more than a bit.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}
 		if single {
-			// A product in float32 hides eigenvalues below 10⁻⁷‖A‖; 10 is a margin for
-			// what a sum of some dozen terms adds.
+			// A product in float32 hides eigenvalues below 10⁻⁷‖A‖; the factor 10 is a margin for
+			// sums of some dozen terms.
 			reach = max(reach, tol*1e-6*o.a/p.Lambda)
 		}
 		if !(reach > tol) && !(c.method == solvers.Primal && p.Lambda < 1e-6*o.a) {

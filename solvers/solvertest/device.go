@@ -7,14 +7,14 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// device is another device without the ability to wrap Go memory, and with
-// faults on demand. Of its two precisions only float64 is changed.
+// device wraps another device, without the ability to use Go memory and with simulated faults. It
+// changes only float64 of the two precisions.
 type device struct {
 	backend.Device
-	// before is asked before every call that can fail; an error is returned
-	// instead of the call. Nil is no fault.
+	// before is called before every call that can fail; if it returns an error, the call returns
+	// that error. Nil means no faults.
 	before func() error
-	// factor is what is added to the diagonal of every factor.
+	// factor is added to the diagonal of every factor.
 	factor float64
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file compare two solutions that ought to be the same. Each
-// of the two may be wrong by the oracle's bound.
+// The tests of this file compare two solutions that should be equal. Each of the two may have an
+// error of the oracle's bound.
 
 func testPermutedRows(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
@@ -26,7 +26,7 @@ func testPermutedRows(c *cell) {
 	})
 }
 
-// testScaledTargets: a power of two scales every number of the solution without
+// testScaledTargets checks that scaling the targets by a power of two scales the solution without
 // rounding.
 func testScaledTargets(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
@@ -63,8 +63,8 @@ func shifted(h backend.Host[float64]) backend.Host[float64] {
 	return s
 }
 
-// testShiftedTargets: an intercept takes up a constant, however large, and
-// nothing else changes.
+// testShiftedTargets checks that an intercept absorbs any constant, and that nothing else
+// changes.
 func testShiftedTargets(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, 4, 2)
@@ -78,7 +78,7 @@ func testShiftedTargets(c *cell) {
 	// w = Xᵀα
 	c.compare("coef", b.Coef, a.Coef, func(_, j int) float64 { return norm(p.X) * alpha(0, j) })
 	for j, v := range a.Intercept {
-		// The sum of a mean near the offset and b rounds like the offset.
+		// The sum of b and a mean near the offset has the rounding error of the offset.
 		allowed := 2*o.interceptBound(j) + 2*norm(p.X)*norm(p.X)*o.alphaBound(j) + 4*epsilon*offset
 		if d := math.Abs(b.Intercept[j] - v - offset); !(d <= allowed) {
 			c.Errorf("intercept of output %d is wrong by %.3g, allowed %.3g", j, d, allowed)
@@ -86,11 +86,11 @@ func testShiftedTargets(c *cell) {
 	}
 }
 
-// testShiftedFeatures: with a linear kernel and an intercept, a constant added
-// to the features changes nothing but the intercept, however large.
+// testShiftedFeatures checks that with a linear kernel and an intercept, any constant added to
+// the features changes only the intercept.
 func testShiftedFeatures(c *cell) {
 	if !isLinear(c.kernel) {
-		return // other kernels see another problem, or leave the digits to the backend
+		return // for other kernels it is another problem, or the backend handles the offset
 	}
 	r := c.random()
 	p := c.problem(r, 24, 4, 2)
@@ -105,7 +105,7 @@ func testShiftedFeatures(c *cell) {
 func testWeightsAreRepetitions(c *cell) {
 	for _, intercept := range []bool{false, true} {
 		r := c.random()
-		p := c.problem(r, 12, 4, 2) // 24 repetitions
+		p := c.problem(r, 12, 4, 2) // 24 repeated samples
 		p.Intercept = intercept
 		var rows []int
 		for i := range p.Weights {
@@ -164,8 +164,8 @@ func testOutputs(c *cell) {
 	})
 }
 
-// testSameBits: a second time, and from inputs with gaps between the rows; the
-// inputs stay as they were.
+// testSameBits solves a second time, with gaps between the rows of the inputs; the inputs must
+// not change.
 func testSameBits(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)

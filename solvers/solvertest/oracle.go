@@ -11,32 +11,31 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// precision of the oracle in bits. A condition of 2^100 would leave it more
-// right digits than float64 has.
+// precision is the oracle's precision in bits. With a condition number of 2^100 it still has more
+// correct digits than float64.
 const precision = 256
 
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// oracle is the solution of the dual system of a Problem, in which every k(x,z)
-// is the float64 that package kernels gives, and the norms from which bounds
-// are made.
+// oracle is the exact solution of the dual system of a Problem whose kernel values are the
+// float64 numbers of package kernels, and the norms that the bounds are computed from.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
 	intercept []*big.Float
-	a         float64               // ‖A‖ of A = K + λW⁻¹, Frobenius, as all norms here
+	a         float64               // ‖A‖ of A = K + λW⁻¹; all norms here are Frobenius norms
 	inverse   backend.Host[float64] // A⁻¹
 	z         backend.Host[float64] // A⁻¹1
 	sum       float64               // 1ᵀA⁻¹1
-	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: what α is the difference of
+	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: the size of the terms whose difference is α
 	y         []float64             // ‖y_j‖ + |b_j|√n
 }
 
-// oracles are those made before: every device is asked the same problems.
+// oracles are cached, because every device solves the same problems.
 var oracles sync.Map
 
-// newOracle returns the oracle of p. It is shared and only for reading.
+// newOracle returns the oracle of p. It is shared and must not be changed.
 func newOracle(p solvers.Problem) *oracle {
 	key := fmt.Sprint(p.Kernel, p.X, p.Y, p.Weights, p.Lambda, p.Intercept)
 	if o, ok := oracles.Load(key); ok {
@@ -111,20 +110,20 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 	return rounded(f)
 }
 
-// unit is the relative perturbation of A that a float64 method may show: each
-// of n+d steps of a sum or an elimination rounds once (γ_{n+d}), an element of
-// K and a solve add a few; 8 covers both and the change from the spectral norm
-// of the theory (Higham 2002, theorem 10.4) to its constants.
+// unit is the relative perturbation of A allowed to a method in float64. Each of n+d steps of a
+// sum or an elimination rounds once (γ_{n+d}), and an element of K and a solve add a few. The
+// factor 8 covers both constants, and the use of another norm than in the theory (Higham 2002,
+// theorem 10.4).
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
-// alphaBound is how far the computed α of output j may be from the exact one,
-// in norm. To first order a perturbation δA of A changes the solution s = A⁻¹v
-// by A⁻¹δA s; α = A⁻¹y − b A⁻¹1 adds what comes with an error of b.
+// alphaBound bounds the norm of the error of the computed α of output j. To first order a
+// perturbation δA of A changes the solution s = A⁻¹v by A⁻¹δA s; α = A⁻¹y − b A⁻¹1 adds the
+// effect of an error of b.
 func (o *oracle) alphaBound(j int) float64 {
 	return norm(o.inverse)*o.unit()*o.a*o.solutions[j] + norm(o.z)*o.interceptBound(j)
 }
 
-// interceptBound is the same for b = 1ᵀA⁻¹y / 1ᵀA⁻¹1.
+// interceptBound bounds the error of b = 1ᵀA⁻¹y / 1ᵀA⁻¹1.
 func (o *oracle) interceptBound(j int) float64 {
 	if !o.p.Intercept {
 		return 0
@@ -132,17 +131,17 @@ func (o *oracle) interceptBound(j int) float64 {
 	return norm(o.z) * o.unit() * o.a * o.solutions[j] / o.sum
 }
 
-// valueBound is the same for f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and
-// the sum itself rounds. The primal method solves with XᵀWX + λI, whose
-// condition is not worse than that of K + λW⁻¹ when there are more samples than
-// features; the condition of the suite's X, about 2, is left to the 8 in unit.
+// valueBound bounds the error of f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and the sum itself
+// rounds. The primal method solves with XᵀWX + λI, whose condition number is no larger than that
+// of K + λW⁻¹ if there are more samples than features; the factor 8 in unit covers the condition
+// number of the suite's X, about 2.
 func (o *oracle) valueBound(x []float64, j int) float64 {
 	n := o.p.X.Rows
 	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
 	for i := range n {
 		k.Data[i] = kernels.Eval(o.p.Kernel, o.p.X.Row(i), x)
 	}
-	onB := 1.0 // how an error of b reaches f
+	onB := 1.0 // the effect of an error of b on f
 	for i := range n {
 		for q, v := range o.inverse.Row(i) {
 			s.Data[i] += v * k.Data[q]
@@ -197,8 +196,8 @@ func multiply(a, b [][]*big.Float) [][]*big.Float {
 	return c
 }
 
-// invert returns the inverse of a positive definite matrix by Gauss and
-// Jordan's elimination, which needs no pivoting then. It overwrites a.
+// invert returns the inverse of a positive definite matrix by Gauss-Jordan elimination, which
+// needs no pivoting for such a matrix. It overwrites a.
 func invert(a [][]*big.Float) [][]*big.Float {
 	n := len(a)
 	inv := zeros(n, n)
@@ -233,7 +232,7 @@ func sum(a [][]*big.Float, j int) *big.Float {
 	return s
 }
 
-// norm is the Frobenius norm.
+// norm returns the Frobenius norm.
 func norm(h backend.Host[float64]) float64 {
 	s := 0.0
 	for i := range h.Rows {

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// problem returns n samples of d normal features with t targets that are
-// smooth functions of them plus noise, weights from 1/2 to 2, and a λ that
-// keeps the condition of the system near 1000.
+// problem returns n samples of d normal features with t targets that are smooth functions of them
+// plus noise, weights from 1/2 to 2, and a λ that keeps the condition number of the system near
+// 1000.
 func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 	p := solvers.Problem{
 		Kernel:  c.kernel,
@@ -72,7 +72,7 @@ func upTo(n int) []int {
 // column returns column j of h as a matrix.
 func column(h backend.Host[float64], j int) backend.Host[float64] { return h.View(0, j, h.Rows, 1) }
 
-// padded returns a copy of h whose rows are farther apart, with NaN between.
+// padded returns a copy of h with gaps of NaN between the rows.
 func padded(h backend.Host[float64]) backend.Host[float64] {
 	wide := backend.NewHost[float64](h.Rows, h.Cols+3)
 	for i := range wide.Data {
@@ -85,8 +85,8 @@ func padded(h backend.Host[float64]) backend.Host[float64] {
 	return part
 }
 
-// values returns f(z) for the rows of z, from the weights of a linear kernel
-// where there are some and from the dual coefficients otherwise.
+// values returns f(z) for the rows of z, from the weights of a linear kernel if there are any,
+// otherwise from the dual coefficients.
 func values(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) backend.Host[float64] {
 	f := backend.NewHost[float64](z.Rows, p.Y.Cols)
 	for i := range z.Rows {
@@ -106,7 +106,7 @@ func values(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) bac
 	return f
 }
 
-// points returns places to compare functions at: the samples and some others.
+// points returns points at which functions are compared: the samples and some others.
 func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	z := backend.NewHost[float64](p.X.Rows+5, p.X.Cols)
 	for i := range z.Rows {
@@ -121,8 +121,8 @@ func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	return z
 }
 
-// compare requires |got − want| ≤ bound for every element and logs how much of
-// the bound was used. bound(i, j) belongs to row i, output j.
+// compare requires |got − want| ≤ bound for every element and logs the largest ratio of the two.
+// bound(i, j) belongs to row i, output j.
 func (c *cell) compare(what string, got, want backend.Host[float64], bound func(i, j int) float64) {
 	c.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {

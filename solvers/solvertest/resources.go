@@ -13,8 +13,8 @@ import (
 
 // The tests of this file are about memory, progress, cancellation and faults.
 
-// large is a problem whose matrices are large against the rounding of their
-// rows to whole cache lines.
+// large is a problem whose matrices are so large that rounding their rows up to whole cache lines
+// matters little.
 func (c *cell) large() solvers.Problem {
 	r := c.random()
 	if c.method == solvers.Primal {
@@ -26,15 +26,15 @@ func (c *cell) large() solvers.Problem {
 	return c.problem(r, 160, 4, 2)
 }
 
-// testMemory: the plan is within a tenth of what was measured, and nothing is
-// left.
+// testMemory checks that the plan is within a tenth of the measured memory, and that all memory
+// is freed.
 func testMemory(c *cell) {
 	p := c.large()
 	for _, intercept := range []bool{false, true} {
 		for _, weights := range [][]float64{nil, p.Weights} {
 			q := p
 			q.Intercept, q.Weights = intercept, weights
-			dev := c.open(c, backend.Config{}) // a new one: its peak is that of this solve
+			dev := c.open(c, backend.Config{}) // a new device, whose peak is that of this solve
 			plan, err := solvers.MakePlan(dev, q, c.par)
 			if err != nil {
 				c.Fatal(err)
@@ -60,21 +60,22 @@ func testMemory(c *cell) {
 	}
 }
 
-// within is the params with a limit of memory.
+// within returns the params with a memory limit.
 func (c *cell) within(limit int64) solvers.Params {
 	par := c.par
 	par.Memory = limit
 	return par
 }
 
-// watched is the params with a callback.
+// watched returns the params with a callback.
 func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
 	par := c.par
 	par.Progress = progress
 	return par
 }
 
-// testBudget: one byte too few is refused, with the number of rows that fits.
+// testBudget checks that one byte less than planned is refused, with the number of rows that
+// would fit.
 func testBudget(c *cell) {
 	p := c.large()
 	plan, err := solvers.MakePlan(c.dev, p, c.par)
@@ -118,8 +119,8 @@ func testBudget(c *cell) {
 	}
 }
 
-// testProgress: one call at a time, from 0 to 1, never back, through all
-// stages.
+// testProgress checks that progress is reported by one call at a time, rises from 0 to 1 without
+// decreasing, and passes through all stages.
 func testProgress(c *cell) {
 	p := c.large()
 	var inside atomic.Int32
@@ -150,15 +151,15 @@ func testProgress(c *cell) {
 	}
 }
 
-// testCancelled: before the work and in the middle of it.
-func testCancelled(c *cell) {
+// testCanceled cancels before the work and in the middle of it.
+func testCanceled(c *cell) {
 	p := c.large()
 	cause := errors.New("the reason")
 	var reported []float64
 	if _, err := solvers.Solve(c.Context(), c.dev, p, c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
-	// The last call comes after the work.
+	// The last report comes after the work.
 	all := len(reported) - 1
 	for _, at := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
@@ -172,7 +173,7 @@ func testCancelled(c *cell) {
 		}))
 		cancel(nil)
 		if !errors.Is(err, cause) || res != nil {
-			c.Errorf("cancelled at %v: got %v, error %v", at, res, err)
+			c.Errorf("canceled at %v: got %v, error %v", at, res, err)
 		}
 		c.nothingLeft()
 	}
@@ -183,8 +184,8 @@ func testCancelled(c *cell) {
 	}
 }
 
-// testFaults: the first call to the device fails, the second, and so on until
-// none is left to fail; of the many of an iterative method, ever fewer.
+// testFaults makes the first call to the device fail, then the second, and so on; of the many
+// calls of an iterative method it tests fewer and fewer.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")

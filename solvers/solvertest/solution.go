@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file compare with the oracle and with closed forms.
+// The tests of this file compare with the oracle and with closed-form solutions.
 
 func isLinear(k kernels.Kernel) bool { return kernels.Equal(k, kernels.Linear{}) }
 
@@ -50,7 +50,7 @@ func testDuplicateRows(c *cell) {
 	})
 }
 
-// testOneSample: α = y/(k + λ/w), or b = y and f = y everywhere.
+// testOneSample checks α = y/(k + λ/w), or with an intercept b = y and f = y everywhere.
 func testOneSample(c *cell) {
 	if c.kernel.Check(1) != nil {
 		c.Skipf("%v is not a kernel of one feature", c.kernel)
@@ -58,17 +58,17 @@ func testOneSample(c *cell) {
 	one := func(v float64) backend.Host[float64] { return rowOf([]float64{v}) }
 	p := solvers.Problem{Kernel: c.kernel, X: one(1.5), Y: one(3), Weights: []float64{2}, Lambda: 0.5}
 	k := kernels.Diag(c.kernel, []float64{1.5})
-	// A handful of roundings, each relative to the result.
+	// A few operations each round relative to the result.
 	bound := func(int, int) float64 { return 16 * epsilon * 3 }
 	c.compare("value", values(p, c.solve(p), p.X), one(k*3/(k+0.25)), bound)
 	p.Intercept = true
 	c.compare("value with intercept", values(p, c.solve(p), p.X), one(3), bound)
 	c.compare("intercept", rowOf(c.solve(p).Intercept), one(3), func(int, int) float64 {
-		return 16 * epsilon * 3 * max(1, k) // α is a rounding error, and kα with it
+		return 16 * epsilon * 3 * max(1, k) // α is a rounding error, and so is kα
 	})
 }
 
-// testLargeLambda: α → Wy/λ; the next term of the series is WKWy/λ².
+// testLargeLambda checks α → Wy/λ; the next term of the series is WKWy/λ².
 func testLargeLambda(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, 4, 2)
@@ -99,8 +99,7 @@ func testLargeLambda(c *cell) {
 	})
 }
 
-// testSmallLambda: λ = 0 gives a function through all points, where there is
-// one.
+// testSmallLambda checks that λ = 0 gives a function through all points, if there is one.
 func testSmallLambda(c *cell) {
 	r := c.random()
 	if c.method == solvers.Primal {
@@ -108,8 +107,8 @@ func testSmallLambda(c *cell) {
 		return
 	}
 	for _, intercept := range []bool{false, true} {
-		// Four samples in four dimensions: K has full rank for every kernel
-		// but the centered linear one.
+		// Four samples in four dimensions: K has full rank for every kernel except the centered
+		// linear one.
 		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)
@@ -118,8 +117,8 @@ func testSmallLambda(c *cell) {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
 			}
 			if single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32; single && cond > 1e5 || c.par.Operator == solvers.Fixed16 && cond > 1e3 {
-				// Refinement needs one digit of an inner solution, which rounding by 10⁻⁷
-				// and 10⁵ may take, or by 10⁻⁵ and 10³.
+				// Refinement needs one correct digit of an inner solution. A condition number of
+				// 10⁵ with rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may prevent that.
 				_, err := solvers.Solve(c.Context(), c.dev, p, c.par)
 				if short := new(solvers.ConvergenceError); err != nil && !errors.As(err, &short) {
 					c.Errorf("not a ConvergenceError: %v", err)
@@ -131,8 +130,8 @@ func testSmallLambda(c *cell) {
 	}
 }
 
-// linearTargets: with λ = 0, targets that are linear in x are met, and their
-// coefficients found.
+// linearTargets checks that with λ = 0, targets that are linear in x are fitted exactly, and that
+// their coefficients are found.
 func (c *cell) linearTargets(p solvers.Problem) {
 	p.Lambda, p.Intercept = 0, true
 	n, d := p.X.Rows, p.X.Cols
@@ -149,7 +148,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			p.Y.Row(i)[1] -= v
 		}
 	}
-	// XᵀWX is at most twice, and its inverse at most twice, that without W.
+	// The norms of XᵀWX and of its inverse are at most twice those without W.
 	square := zeros(d+1, d+1)
 	for i := range square {
 		for j := range square {
@@ -170,8 +169,8 @@ func (c *cell) linearTargets(p solvers.Problem) {
 	c.compare("intercept", rowOf(res.Intercept), rowOf([]float64{3, -1}), bound)
 }
 
-// testResidual: small, and what a computation on the host finds, also when the
-// factor is wrong.
+// testResidual checks that the residual is small and agrees with one computed on the host, also
+// if the factor is wrong.
 func testResidual(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		o := newOracle(p)
@@ -208,8 +207,7 @@ func testResidual(c *cell) {
 	})
 }
 
-// residual computes Result.Residual on the host, and what rounding may
-// contribute to it.
+// residual computes Result.Residual on the host, and bounds the effect of rounding errors on it.
 func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise float64) {
 	n, d := p.X.Rows, p.X.Cols
 	weight := func(i int) float64 {
@@ -275,7 +273,7 @@ func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
 	return m
 }
 
-// testSingular: a system without a unique solution gives no numbers.
+// testSingular checks that a system without a unique solution gives an error and no numbers.
 func testSingular(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, 4, 1)

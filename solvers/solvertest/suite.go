@@ -1,17 +1,17 @@
-// Package solvertest is the suite that every method of package solvers passes.
-// The test of a method is
+// Package solvertest is the suite that every method of package solvers passes. The test of a
+// method is
 //
 //	func TestDual(t *testing.T) {
 //		solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: …})
 //	}
 //
-// in a file that imports the backends: the suite runs on every device that is
-// registered and usable, and once more on a device that cannot use Go memory,
-// as a GPU cannot; -short takes the best device and ref.
+// in a file that imports the backends. The suite runs on every device that is registered and
+// usable, and also on a device that cannot use Go memory, as a GPU cannot; -short takes the best
+// device and ref.
 //
-// The oracle solves the same system with numbers of 256 bits (oracle.go), so
-// that an allowed difference is all the method's own, and is derived from the
-// condition of the system.
+// The oracle solves the same system with numbers of 256 bits (oracle.go), so that the difference
+// is due to the method alone. The allowed difference follows from the condition number of the
+// system.
 package solvertest
 
 import (
@@ -26,20 +26,20 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Suite says what is tested.
+// Suite configures the suite for a method.
 type Suite struct {
 	Method  solvers.Method
-	Params  solvers.Params   // of every Solve, but for Method
-	Kernels []kernels.Kernel // that the method takes
-	Device  string           // "", or the only one that is tested
-	// Able says that the method needs an optional ability of its device, so that
-	// tests on a device without those are left out.
+	Params  solvers.Params   // for every Solve; Method is replaced
+	Kernels []kernels.Kernel // kernels that the method accepts
+	Device  string           // "", or the only device to test
+	// Able says that the method needs an optional ability of its device, so that tests on a
+	// device without optional abilities are skipped.
 	Able bool
-	Seed uint64 // of every random number; 0 is 1
+	Seed uint64 // for all random numbers; 0 is 1
 }
 
-// Run runs the suite on every device of EachDevice, or on s.Device alone; -short
-// takes two of the kernels.
+// Run runs the suite on every device of EachDevice, or on s.Device alone; -short takes only two
+// of the kernels.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -92,15 +92,15 @@ var tests = []struct {
 	{"Memory", testMemory},
 	{"Budget", testBudget},
 	{"Progress", testProgress},
-	{"Cancelled", testCancelled},
+	{"Canceled", testCanceled},
 	{"Faults", testFaults},
 }
 
-// Open opens the device under test, to be closed when the test ends.
+// Open opens the device under test and closes it when the test ends.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
-// EachDevice runs f for every device of backendtest.Devices but those excepted and,
-// after ref unless -short is given, for one without the ability to wrap Go memory.
+// EachDevice runs f for every device of backendtest.Devices except the given ones. Unless -short
+// is given, it also runs f for ref without the ability to use Go memory.
 func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string) {
 	t.Helper()
 	for _, name := range backendtest.Devices(t) {
@@ -114,7 +114,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string)
 	}
 }
 
-// openAs opens the device with a name, or that device without its other abilities.
+// openAs opens the named device; with bare set, without its optional abilities.
 func openAs(name string, bare bool) Open {
 	return func(t testing.TB, c backend.Config) backend.Device {
 		t.Helper()
@@ -134,7 +134,7 @@ func openAs(name string, bare bool) Open {
 	}
 }
 
-// cell is one test of one kernel on one device.
+// cell is a test of one kernel on one device.
 type cell struct {
 	*testing.T
 	open   Open
@@ -146,13 +146,13 @@ type cell struct {
 	seed   uint64
 }
 
-// random returns the generator of this test and logs its seed.
+// random returns the random number generator of this test and logs its seed.
 func (c *cell) random() *rand.Rand {
 	c.Logf("seed %d", c.seed)
 	return rand.New(rand.NewPCG(c.seed, 0))
 }
 
-// solve solves p by the method under test, or ends the test.
+// solve solves p by the method under test; on an error it ends the test.
 func (c *cell) solve(p solvers.Problem) *solvers.Result {
 	c.Helper()
 	res, err := solvers.Solve(c.Context(), c.dev, p, c.par)
@@ -162,7 +162,7 @@ func (c *cell) solve(p solvers.Problem) *solvers.Result {
 	return res
 }
 
-// nothingLeft requires that no memory is in use on the device.
+// nothingLeft requires that all memory of the device has been freed.
 func (c *cell) nothingLeft() {
 	c.Helper()
 	if now, _ := c.dev.InUse(); now != 0 {

@@ -89,7 +89,7 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 }
 
 // waiting is the local file system whose files have no end: each begins and then gives
-// nothing more until its reading is cancelled. It marks the folder once one is read.
+// nothing more until its reading is canceled. It marks the folder once one is read.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {

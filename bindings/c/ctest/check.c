@@ -1,5 +1,5 @@
 /* The C interface as a C program sees it: results against closed forms, misuse,
- * cancelling and threads. `make libmercer-test` builds and runs it. */
+ * canceling and threads. `make libmercer-test` builds and runs it. */
 #include "../mercer.h"
 
 #include <math.h>
@@ -448,9 +448,9 @@ static void on_alarm(int signal)
 	interrupted.cancel = 1;
 }
 
-/* A fit of many seconds ends soon after a signal; a watch that was cancelled
+/* A fit of many seconds ends soon after a signal; a watch that was canceled
  * before ends the call at once. */
-static void cancelled(void)
+static void canceled(void)
 {
 	enum { n = 6000, d = 4 };
 	double *x = malloc(n * d * sizeof *x), *y = malloc(n * sizeof *y);
@@ -464,8 +464,8 @@ static void cancelled(void)
 	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK};
 	sigaction(SIGALRM, &action, NULL);
 	ualarm(200000, 0);
-	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
-	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
+	FAILS(MERCER_CANCELED, "canceled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
+	FAILS(MERCER_CANCELED, "canceled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
 
 	mercer_watch seen = {0};
 	parameters[0] = "solver=dual", parameters[1] = "lambda=1", parameters[2] = "kernel=gaussian(sigma=3)", parameters[3] = NULL;
@@ -567,7 +567,7 @@ int main(void)
 	intervals();
 	misuse();
 	too_large();
-	cancelled();
+	canceled();
 	in_threads();
 	if (failures > 0) {
 		printf("%d failures\n", failures);

@@ -299,14 +299,14 @@ class TestErrors(unittest.TestCase):
             (mercer.MercerGaussianProcess(fit_scale="perhaps"), "fit_scale: want true or false"),
             (mercer.MercerSVR(cache_size=-1), "^cache_size must be"),
             (mercer.MercerRegressor("lasso", params={"lambda": -1}), "^lambda must be"),  # its own name
-            (mercer.MercerRegressor("lasso", params={"alpha": 1}), "^alpha is no parameter of lasso, which has lambda"),
+            (mercer.MercerRegressor("lasso", params={"alpha": 1}), "^alpha is not a parameter of lasso, which has lambda"),
             (mercer.MercerRegressor("lasso", params=5), "params must be a dict of the learner's parameters or None, got 5"),
             (mercer.MercerKernelRidge(kernel="abacus"), "there is no kernel 'abacus'"),
             (mercer.MercerKernelRidge(kernel="gaussian(sigma=-1)"), "sigma"),
             (mercer.MercerKernelRidge(kernel="rbf", gamma="large"), "gamma must be a number"),
             (mercer.MercerRegressor("abacus"), "no learner is called"),
             (mercer.MercerRegressor("svc"), "not made for regression"),
-            (mercer.MercerRegressor("ridge", params={"sigma": 1}), "is no parameter of ridge"),
+            (mercer.MercerRegressor("ridge", params={"sigma": 1}), "is not a parameter of ridge"),
         ]:
             with self.subTest(estimator=estimator), self.assertRaisesRegex(ValueError, text):
                 estimator.fit(X, y)

@@ -468,10 +468,10 @@ func TestColumns(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(ErrCancelled)
+	cancel(ErrCanceled)
 	d := open(t, "ref")
 	x, y := samples(t, 4, 2)
-	_, cancelled := Fit(ctx, d, Learner{Name: "ridge"}, wide(x), wide(y), nil)
+	_, canceled := Fit(ctx, d, Learner{Name: "ridge"}, wide(x), wide(y), nil)
 	_, unknown := Fit(context.Background(), d, Learner{Name: "abacus"}, wide(x), wide(y), nil)
 	_, form := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda"}}, wide(x), wide(y), nil)
 	_, twice := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda=1", "lambda=2"}}, wide(x), wide(y), nil)
@@ -480,7 +480,7 @@ func TestStatus(t *testing.T) {
 		err  error
 		want Status
 	}{
-		{nil, OK}, {cancelled, Cancelled}, {unknown, Invalid}, {form, Invalid}, {twice, Invalid}, {away, Unavailable},
+		{nil, OK}, {canceled, Canceled}, {unknown, Invalid}, {form, Invalid}, {twice, Invalid}, {away, Unavailable},
 		{&solvers.BudgetError{}, Memory}, {&backend.MemoryError{}, Memory}, {&backend.PivotError{}, NotPositiveDefinite}, {&solvers.ConvergenceError{}, NotConverged},
 	} {
 		if got := StatusOf(test.err); got != test.want || (test.err == nil) != (test.want == OK) {

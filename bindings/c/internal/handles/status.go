@@ -15,7 +15,7 @@ type Status int
 const (
 	OK Status = iota
 	Invalid
-	Cancelled
+	Canceled
 	Memory
 	NotPositiveDefinite
 	NotConverged
@@ -23,8 +23,8 @@ const (
 	Panic
 )
 
-// ErrCancelled is the cause of contexts that the caller canceled.
-var ErrCancelled = errors.New("cancelled by the caller")
+// ErrCanceled is the cause of contexts that the caller canceled.
+var ErrCanceled = errors.New("canceled by the caller")
 
 // StatusOf returns the kind of an error. An error of no other kind concerns the arguments
 // or the data.
@@ -34,8 +34,8 @@ func StatusOf(err error) Status {
 	switch {
 	case err == nil:
 		return OK
-	case errors.Is(err, ErrCancelled), errors.Is(err, context.Canceled):
-		return Cancelled
+	case errors.Is(err, ErrCanceled), errors.Is(err, context.Canceled):
+		return Canceled
 	case errors.As(err, &budget), errors.Is(err, backend.ErrMemory):
 		return Memory
 	case errors.Is(err, backend.ErrNotPosDef):

@@ -30,10 +30,10 @@ class DeviceUnavailable(MercerError, RuntimeError):
 
 
 # By the numbers of mercer.h.
-_CANCELLED = 2
+_CANCELED = 2
 _KINDS = {
     1: ValueError,
-    _CANCELLED: KeyboardInterrupt,
+    _CANCELED: KeyboardInterrupt,
     3: OutOfMemory,
     4: NotPositiveDefinite,
     5: NotConverged,
@@ -82,7 +82,7 @@ def names():
 
 def in_python(text):
     """A text of the library about alpha, which it calls lambda and λ."""
-    if "is no parameter of" in text:  # about params, which have the library's names
+    if "is not a parameter of" in text:  # about params, which have the library's names
         return text
     for own, argument in (("λI", "alpha I"), ("λW", "alpha W"), ("λ", "alpha"), ("lambda", "alpha")):
         text = text.replace(own, argument)

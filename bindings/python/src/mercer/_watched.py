@@ -13,7 +13,7 @@ def watched(name, arguments, say=None):
     the Watch, and those after it: arguments(watch) returns them.
 
     A signal's handler runs only when Python code does, so on the main thread the
-    call is made by another one, and cancelled when the handler raises. say, where
+    call is made by another one, and canceled when the handler raises. say, where
     it is given, is called with the stage and the fraction that is done about once a second.
     """
     if say is None and threading.current_thread() is not threading.main_thread():

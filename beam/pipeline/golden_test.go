@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/message"
+)
+
+var update = flag.Bool("update", false, "write what Beam learns to testdata/encoders/golden.json of package dataset")
+
+// TestGoldenEncoders checks the bits of what Beam learns from the tables of package dataset, cut into
+// pieces that are merged in a random order: the encoder of Learn, or the encoder that golden.json
+// names beside it.
+func TestGoldenEncoders(t *testing.T) {
+	const seed = 28
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	golden := filepath.Join("..", "..", "dataset", "testdata", "encoders", "golden.json")
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Table  string            `json:"table"`
+		Rules  map[string]any    `json:"rules"`
+		Learn  string            `json:"learn"`
+		Others map[string]string `json:"others,omitempty"`
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i := range cases {
+		c := &cases[i]
+		var rules dataset.Rules
+		some, err := json.Marshal(c.Rules)
+		if err == nil {
+			err = json.Unmarshal(some, &rules)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rules.Targets) == 0 || rules.Weight != "" || rules.Categorical != nil || rules.Labels && !rules.AnyLabels {
+			continue // a pipeline has no such parameters
+		}
+		want, other := c.Others["beam"]
+		if !other {
+			want = c.Learn
+		}
+		for _, size := range []int64{0, 1024} {
+			p, err := Params{Inputs: []string{filepath.Join(filepath.Dir(golden), c.Table)}, Targets: rules.Targets, Drop: rules.Drop, Classify: rules.Labels, NoStandardize: !rules.Standardize, RefuseMissing: rules.RefuseMissing, Model: "m", PieceBytes: size}.withDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := encoderOf(t, p, r)
+			var got string
+			var fault *dataset.Error
+			if errors.As(err, &fault) {
+				without := *fault
+				without.Source = filepath.Base(fault.Source)
+				got = "error: " + message.Text(&without, parameter)
+			} else if err != nil {
+				got = "error: " + err.Error()
+			} else if some, err = json.Marshal(e); err != nil {
+				t.Fatal(err)
+			} else {
+				got = string(some)
+			}
+			switch {
+			case *update && size == 0:
+				delete(c.Others, "beam")
+				if got != c.Learn {
+					if c.Others == nil {
+						c.Others = map[string]string{}
+					}
+					c.Others["beam"] = got
+				}
+				want = got
+			case got != want:
+				t.Errorf("%s, %v, pieces of %d bytes:\ngot  %s\nwant %s", c.Table, c.Rules, size, got, want)
+			}
+		}
+	}
+	if *update {
+		text, err := json.MarshalIndent(cases, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

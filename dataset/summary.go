@@ -1,0 +1,763 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// A Summary holds what Stream.Learn and Beam derive from a set of rows. Summaries of different rows
+// merge in any order, to the same bits. The zero value holds no rows. encoding/gob encodes it.
+type Summary struct {
+	Rows    int64
+	Names   []string // the columns, in the order of the first rows, without the features of sparse tables
+	Columns map[string]*columnSummary
+
+	// Of sparse tables. The summary of a feature covers its values that are not 0.
+	Sparse      bool // all rows are from formats that omit zeros
+	SparseFirst bool // the first rows are
+	First, End  int  // the numbers in the names of the features: First to End − 1
+	Nonzeros    int64
+
+	Source string // the file of the first rows
+	From   int64  // the byte of the file from which their lines are counted
+	Weight float64
+	Left   int // rows of weight 0, which are not counted
+}
+
+// A columnSummary holds what Learn derives from the cells of one column.
+type columnSummary struct {
+	Kinds         [text + 1]int64 // how many cells of each kind there are
+	Faults        map[kind]*Error // the first cell of each kind but number
+	Words, Digits bool            // a text has a letter or a digit, or a digit
+
+	// Counts holds the distinct cells that are not missing. Many is set if there are more than
+	// MaxCategories of them, or if the column was not to be counted. Counts then holds no numbers, and
+	// at least the first MaxCategories texts in sorted order.
+	Counts  map[string]valueCount
+	Many    bool
+	Numbers total // the numbers that Counts lacks
+
+	Weight      float64 // of the rows
+	Rising      bool    // in the order of merging, the cells are integers in increasing order
+	Begin, Last float64 // the first and the last of them
+}
+
+// A valueCount is the number of times that a cell occurs, and the weight of its rows.
+type valueCount struct {
+	Kind          kind
+	Value, Weight float64
+	N             int64
+}
+
+// taking specifies which statistics of a column of a table are taken.
+type taking struct {
+	counts  bool // of numbers, up to MaxCategories; texts are always counted
+	stored  bool // counts are taken even if the format of the table stores numbers, not texts
+	moments bool
+}
+
+// Add adds the rows of a table, for the rules r, which may name no weight. from is the byte of the
+// file t.Source from which the lines of t are counted.
+func (s *Summary) Add(t *Table, r Rules, from int64) error {
+	o, err := t.summarize(nil, r, from, func(name string) taking {
+		c := s.Columns[name]
+		return taking{counts: c == nil || !c.Many, stored: true, moments: true}
+	})
+	if err == nil {
+		s.Merge(o)
+	}
+	return err
+}
+
+// summarize returns the summary of a table whose rows have the given weights.
+func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name string) taking) (*Summary, error) {
+	s := &Summary{Rows: int64(t.rows), Columns: map[string]*columnSummary{}, Sparse: t.sparse, SparseFirst: t.sparse, Source: t.Source, From: from, Weight: totalWeight(weights, t.rows)}
+	used := func(name string) bool { return r.isFeature(name) || slices.Contains(r.Targets, name) }
+	for _, c := range t.columns {
+		s.Names = append(s.Names, c.name)
+		switch {
+		case !used(c.name) || t.rows == 0:
+		case c.broken != "":
+			return nil, t.brokenFault(c)
+		default:
+			s.Columns[c.name] = t.summarizeColumn(c, weights, take(c.name))
+			for _, e := range s.Columns[c.name].Faults {
+				e.Offset = from
+			}
+		}
+	}
+	if t.features == nil || t.rows == 0 {
+		return s, nil
+	}
+	s.First, s.End, s.Nonzeros = t.features.first, t.features.first+t.width(), int64(t.nonzeros())
+	byColumn := t.matrix().Transposed()
+	for j := range t.width() {
+		rows, values := byColumn.Row(j)
+		name := t.features.name(j)
+		if len(values) == 0 || !used(name) {
+			continue
+		}
+		var of []float64
+		for _, i := range rows {
+			if weights != nil {
+				of = append(of, weights[i])
+			}
+		}
+		c := &columnSummary{Weight: totalWeight(of, len(rows))}
+		c.addNumbers(values, of, take(name), func(k int) string { return numberText(values[k]) })
+		if s.Columns[name] = c; len(values) >= t.rows-1 {
+			c.rises(t.sparseColumn(name), t.rows)
+		}
+	}
+	return s, nil
+}
+
+// rises sets whether the cells of a column are integers in increasing order.
+func (s *columnSummary) rises(c *column, rows int) {
+	s.Rising = c.rising(rows, &s.Last, true)
+	s.Begin, _ = c.number(0)
+}
+
+// summarizeColumn returns the summary of a column of a table with rows.
+func (t *Table) summarizeColumn(c *column, weights []float64, take taking) *columnSummary {
+	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
+	s.rises(c, t.rows)
+	if c.plain {
+		values := t.stored(c)
+		s.addNumbers(values, weights, take, c.cell)
+		for i := 0; i < len(values) && s.Kinds[missing] > 0; i++ {
+			if values[i]-values[i] == 0 {
+				continue
+			}
+			_, k := c.number(i)
+			s.Kinds[missing]--
+			s.Kinds[k]++
+			s.put(c.cell(i), valueCount{k, values[i], 1, 1})
+		}
+	} else {
+		s.addCodes(c, weights, take)
+	}
+	open := 0
+	for k, n := range s.Kinds {
+		open += one(n > 0 && kind(k) != number)
+	}
+	for i := 0; open > 0; i++ {
+		_, k := c.number(i)
+		if k == number || s.Faults[k] != nil {
+			continue
+		}
+		if s.Faults == nil {
+			s.Faults = map[kind]*Error{}
+		}
+		rule := c.rule(i, k)
+		if k < number {
+			rule = missingRule(c.cell(i))
+		}
+		s.Faults[k] = t.cellFault(c, i, c.cell(i), rule)
+		open--
+	}
+	return s
+}
+
+// addCodes adds the cells of a coded column to an empty summary.
+func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
+	s.Many = !take.counts
+	var numbers, of []float64
+	counts := c.valueCounts()
+	s.Kinds[missing] = int64(len(c.codes))
+	for code, w := range c.valueWeights(counts, weights) {
+		e, n := c.entries[code], int64(counts[code])
+		s.Kinds[missing] -= n
+		s.Kinds[e.kind] += n
+		if e.kind != number || take.counts {
+			s.put(e.text, valueCount{e.kind, e.value, w, n})
+		} else if n > 0 {
+			numbers, of = append(numbers, e.value), append(of, w)
+		}
+	}
+	if take.moments {
+		s.Numbers.addAll(numbers, of)
+	}
+}
+
+// addNumbers adds numbers to an empty summary. All cells that are not finite numbers count as
+// missing.
+func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
+	s.Many = !take.counts || !take.stored
+	exact := map[float64]valueCount{} // below 2⁵³, where no other cell rounds to the same number
+	for i, v := range values {
+		if v-v != 0 {
+			s.Kinds[missing]++
+			continue
+		}
+		s.Kinds[number]++
+		if s.Many {
+			continue
+		}
+		n := valueCount{number, v, 1, 1}
+		if weights != nil {
+			n.Weight = weights[i]
+		}
+		if math.Abs(v) >= 1<<53 {
+			s.put(cell(i), n)
+			continue
+		}
+		n.N, n.Weight = exact[v].N+1, exact[v].Weight+n.Weight
+		exact[v] = n
+		s.Many = len(exact) > MaxCategories
+	}
+	for v, n := range exact {
+		s.put(numberText(v), n)
+	}
+	if s.Many {
+		s.Counts, s.Numbers = nil, total{}
+		if take.moments {
+			s.Numbers.addAll(values, weights)
+		}
+	}
+}
+
+// put adds the count of a cell.
+func (s *columnSummary) put(cell string, n valueCount) {
+	switch {
+	case n.N == 0 || n.Kind <= marker:
+		return
+	case n.Kind == text:
+		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
+		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
+	case n.Kind == number && s.Many:
+		if !s.texts() { // otherwise they are not needed
+			s.Numbers.add(repeated(n.Weight, n.Value))
+		}
+		return
+	}
+	if s.Counts == nil {
+		s.Counts = map[string]valueCount{}
+	}
+	old := s.Counts[cell]
+	n.N, n.Weight = n.N+old.N, n.Weight+old.Weight
+	if s.Counts[cell] = n; len(s.Counts) > MaxCategories {
+		s.overflow()
+	}
+	if len(s.Counts) > 2*MaxCategories { // sorted once for each MaxCategories new texts
+		for _, cell := range slices.Sorted(maps.Keys(s.Counts))[MaxCategories:] {
+			delete(s.Counts, cell)
+		}
+	}
+}
+
+// overflow moves the numbers from the counts to the moments.
+func (s *columnSummary) overflow() {
+	if s.Many {
+		return
+	}
+	s.Many = true
+	for cell, n := range s.Counts {
+		if n.Kind == number {
+			delete(s.Counts, cell)
+			s.put(cell, n)
+		}
+	}
+}
+
+// merge adds the cells of other rows.
+func (s *columnSummary) merge(o *columnSummary) {
+	for k, n := range o.Kinds {
+		s.Kinds[k] += n
+	}
+	if s.Faults == nil {
+		s.Faults = o.Faults
+	}
+	for k, e := range o.Faults {
+		s.Faults[k] = earlier(s.Faults[k], e)
+	}
+	s.Words, s.Digits = s.Words || o.Words, s.Digits || o.Digits
+	if o.Many {
+		s.overflow()
+	}
+	for cell, n := range o.Counts {
+		s.put(cell, n)
+	}
+	s.Numbers.merge(&o.Numbers)
+	s.Weight += o.Weight
+	s.Rising, s.Last = s.Rising && o.Rising && s.Last < o.Begin, o.Last
+}
+
+// earlier returns the error that comes first in the file. Either may be nil.
+func earlier(a, b *Error) *Error {
+	if a == nil || b != nil && cmp.Or(strings.Compare(b.Source, a.Source), cmp.Compare(b.Offset, a.Offset), cmp.Compare(b.Line, a.Line), cmp.Compare(b.Row, a.Row)) < 0 {
+		return b
+	}
+	return a
+}
+
+// empty returns the error for the first cell that is missing, or nil.
+func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Faults[marker]) }
+
+// odd returns the error for the first cell that is a number but not a finite one, or nil.
+func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
+
+// and returns a copy of e with a longer rule; e may be nil.
+func (e *Error) and(rule string) *Error {
+	if e == nil {
+		return nil
+	}
+	longer := *e
+	longer.Rule += rule
+	return &longer
+}
+
+// texts reports whether the column holds texts or numbers in an unsupported spelling.
+func (s *columnSummary) texts() bool { return s.Kinds[text]+s.Kinds[spelled] > 0 }
+
+// targetFault returns the error for the first cell that cannot be a number to predict, or nil.
+func (s *columnSummary) targetFault() *Error {
+	first := s.empty().and(needsValue)
+	for k := notFinite; k <= text; k++ {
+		e := s.Faults[k]
+		if k != spelled {
+			e = e.and(asTarget)
+		}
+		first = earlier(first, e)
+	}
+	return first
+}
+
+// classes returns the classes of a target with the given name.
+func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels bool) ([]string, error) {
+	list, texts := slices.Collect(maps.Keys(s.Counts)), s.texts()
+	if s.Many {
+		list = make([]string, MaxCategories+1)
+	} else {
+		first := s.empty().and(needsClass)
+		if !texts {
+			first = earlier(first, s.odd().and(asLabels))
+		}
+		if !anyLabels {
+			first = earlier(first, s.Faults[spelled].and(spelledLabel))
+		}
+		if first != nil {
+			return nil, first
+		}
+	}
+	if rule := labelsRule(list, int(rows), texts, anyLabels); rule != "" {
+		return nil, t.fault(name, rule)
+	}
+	return classesOf(list, texts), nil
+}
+
+// categories makes a category of each cell that occurs. The category with the largest total weight
+// replaces missing cells.
+func (s *columnSummary) categories() *Text {
+	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
+	most := 0.0
+	for _, cell := range x.Categories {
+		if w := s.Counts[cell].Weight; w > most {
+			most, x.Fill = w, cell
+		}
+	}
+	return x
+}
+
+// fault returns the error for a column of features with the given name, or nil.
+func (s *columnSummary) fault(t *Table, name string, rows int64, r Rules) error {
+	declared := slices.Contains(r.Categorical, name)
+	switch texts := s.texts(); {
+	case declared && s.Many && !texts:
+		return t.fault(name, notCategorical)
+	case texts || declared:
+		if err := s.textFault(t, name, rows, declared); err != nil {
+			return err
+		}
+	default:
+		if e := s.odd(); e != nil {
+			return e
+		}
+	}
+	if e := s.empty(); r.RefuseMissing && e != nil {
+		return e.and(refused)
+	}
+	return nil
+}
+
+// textFault returns the error for a column of texts, or nil. If the column is declared categorical,
+// numbers in it are valid.
+func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bool) error {
+	kinds, present := len(s.Counts), int64(0)
+	for _, n := range s.Kinds[number:] {
+		present += n
+	}
+	first, example := s.Faults[text], s.categories().Fill
+	if first != nil {
+		copied := *first
+		first, example = &copied, first.Value
+	}
+	numbers, cells, odd := s.Kinds[number], s.Kinds[number]+s.Kinds[text], s.isOdd()
+	tooMany := kinds > alwaysCategories && int64(kinds) > present/2
+	switch {
+	case kinds == 0:
+		return t.fault(name, noValues)
+	case declared && !s.Many:
+	case s.Many && (odd || 2*numbers > cells): // a column of numbers
+		if first != nil {
+			first.Rule = oddText
+		}
+		return earlier(first, earlier(s.Faults[spelled], s.odd()))
+	case !declared && s.Kinds[spelled] > 0:
+		return s.Faults[spelled].and("{, or $categorical}")
+	case s.Many:
+		return t.fault(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)))
+	case odd, tooMany && 2*numbers > cells:
+		first.Rule = fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells)
+		return first
+	case tooMany:
+		return t.fault(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(int(rows), "row")))
+	}
+	return nil
+}
+
+// isOdd reports whether the texts of a column are errors in a column of numbers rather than
+// categories. They are errors if they have neither a letter nor a digit and do not outnumber the
+// numbers, if they are at most a tenth of the cells, or if there is a single text, without a digit,
+// and at least two numbers. (A single 12a among nine or fewer numbers is a house number.)
+func (s *columnSummary) isOdd() bool {
+	texts, numbers := s.Kinds[text], s.Kinds[number]
+	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
+}
+
+// input returns the encoding of a column of features. number learns that of a column of numbers.
+func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
+	if err := s.fault(t, name, rows, r); err != nil {
+		return nil, err
+	}
+	if s.texts() || slices.Contains(r.Categorical, name) {
+		return &Input{Name: name, Text: s.categories()}, nil
+	}
+	n, rule := number()
+	if rule != "" {
+		return nil, t.fault(name, rule)
+	}
+	return &Input{Name: name, Number: n}, nil
+}
+
+// numbers returns the sums over all numbers, and their median if it follows from the counts.
+func (s *columnSummary) numbers() (all total, median float64, ok bool) {
+	all.merge(&s.Numbers)
+	var values, weights []float64
+	for _, n := range s.Counts {
+		if n.Kind == number {
+			all.add(repeated(n.Weight, n.Value))
+			values, weights = append(values, n.Value), append(weights, n.Weight)
+		}
+	}
+	if !s.Many {
+		median, ok = weightedMedian(values, weights)
+	}
+	return all, median, ok
+}
+
+// A total holds the moments of numbers, as sums of so many bits that the order of the additions
+// does not change them when they are rounded to float64.
+type total struct {
+	N, Low, High float64
+	Sum, Squares big.Float // Σ wv and Σ wv²
+}
+
+// totalBits is enough for Σ wv² − (Σ wv)²/N of 2⁴⁰ neighbors in float64: 2·53 bits of the square,
+// 2·53 that cancel, and 40.
+const totalBits = 256
+
+func wide(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
+
+// addAll adds numbers, and leaves out those that are not finite. It adds them one by one if the
+// square of a deviation from their mean overflows.
+func (s *total) addAll(values, weights []float64) {
+	m := momentsOf(values, weights)
+	if all := m.Mean + m.SD; all-all == 0 {
+		s.add(m)
+		return
+	}
+	for i, v := range values {
+		if w := 1.0; v-v == 0 {
+			if weights != nil {
+				w = weights[i]
+			}
+			s.add(repeated(w, v))
+		}
+	}
+}
+
+// add adds numbers with the moments m.
+func (s *total) add(m Moments) {
+	if m.N <= 0 {
+		return
+	}
+	n, mean, sd := wide(m.N), wide(m.Mean), wide(m.SD)
+	mean.Add(mean, wide(m.rest))
+	o := total{N: m.N, Low: m.Low, High: m.High}
+	o.Sum.Mul(n, mean)
+	o.Squares.Mul(n, mean.Add(mean.Mul(mean, mean), sd.Mul(sd, sd)))
+	s.merge(&o)
+}
+
+func (s *total) merge(o *total) {
+	if o.N == 0 {
+		return
+	}
+	if s.N == 0 {
+		s.Low, s.High = o.Low, o.High
+	}
+	s.N += o.N
+	s.Low, s.High = min(s.Low, o.Low), max(s.High, o.High)
+	s.Sum.SetPrec(totalBits).Add(&s.Sum, &o.Sum)
+	s.Squares.SetPrec(totalBits).Add(&s.Squares, &o.Squares)
+}
+
+func (s *total) moments() Moments {
+	m := Moments{N: s.N, Low: s.Low, High: s.High}
+	if m.N == 0 {
+		return m
+	}
+	mean, square := wide(0).Quo(&s.Sum, wide(s.N)), wide(0).Quo(&s.Squares, wide(s.N))
+	m.Mean, _ = mean.Float64()
+	if square.Sub(square, mean.Mul(mean, mean)); square.Sign() > 0 {
+		m.SD, _ = square.Sqrt(square).Float64()
+	}
+	return m
+}
+
+// Merge adds the rows of o, which it may keep. A column that one of the two lacks must be a feature
+// of a sparse table, where it is 0.
+func (s *Summary) Merge(o *Summary) {
+	left := s.Left + o.Left
+	switch {
+	case s.Rows == 0:
+		*s, s.Left = *o, left
+		return
+	case o.Rows == 0:
+		s.Left = left
+		return
+	}
+	if cmp.Or(strings.Compare(o.Source, s.Source), cmp.Compare(o.From, s.From)) < 0 {
+		s.Source, s.From, s.Names, s.SparseFirst, o.Names = o.Source, o.From, o.Names, o.SparseFirst, s.Names
+	}
+	for _, name := range o.Names {
+		if !slices.Contains(s.Names, name) {
+			s.Names = append(slices.Clip(s.Names), name)
+		}
+	}
+	if s.End == 0 {
+		s.First, s.End = o.First, o.End
+	} else if o.End > 0 {
+		s.First, s.End = min(s.First, o.First), max(s.End, o.End)
+	}
+	for name, c := range o.Columns {
+		if mine := s.Columns[name]; mine != nil {
+			mine.merge(c)
+		} else {
+			s.Columns[name] = c
+		}
+	}
+	s.Rows, s.Nonzeros, s.Weight, s.Left = s.Rows+o.Rows, s.Nonzeros+o.Nonzeros, s.Weight+o.Weight, left
+	s.Sparse = s.Sparse && o.Sparse
+}
+
+// AllNames returns the names of all columns, in the order of the features: that of the first rows,
+// with further features of sparse tables before the label.
+func (s *Summary) AllNames() []string {
+	known := make(map[string]bool, len(s.Names))
+	for _, name := range s.Names {
+		known[name] = !s.SparseFirst
+	}
+	var features, names []string
+	for k := s.First; k < s.End; k++ {
+		if name := sparseName(k); !known[name] {
+			features = append(features, name)
+		}
+	}
+	for _, name := range s.Names {
+		if _, ok := s.index(name); !s.SparseFirst || !ok {
+			names = append(names, name)
+		}
+	}
+	at := slices.Index(names, labelName)
+	switch {
+	case s.SparseFirst:
+		at = 0
+	case at < 0:
+		at = len(names)
+	}
+	if len(features) > 0 && features[0] == "x0" {
+		names, features, at = slices.Insert(names, 0, "x0"), features[1:], at+1
+	}
+	return slices.Insert(names, at, features...)
+}
+
+// index returns the number in the name of a feature of the sparse tables.
+func (s *Summary) index(name string) (k int, ok bool) {
+	k, ok = sparseIndex(name)
+	return k, ok && k >= s.First && k < s.End
+}
+
+// column returns the summary of a column, or nil if there is no such column. The zeros that sparse
+// tables leave out are added.
+func (s *Summary) column(name string) *columnSummary {
+	c := s.Columns[name]
+	if _, ok := s.index(name); !ok {
+		return c
+	}
+	if c == nil {
+		c = &columnSummary{}
+		s.Columns[name] = c
+	}
+	rows := s.Rows
+	for _, n := range c.Kinds {
+		rows -= n
+	}
+	c.Kinds[number] += rows
+	c.put("0", valueCount{Kind: number, Weight: s.Weight - c.Weight, N: rows})
+	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // the summary of the table with the zero knows its row
+	return c
+}
+
+// fault returns the error for a target or a feature that is wrong whatever rows may follow, or nil.
+// In sparse tables a target may follow, unless ended is set.
+func (s *Summary) fault(t *Table, r Rules, ended bool) error {
+	for _, name := range r.Targets {
+		c := s.column(name)
+		switch {
+		case c == nil && s.Sparse && !ended:
+		case c == nil:
+			return t.noColumnAmong("target column", name, s.AllNames())
+		case !r.Labels:
+			if e := c.targetFault(); e != nil {
+				return e
+			}
+		case c.Many:
+			_, err := c.classes(t, name, s.Rows, r.AnyLabels)
+			return err
+		}
+	}
+	for _, name := range s.Names {
+		if c := s.Columns[name]; r.isFeature(name) && c.Many {
+			if err := c.fault(t, name, s.Rows, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Encoder returns the encoder that Learn would derive from all rows for the rules r, which may name
+// no weight, up to rounding. sample returns the numbers of a column, NaN where a cell is missing, in a
+// sample of the rows: it gives the medians of columns with more than MaxCategories distinct numbers.
+// source names the table in messages; d is its dialect. An error about a cell has the Offset that
+// Add was given.
+func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
+	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
+	e, err := s.encoder(t, r, false, func(name string) (values, weights []float64) { return sample(name), nil })
+	if err != nil {
+		return nil, err
+	}
+	e.Decimal, e.Thousands = d.Decimal, d.Thousands
+	return e, nil
+}
+
+// encoder is Encoder for a sample of rows with weights. whole reports whether the sample consists of
+// all rows, in order; the result is then that of Learn to the bit.
+func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
+	names := s.AllNames()
+	if err := t.checkRoles(r, names); err != nil {
+		return nil, err
+	}
+	if err := s.fault(t, r, true); err != nil {
+		return nil, err
+	}
+	e := t.newEncoder(r)
+	if r.Labels {
+		var err error
+		if e.Labels, err = s.column(r.Targets[0]).classes(t, r.Targets[0], s.Rows, r.AnyLabels); err != nil {
+			return nil, err
+		}
+	}
+	sparse := s.takesSparse(r)
+	if sparse {
+		in := newSparse(s.First, s.End-s.First)
+		for k := 0; k < in.Sparse.Columns && r.Standardize; k++ {
+			name := sparseName(s.First + k)
+			var m Moments
+			if whole {
+				values, weights := sample(name)
+				zeros := 0
+				for i, v := range values {
+					if v == 0 {
+						values[i] = math.NaN()
+						zeros++
+					}
+				}
+				m = sparseMoments(values, weights, zeros, totalWeight(weights, len(values)))
+			} else {
+				all, _, _ := s.column(name).numbers()
+				m = all.moments()
+			}
+			scale, rule := scaleOf(m)
+			if rule != "" {
+				return nil, t.fault(name, rule)
+			}
+			in.Sparse.Scale = append(in.Sparse.Scale, scale)
+		}
+		e.Inputs = append(e.Inputs, *in)
+	}
+	for _, name := range names {
+		if _, ok := s.index(name); !r.isFeature(name) || sparse && ok {
+			continue
+		}
+		c := s.column(name)
+		in, err := c.input(t, name, s.Rows, r, func() (*Number, string) {
+			values, weights := sample(name)
+			if whole {
+				return numberOf(values, weights, r.Standardize)
+			}
+			all, fill, ok := c.numbers()
+			if !ok {
+				fill, ok = momentsOf(values, weights).median(values, weights)
+			}
+			if !ok { // the sample has no row with a value
+				fill = all.moments().Mean
+			}
+			if all.N > 0 {
+				all.add(repeated(s.Weight-all.N, fill))
+			}
+			return all.moments().Number(fill, 0, r.Standardize)
+		})
+		if err != nil {
+			return nil, err
+		}
+		e.Inputs = append(e.Inputs, *in)
+	}
+	if len(e.Inputs) == 0 {
+		return nil, t.fault("", "has no column except the target; at least one feature is needed")
+	}
+	return e, e.Check()
+}
+
+// takesSparse is Table.takesSparse for all rows.
+func (s *Summary) takesSparse(r Rules) bool {
+	if !s.Sparse || s.End == s.First || r.Gram {
+		return false
+	}
+	for _, name := range slices.Concat(r.others(), r.Categorical) {
+		if _, ok := s.index(name); ok {
+			return false
+		}
+	}
+	return isSparse(int(s.Rows), s.End-s.First, int(s.Nonzeros))
+}
