@@ -5,6 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
 	"io/fs"
 	"log"
 	"math"
@@ -12,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +29,9 @@ import (
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
@@ -34,6 +41,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
+	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
@@ -754,19 +762,19 @@ func callAll(t *testing.T, name string, v any) {
 	}
 }
 
-// TestClosed: every method of a model that is closed, nil or zero, and of a factor that is
-// closed, returns ErrClosed where it can fail, also a second time.
+// TestClosed: every method of a model that is closed, nil or zero, and of a factor or a path that
+// is closed or zero, returns ErrClosed where it can fail, also a second time.
 func TestClosed(t *testing.T) {
 	x, y := sine()
 	regression, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}, x, y, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "m.safetensors")
-	if err := regression.Save(path); err != nil {
+	file := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := regression.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := mercer.Load(path, mercer.Options{})
+	loaded, err := mercer.Load(file, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -780,8 +788,13 @@ func TestClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	path, err := solvers.NewPath(t.Context(), backendtest.Device(t, "cpu"), solvers.Problem{Kernel: kernels.Linear{}, X: backend.NewHost[float64](2, 1), Y: backend.NewHost[float64](2, 1)}, solvers.PathParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, v := range map[string]interface{ Close() }{
-		"regression": regression, "loaded": loaded, "neighbors": classes, "factor": factor,
+		"regression": regression, "loaded": loaded, "neighbors": classes, "factor": factor, "zero factor": &mercer.Factor{},
+		"nil cholesky": (*solvers.Cholesky)(nil), "zero cholesky": &solvers.Cholesky{}, "path": path, "zero path": &solvers.Path{}, "nil path": (*solvers.Path)(nil),
 		"nil":  (*mercer.Model[*learners.RidgeModel])(nil),
 		"zero": &mercer.Model[*learners.RidgeModel]{},
 	} {
@@ -1308,4 +1321,183 @@ func ExampleGram() {
 	// Output:
 	// ⎡ 5  11⎤
 	// ⎣11  25⎦
+}
+
+// exportedTypes are the types with exported methods of the packages for programs, without errors.
+func exportedTypes() []reflect.Type {
+	return []reflect.Type{
+		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
+		reflect.TypeFor[mercer.Factor](), reflect.TypeFor[mercer.Model[learners.Model]](), reflect.TypeFor[solvers.BudgetError](),
+		reflect.TypeFor[solvers.Cholesky](), reflect.TypeFor[solvers.ConvergenceError](), reflect.TypeFor[solvers.FourierProblem](),
+		reflect.TypeFor[solvers.LeaveOneOut](), reflect.TypeFor[solvers.NystromProblem](), reflect.TypeFor[solvers.Path](),
+		reflect.TypeFor[solvers.PathPoint](), reflect.TypeFor[solvers.Uncertainty](), reflect.TypeFor[learners.BayesRidge](),
+		reflect.TypeFor[learners.BayesRidgeModel](), reflect.TypeFor[learners.Calibration](), reflect.TypeFor[learners.Classes](),
+		reflect.TypeFor[learners.ClassifyModel](), reflect.TypeFor[learners.Description](), reflect.TypeFor[learners.Fact](),
+		reflect.TypeFor[learners.FourierRidge](), reflect.TypeFor[learners.FourierRidgeModel](), reflect.TypeFor[learners.GaussianProcess](),
+		reflect.TypeFor[learners.GaussianProcessModel](), reflect.TypeFor[learners.KernelKNN](), reflect.TypeFor[learners.KernelKNNClassModel](),
+		reflect.TypeFor[learners.KernelKNNModel](), reflect.TypeFor[learners.KernelLogistic](), reflect.TypeFor[learners.KernelLogisticModel](),
+		reflect.TypeFor[learners.KernelPerceptron](), reflect.TypeFor[learners.KernelPerceptronModel](), reflect.TypeFor[learners.KernelRidge](),
+		reflect.TypeFor[learners.KernelRidgeModel](), reflect.TypeFor[learners.KernelVote](), reflect.TypeFor[learners.KernelVoteClassModel](),
+		reflect.TypeFor[learners.KernelVoteModel](), reflect.TypeFor[learners.L0](), reflect.TypeFor[learners.Lasso](),
+		reflect.TypeFor[learners.LeastSquares](), reflect.TypeFor[learners.LinearModel](), reflect.TypeFor[learners.Logistic](),
+		reflect.TypeFor[learners.LogisticModel](), reflect.TypeFor[learners.NystromRidge](), reflect.TypeFor[learners.NystromRidgeModel](),
+		reflect.TypeFor[learners.OneClassSVM](), reflect.TypeFor[learners.Parameter](), reflect.TypeFor[learners.ParameterError](),
+		reflect.TypeFor[learners.Perceptron](), reflect.TypeFor[learners.PerceptronModel](), reflect.TypeFor[learners.Predictor](),
+		reflect.TypeFor[learners.RVC](), reflect.TypeFor[learners.RVCModel](), reflect.TypeFor[learners.RVM](), reflect.TypeFor[learners.RVMModel](),
+		reflect.TypeFor[learners.Ridge](), reflect.TypeFor[learners.RidgeConstrained](), reflect.TypeFor[learners.RidgeModel](),
+		reflect.TypeFor[learners.SVC](), reflect.TypeFor[learners.SVCModel](), reflect.TypeFor[learners.SVR](), reflect.TypeFor[learners.Settings](),
+		reflect.TypeFor[learners.SupportModel](), reflect.TypeFor[learners.VotedModel](), reflect.TypeFor[learners.When](),
+		reflect.TypeFor[validate.FitError](), reflect.TypeFor[validate.Measure](), reflect.TypeFor[validate.Novelty](),
+		reflect.TypeFor[validate.Outcome](), reflect.TypeFor[validate.ROC](), reflect.TypeFor[validate.Runner](), reflect.TypeFor[validate.Samples](),
+		reflect.TypeFor[validate.Score](), reflect.TypeFor[validate.Table](), reflect.TypeFor[tuning.Result](), reflect.TypeFor[tuning.Trial](),
+		reflect.TypeFor[modelfile.Bundle](), reflect.TypeFor[dataset.Cells](), reflect.TypeFor[dataset.Dialect](), reflect.TypeFor[dataset.Encoder](),
+		reflect.TypeFor[dataset.Error](), reflect.TypeFor[dataset.Fault](), reflect.TypeFor[dataset.File](), reflect.TypeFor[dataset.Moments](),
+		reflect.TypeFor[dataset.Remark](), reflect.TypeFor[dataset.Rules](), reflect.TypeFor[dataset.Stream](), reflect.TypeFor[dataset.Table](),
+		reflect.TypeFor[host.CSR[float64]](), reflect.TypeFor[host.Matrix[float64]](), reflect.TypeFor[kernels.ChiSquared](),
+		reflect.TypeFor[kernels.Constant](), reflect.TypeFor[kernels.CosOf](), reflect.TypeFor[kernels.Cosine](), reflect.TypeFor[kernels.CosineSeries](),
+		reflect.TypeFor[kernels.CosineSimilarity](), reflect.TypeFor[kernels.Derivative](), reflect.TypeFor[kernels.ExpOf](),
+		reflect.TypeFor[kernels.FeatureMap](), reflect.TypeFor[kernels.Gaussian](), reflect.TypeFor[kernels.Laplacian](),
+		reflect.TypeFor[kernels.Linear](), reflect.TypeFor[kernels.Matern](), reflect.TypeFor[kernels.Normalized](), reflect.TypeFor[kernels.Param](),
+		reflect.TypeFor[kernels.ParseError](), reflect.TypeFor[kernels.PointError](), reflect.TypeFor[kernels.Polynomial](),
+		reflect.TypeFor[kernels.Precomputed](), reflect.TypeFor[kernels.Product](), reflect.TypeFor[kernels.Program](),
+		reflect.TypeFor[kernels.RationalQuadratic](), reflect.TypeFor[kernels.Rule](), reflect.TypeFor[kernels.Scaled](),
+		reflect.TypeFor[kernels.Sigmoid](), reflect.TypeFor[kernels.SincLimit](), reflect.TypeFor[kernels.Stat](),
+		reflect.TypeFor[kernels.StatDerivative](), reflect.TypeFor[kernels.StatKind](), reflect.TypeFor[kernels.Sum](), reflect.TypeFor[gram.Centering](),
+		reflect.TypeFor[gram.Eigen](), reflect.TypeFor[gram.PSD](), reflect.TypeFor[objects.Evaluator](), reflect.TypeFor[objects.Function](),
+		reflect.TypeFor[objects.Options](), reflect.TypeFor[objects.Sum](), reflect.TypeFor[stringkernels.Spectrum](),
+		reflect.TypeFor[stringkernels.Subsequence](), reflect.TypeFor[trees.ParseError](), reflect.TypeFor[trees.Subtree](), reflect.TypeFor[trees.Tree](),
+		reflect.TypeFor[backend.Coding](), reflect.TypeFor[backend.MemoryError](), reflect.TypeFor[backend.PivotError](),
+		reflect.TypeFor[backend.RangeError](), reflect.TypeFor[backend.Side](), reflect.TypeFor[backend.Trans](), reflect.TypeFor[backend.Uplo](),
+		reflect.TypeFor[gonum.Cholesky](),
+	}
+}
+
+// panicking are the methods that panic by their documentation, as an index out of range does; a
+// name that ends with a dot stands for all methods of its type.
+var panicking = map[string]string{
+	"gonum.Cholesky.":            "behaves as mat.Cholesky, which panics where there is no factor",
+	"host.CSR.At":                "has no element (0, 0)",
+	"host.CSR.Row":               "has no row 0",
+	"host.Matrix.At":             "has no element (0, 0)",
+	"kernels.FeatureMap.Apply":   "panics where the lengths do not fit",
+	"kernels.Stat.PointGradient": "is for statistics of one point",
+	"validate.Novelty.":          "embeds the model, which must not be nil",
+}
+
+// TestZeroValuesDoNotPanic: no method of a zero value panics, and no method of a nil pointer that
+// can return an error, nor Close. Methods of nil pointers to models of package learners, many of
+// which are those of embedded structs, are left out.
+func TestZeroValuesDoNotPanic(t *testing.T) {
+	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})
+	given := map[reflect.Type]any{
+		reflect.TypeFor[context.Context](): t.Context(), reflect.TypeFor[backend.Device](): backendtest.Device(t, "cpu"),
+		reflect.TypeFor[mat.Matrix](): dense, reflect.TypeFor[*mat.Dense](): dense,
+		reflect.TypeFor[mat.Vector](): mat.NewVecDense(2, nil), reflect.TypeFor[*mat.VecDense](): mat.NewVecDense(2, nil),
+		reflect.TypeFor[io.Reader](): strings.NewReader(""), reflect.TypeFor[any](): []any{}, reflect.TypeFor[[]float64](): []float64{1, 2},
+		reflect.TypeFor[solvers.Points](): backend.NewHost[float64](2, 2),
+	}
+	argument := func(in reflect.Type) reflect.Value {
+		if v, ok := given[in]; ok {
+			return reflect.ValueOf(v)
+		}
+		switch in.Kind() {
+		case reflect.Func: // returns zeros
+			return reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
+				for k := range in.NumOut() {
+					out = append(out, reflect.Zero(in.Out(k)))
+				}
+				return out
+			})
+		case reflect.Pointer:
+			return reflect.New(in.Elem())
+		}
+		return reflect.Zero(in)
+	}
+	call := func(what string, method reflect.Value) {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("%s: %v\n%s", what, p, debug.Stack())
+			}
+		}()
+		var args []reflect.Value
+		for k := range method.Type().NumIn() {
+			if !method.Type().IsVariadic() || k < method.Type().NumIn()-1 {
+				args = append(args, argument(method.Type().In(k)))
+			}
+		}
+		method.Call(args)
+	}
+	calls := 0
+	for _, typ := range exportedTypes() {
+		name, _, _ := strings.Cut(typ.String(), "[")
+		if panicking[name+"."] != "" {
+			continue
+		}
+		zero, null := reflect.New(typ), reflect.Zero(reflect.PointerTo(typ))
+		for i := range zero.NumMethod() {
+			m := zero.Type().Method(i)
+			if panicking[name+"."+m.Name] != "" {
+				continue
+			}
+			call(fmt.Sprintf("the zero value of %s: %s", name, m.Name), zero.Method(i))
+			calls++
+			_, byValue := typ.MethodByName(m.Name) // which Go itself refuses for a nil pointer
+			outs := m.Type.NumOut()
+			fails := outs > 0 && m.Type.Out(outs-1) == reflect.TypeFor[error]()
+			is := zero.Type().Implements
+			if (fails || m.Name == "Close") && !byValue && !is(reflect.TypeFor[learners.Model]()) && !is(reflect.TypeFor[error]()) {
+				call(fmt.Sprintf("a nil pointer to %s: %s", name, m.Name), null.Method(i))
+			}
+		}
+	}
+	t.Logf("%d methods of %d types", calls, len(exportedTypes()))
+}
+
+// TestExportedTypesAreComplete: exportedTypes has every type of the packages for programs that has
+// an exported method, except errors.
+func TestExportedTypesAreComplete(t *testing.T) {
+	listed := map[string]bool{}
+	for _, typ := range exportedTypes() {
+		name, _, _ := strings.Cut(typ.String(), "[")
+		listed[name] = true
+	}
+	for _, folder := range []string{".", "backend", "dataset", "gonum", "host", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "learners", "learners/modelfile", "learners/tuning", "learners/validate", "solvers"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", folder, len(files), err)
+		}
+		methods := map[string][]string{} // by receiver
+		name := ""
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name = file.Name.Name
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Recv == nil || !f.Name.IsExported() {
+					continue
+				}
+				receiver := f.Recv.List[0].Type
+				if p, ok := receiver.(*ast.StarExpr); ok {
+					receiver = p.X
+				}
+				if p, ok := receiver.(*ast.IndexExpr); ok {
+					receiver = p.X
+				}
+				if id := receiver.(*ast.Ident); id.IsExported() {
+					methods[id.Name] = append(methods[id.Name], f.Name.Name)
+				}
+			}
+		}
+		for typ, list := range methods {
+			if !listed[name+"."+typ] && !slices.Contains(list, "Error") {
+				t.Errorf("%s.%s has methods and is not among exportedTypes", name, typ)
+			}
+		}
+	}
 }

@@ -184,6 +184,9 @@ func newFactor(c *solvers.Cholesky, err error) (*Factor, error) {
 
 // Close waits for running methods and releases the device memory.
 func (f *Factor) Close() {
+	if f == nil {
+		return
+	}
 	f.cleanup.Stop()
 	f.Cholesky.Close()
 }
@@ -200,6 +203,9 @@ func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) erro
 	if dst.IsEmpty() {
 		dst.ReuseAs(h.Rows, h.Cols)
 	}
+	if f == nil {
+		f = &Factor{} // whose error says so
+	}
 	r := dst.RawMatrix()
 	return f.Solve(ctx, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)
 }
@@ -215,6 +221,9 @@ func (f *Factor) SolveVecTo(ctx context.Context, dst *mat.VecDense, b mat.Vector
 	}
 	if dst.IsEmpty() {
 		dst.ReuseAsVec(h.Rows)
+	}
+	if f == nil {
+		f = &Factor{}
 	}
 	r := dst.RawVector()
 	return f.Solve(ctx, backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, h)

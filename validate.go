@@ -27,6 +27,10 @@ type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device,
 
 // Fit calls f.
 func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error) {
+	if f == nil {
+		var none M
+		return none, errors.New("mercer: fit: the LearnerFunc is nil")
+	}
 	return f(ctx, dev, x, y, o)
 }
 

@@ -1,11 +1,17 @@
 package backend
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // ForEachDevice calls f for 0, …, n−1, one call at a time on each device and on several devices at
-// once; there must be at least one device. A device that finishes a call takes the next number.
+// once; without a device it returns an error. A device that finishes a call takes the next number.
 // After a failure no further call starts; the error is the error of the lowest number that failed.
 func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) error {
+	if len(devices) == 0 {
+		return errors.New("backend: no device was given")
+	}
 	var mu sync.Mutex
 	var failure error
 	next, failed := 0, n

@@ -285,6 +285,9 @@ func (in *Input) width() int {
 // Check returns nil if Learn could have returned e, so that e is safe to use. Otherwise it returns
 // an error that names the first fault.
 func (e *Encoder) Check() error {
+	if e == nil {
+		return errors.New("dataset: there is no encoder")
+	}
 	if len(e.Inputs) == 0 {
 		return errors.New("dataset: encoder: has no inputs")
 	}

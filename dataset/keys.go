@@ -15,6 +15,7 @@ import (
 //
 // A name that the table lacks is an *Error, except that in a sparse table it is a column of zeros.
 func (t *Table) Keys(names []string) ([]uint64, error) {
+	t = t.orEmpty()
 	keys := make([]uint64, t.rows)
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		c := t.find(name)
@@ -31,6 +32,10 @@ func (t *Table) Keys(names []string) ([]uint64, error) {
 
 // Keys is Table.Keys for the columns that e was learned from.
 func (e *Encoder) Keys(t *Table) ([]uint64, error) {
+	if e == nil {
+		return nil, e.Check()
+	}
+	t = t.orEmpty()
 	if len(e.Inputs) == 1 && e.Inputs[0].Sparse != nil && t.features != nil {
 		return e.Inputs[0].Sparse.keys(t), nil
 	}

@@ -211,7 +211,7 @@ func (f *classifier) add(text string) (class int, ok bool) {
 // len(Classes()) + 1, … in order of first occurrence. classes lists the label of every index; it is
 // nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
-	if e.Labels == nil || t.rows == 0 {
+	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)
 		return y, nil, err
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,9 @@ import (
 // begin opens the file for a pass. Parts of a text have at most the given number of lines, or any
 // number if it is 0.
 func (s *Stream) begin(lines int) (*pass, error) {
+	if s == nil {
+		return nil, errors.New("dataset: there is no stream")
+	}
 	in, err := s.file.open()
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ const (
 
 // Sparse reports whether SparseFeatures encodes tables for e.
 func (e *Encoder) Sparse() bool {
-	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil || in.TFIDF != nil })
+	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil || in.TFIDF != nil })
 }
 
 // Width returns the number of columns of the matrix that Features or SparseFeatures returns: the
@@ -46,7 +46,7 @@ func (e *Encoder) Width() (width int) {
 // OnlyScaled reports whether the features were standardized by their standard deviation alone, as
 // those of a sparse table are: subtracting the means would make every zero a nonzero value.
 func (e *Encoder) OnlyScaled() bool {
-	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
+	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
 }
 
 // takesSparse reports whether the features of t are learned as a whole: t is sparse, and its
@@ -168,7 +168,7 @@ func (s *Sparse) has(name string) bool {
 
 // hasSparse reports whether the given name is one of the sparse features.
 func (e *Encoder) hasSparse(name string) bool {
-	return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
+	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
 // keys is Encoder.Keys for sparse features: what Table.Keys returns for their names.

@@ -14,7 +14,7 @@ import (
 // table, a testFraction ≥ 1 an empty training table. The same table, fraction and seed give the
 // same split on every machine: the rows are shuffled by the Fisher–Yates method with PCG.
 func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
-	trainRows, testRows := SplitRows(t.rows, testFraction, seed)
+	trainRows, testRows := SplitRows(t.Rows(), testFraction, seed)
 	return t.selectRows(trainRows), t.selectRows(testRows)
 }
 

@@ -24,6 +24,10 @@ const SampleNumbers = 1 << 22
 // are several errors, the first in the file is reported, which may differ from the error that the
 // function Learn reports.
 func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
+	if s == nil {
+		_, err := s.begin(0)
+		return nil, err
+	}
 	t := &Table{Source: s.file.Path}
 	if whole := slices.Concat(named(r.Text), named(r.Tree), r.TFIDF); len(whole) > 0 {
 		return nil, t.fault(whole[0], "is a column of texts or trees, which cannot be learned in blocks; read the whole file")

@@ -13,7 +13,7 @@ import (
 )
 
 // A Table is a set of named columns of equal length. It is not changed once
-// made, and may be read from several goroutines.
+// made, and may be read from several goroutines. A nil pointer is a table without columns.
 type Table struct {
 	// Source names the table in messages: the file name as the caller gave it.
 	Source string
@@ -149,22 +149,23 @@ func nameRule(name string) string {
 
 // LeftOutIndex reports whether the first column of a CSV file was skipped because it has no name:
 // the index that pandas writes, or the row names of R.
-func (t *Table) LeftOutIndex() bool { return t.index }
+func (t *Table) LeftOutIndex() bool { return t.orEmpty().index }
 
 // Notices returns the decisions made while reading the file that the user may want to change, each
 // as one line for message.Expand.
-func (t *Table) Notices() []string { return slices.Clone(t.notices) }
+func (t *Table) Notices() []string { return slices.Clone(t.orEmpty().notices) }
 
 // Rows returns the number of rows.
-func (t *Table) Rows() int { return t.rows }
+func (t *Table) Rows() int { return t.orEmpty().rows }
 
 // Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1,
 // x2, … or x0, x1, … up to the highest index that occurs, followed by label; a feature past the
 // last column is 0 in every row.
-func (t *Table) Sparse() bool { return t.sparse }
+func (t *Table) Sparse() bool { return t.orEmpty().sparse }
 
 // Names returns the names of the columns in the table's order.
 func (t *Table) Names() []string {
+	t = t.orEmpty()
 	names := make([]string, 0, t.width()+len(t.columns))
 	for j := range t.width() {
 		names = append(names, t.features.name(j))
@@ -233,8 +234,17 @@ func (t *Table) Cells(name string) ([]string, error) {
 	return cells, nil
 }
 
+// orEmpty returns t, or a table without columns for a nil pointer.
+func (t *Table) orEmpty() *Table {
+	if t == nil {
+		return &Table{}
+	}
+	return t
+}
+
 // find returns a column that can be read, or nil.
 func (t *Table) find(name string) *column {
+	t = t.orEmpty()
 	for _, c := range t.columns {
 		if c.name == name && c.broken == "" {
 			return c
@@ -253,6 +263,7 @@ func (t *Table) column(name string) (*column, error) {
 
 // selectRows returns a table of the given rows, in the given order.
 func (t *Table) selectRows(rows []int) *Table {
+	t = t.orEmpty()
 	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, features: t.features, reading: t.reading}
 	for i, r := range rows {
 		s.origin[i] = int32(t.place(r))
@@ -271,6 +282,7 @@ func (t *Table) selectRows(rows []int) *Table {
 
 // noColumn returns the error for a column that t lacks. It suggests the most similar of candidates.
 func (t *Table) noColumn(what, name string, candidates []string) *Error {
+	t = t.orEmpty()
 	for _, c := range t.columns {
 		if c.name == name && c.broken != "" {
 			return t.brokenFault(c)

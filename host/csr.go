@@ -121,7 +121,11 @@ func (m CSR[T]) At(i, j int) float64 {
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
 // Row returns the columns and the values of the elements of row i, sharing their memory.
+// It panics where there is none.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
+	if uint(i) >= uint(m.Rows) {
+		panic(fmt.Sprintf("host: CSR.Row: %d is outside a %d×%d matrix", i, m.Rows, m.Cols))
+	}
 	from, to := m.Indptr[i], m.Indptr[i+1]
 	return m.Indices[from:to:to], m.Data[from:to:to]
 }
@@ -131,11 +135,19 @@ func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	if i < 0 || k < i || k > m.Rows {
 		panic(fmt.Sprintf("host: CSR.SliceRows: %d to %d is outside a %d×%d matrix", i, k, m.Rows, m.Cols))
 	}
+	if m.Rows == 0 {
+		return m
+	}
 	return CSR[T]{Rows: k - i, Cols: m.Cols, Indptr: m.Indptr[i : k+1 : k+1], Indices: m.Indices, Data: m.Data}
 }
 
 // NNZ is the number of stored elements.
-func (m CSR[T]) NNZ() int { return m.Indptr[m.Rows] - m.Indptr[0] }
+func (m CSR[T]) NNZ() int {
+	if m.Rows == 0 {
+		return 0
+	}
+	return m.Indptr[m.Rows] - m.Indptr[0]
+}
 
 // Density is the share of the elements that are stored, 0 for a matrix without elements.
 func (m CSR[T]) Density() float64 {
@@ -150,6 +162,9 @@ func (m CSR[T]) Density() float64 {
 // makes such rows, with duplicates beside each other; so two transpositions sort a matrix.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
+	if m.Rows == 0 {
+		return t
+	}
 	for _, c := range m.Indices[m.Indptr[0]:m.Indptr[m.Rows]] {
 		t.Indptr[c]++
 	}

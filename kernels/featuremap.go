@@ -47,12 +47,20 @@ func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
 	return &FeatureMap{d, m}, nil
 }
 
-// Dim returns the number of dimensions of φ.
-func (f *FeatureMap) Dim() int { return f.m.dim() }
+// Dim returns the number of dimensions of φ; 0 if f was not made by NewFeatureMap.
+func (f *FeatureMap) Dim() int {
+	if f == nil || f.m == nil {
+		return 0
+	}
+	return f.m.dim()
+}
 
 // Apply writes φ(x) to dst, which must have Dim elements. It panics if dst or x has the wrong
 // length.
 func (f *FeatureMap) Apply(dst, x []float64) {
+	if f == nil || f.m == nil {
+		panic("kernels: FeatureMap.Apply: the map was not made by NewFeatureMap")
+	}
 	if len(dst) != f.Dim() || len(x) != f.features {
 		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %s, x %d; they must have %d and %d", count.Of(len(dst), "element"), len(x), f.Dim(), f.features))
 	}

@@ -54,8 +54,11 @@ func Compile(k Kernel) *Program {
 	return &Program{Stats: c.stats, Code: c.code, Depth: c.max}
 }
 
-// Run returns k(x, z) from the statistics of the pair, in float64.
+// Run returns k(x, z) from the statistics of the pair, in float64; NaN for a program without code.
 func (p *Program) Run(stats []float64) float64 {
+	if p == nil || len(p.Code) == 0 {
+		return math.NaN()
+	}
 	stack := make([]float64, 0, p.Depth)
 	for _, in := range p.Code {
 		switch in.Op {

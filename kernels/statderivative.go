@@ -58,8 +58,8 @@ func (k StatDerivative) Check(d int) error {
 
 // Bounded reports whether the values stay finite where points coincide. If they do not, the
 // derivative of k with respect to a point is taken as 0 there: by symmetry it is 0 if it exists,
-// and otherwise, as for the exponential kernel, 0 is used.
-func (k StatDerivative) Bounded() bool { return k.Of.bounded() }
+// and otherwise, as for the exponential kernel, 0 is used. It is false where Of is nil.
+func (k StatDerivative) Bounded() bool { return k.Of != nil && k.Of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
 func (StatDerivative) params() []Param         { return nil }

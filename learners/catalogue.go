@@ -3,6 +3,7 @@ package learners
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -180,6 +181,9 @@ func (d Description) checkTask(task Task) error {
 // Fitter returns the learner for a task: one of its tasks, or zero for the first. The error is a
 // *ParameterError, or about the task.
 func (s *Settings) Fitter(task Task) (Fitter, error) {
+	if s == nil || s.d.fitter == nil {
+		return nil, errors.New("learners: the description of the learner was not made by Find or Catalogue")
+	}
 	d, values := s.d, s.values
 	if err := d.checkTask(task); err != nil {
 		return nil, err

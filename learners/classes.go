@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -172,8 +173,8 @@ func (c Classes) targets(index []int) backend.Host[float64] {
 	return h
 }
 
-// Decide returns the n×1 labels that decision values or probabilities stand for.
-// It writes into none.
+// Decide returns the n×1 labels that decision values or probabilities stand for, NaN where there
+// are fewer labels than columns. It writes into none.
 func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	decision := asDense(values)
 	n, cols := decision.Dims()
@@ -191,7 +192,11 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 				}
 			}
 		}
-		y.Set(i, 0, c.Labels[best])
+		label := math.NaN()
+		if best < len(c.Labels) {
+			label = c.Labels[best]
+		}
+		y.Set(i, 0, label)
 	}
 	return y
 }

@@ -127,9 +127,14 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 	return scores, nil
 }
 
+var errNoCalibration = errors.New("learners: calibration: it is missing, or has no scores: see Calibrate")
+
 // bound returns the score of output j that a new one does not exceed with
 // probability level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
+	if c == nil || j >= c.Scores.Rows {
+		return 0, errNoCalibration
+	}
 	rank, err := coverageRank(level, c.Scores.Cols)
 	if err != nil {
 		return 0, fmt.Errorf("learners: calibration: %w", err)
@@ -140,6 +145,9 @@ func (c *Calibration) bound(j int, level float64) (float64, error) {
 // Intervals returns f ± the ⌈level (m+1)⌉-th smallest score of the output, for the
 // n×outputs predictions f of the model. 0 < level ≤ m/(m+1).
 func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	if c == nil {
+		return nil, nil, errNoCalibration
+	}
 	n, outputs := f.Dims()
 	if outputs != c.Scores.Rows {
 		return nil, nil, fmt.Errorf("learners: calibration: there are %s, the calibration is of %d", count.Of(outputs, "output"), c.Scores.Rows)

@@ -2,6 +2,7 @@ package learners
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -63,7 +64,12 @@ const (
 
 // Parse returns the value of a text, or an error without the parameter's name:
 // "must be a finite number ≥ 0, got -1".
-func (p Parameter) Parse(text string) (any, error) { return p.parse(text) }
+func (p Parameter) Parse(text string) (any, error) {
+	if p.parse == nil {
+		return nil, errors.New("is of a Parameter that is not in the Catalogue")
+	}
+	return p.parse(text)
+}
 
 // rule is what a number must be, in words and as a function.
 type rule struct {

@@ -80,6 +80,9 @@ type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows,
 
 // FitRows calls f.
 func (f RowsFitter) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+	if f == nil {
+		return nil, errors.New("learners: fit: the RowsFitter is nil")
+	}
 	return f(ctx, dev, data, o)
 }
 
@@ -105,6 +108,10 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 // Classification the one target is the place of a class in Options.Classes, as
 // an Encoder with classes gives it.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
+	if s == nil || s.d.fitter == nil {
+		_, err := s.Fitter(task)
+		return nil, err
+	}
 	d := s.d
 	if d.rows == nil {
 		var can []string

@@ -305,6 +305,9 @@ func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 // Decide returns the n×1 labels of rows by their decision values and probabilities.
 func (m *SVCModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 	labels := m.classes.Decide(decision)
+	if len(m.classes.Labels) == 0 {
+		return labels // the model is not fitted
+	}
 	n, _ := proba.Dims()
 	for i := range n {
 		row := proba.RawRowView(i)

@@ -97,8 +97,13 @@ func (m *SupportModel) Support() *mat.Dense { return densePoints(m.points) }
 // Beta returns a copy of the coefficients of the support vectors.
 func (m *SupportModel) Beta() []float64 { return slices.Clone(m.coef.Data) }
 
-// Intercept returns b.
-func (m *SupportModel) Intercept() float64 { return m.intercept[0] }
+// Intercept returns b; 0 if the model is not fitted.
+func (m *SupportModel) Intercept() float64 {
+	if len(m.intercept) == 0 {
+		return 0
+	}
+	return m.intercept[0]
+}
 
 // State implements Model. Its arrays are "points", m×d, "beta", m×1, and
 // "intercept", 1×1.

@@ -21,7 +21,8 @@ import (
 //
 // Several goroutines may call the methods at the same time, except that Append, Remove and Close
 // wait for the other methods to end. If Append or Remove returns an error, the factor is
-// unchanged. After Close, and on the zero value, every method that can fail returns ErrClosed.
+// unchanged. After Close, and on the zero value or a nil pointer, every method that can fail
+// returns ErrClosed.
 type Cholesky struct {
 	dev    backend.Device
 	lambda float64
@@ -36,10 +37,13 @@ type Cholesky struct {
 // ErrClosed is the error of a Cholesky that is closed.
 var ErrClosed = run.ErrClosed
 
+// closed is the error of a factor that has no L.
+func closed(what string) error { return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed) }
+
 // check returns an error if the factor has no L. The caller holds f.mu.
 func (f *Cholesky) check(what string) error {
 	if f.l == nil {
-		return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
+		return closed(what)
 	}
 	return nil
 }
@@ -164,18 +168,29 @@ func (f *Cholesky) failed(what string, err error, largest float64) error {
 	return fmt.Errorf("solvers: %s: %w", what, err)
 }
 
-// Order returns n.
+// Order returns n; 0 for a nil pointer.
 func (f *Cholesky) Order() int {
+	if f == nil {
+		return 0
+	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.n
 }
 
-// Lambda returns λ.
-func (f *Cholesky) Lambda() float64 { return f.lambda }
+// Lambda returns λ; 0 for a nil pointer.
+func (f *Cholesky) Lambda() float64 {
+	if f == nil {
+		return 0
+	}
+	return f.lambda
+}
 
 // Points returns a copy of X, n×d; it has no rows if the matrix was given.
 func (f *Cholesky) Points() backend.Host[float64] {
+	if f == nil {
+		return backend.Host[float64]{}
+	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	x := f.points
@@ -185,6 +200,9 @@ func (f *Cholesky) Points() backend.Host[float64] {
 
 // LogDet returns log det(K + λI), 0 for n = 0.
 func (f *Cholesky) LogDet() (float64, error) {
+	if f == nil {
+		return 0, closed("log determinant")
+	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if err := f.check("log determinant"); err != nil {
@@ -208,6 +226,9 @@ func (f *Cholesky) LogDet() (float64, error) {
 // may be b. Its relative backward error is a small multiple of n·2⁻⁵³ (Higham
 // 2002, theorem 10.4).
 func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) error {
+	if f == nil {
+		return closed("solve")
+	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if err := f.check("solve"); err != nil {
@@ -252,6 +273,9 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 //
 // If ρ² is not positive to working precision, the error wraps *backend.PivotError.
 func (f *Cholesky) Append(ctx context.Context, row []float64) error {
+	if f == nil {
+		return closed("append")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.check("append"); err != nil {
@@ -266,6 +290,9 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 // AppendPoint adds the sample x, of d features, to a factor of a kernel: nd + n² operations.
 // Otherwise it is like Append.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
+	if f == nil {
+		return closed("append")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.check("append"); err != nil {
@@ -392,6 +419,9 @@ func (f *Cholesky) reserve(n int) error {
 // part of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill,
 // Golub, Murray, Saunders 1974, method C1), which keep the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
+	if f == nil {
+		return closed("remove")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.check("remove"); err != nil {
@@ -447,6 +477,9 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 
 // Close waits for running methods and frees the memory on the device.
 func (f *Cholesky) Close() {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.l != nil {

@@ -342,6 +342,9 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 // Variance is the function Variance for the samples of u: n² operations for each point. If the
 // device does not work in Go memory, each call copies the factor to it once.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
+	if u == nil || u.s == nil {
+		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")
+	}
 	z, err := u.s.otherPoints(points)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
@@ -25,6 +26,8 @@ type LeaveOneOut struct {
 	ones     []float64 // A⁻¹1 if there is an intercept, otherwise nil
 	sum      float64   // 1ᵀA⁻¹1
 }
+
+var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
 // NewLeaveOneOut factors K + λW⁻¹ on dev, n³/3 operations, and computes the diagonal of the
 // inverse, n³/3 more. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory on
@@ -87,6 +90,9 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 // Errors returns c, n×t: the error at each sample of the fit without that sample. alpha solves
 // the same problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
+	if l == nil || l.u == nil {
+		return alpha, errNotMade
+	}
 	if alpha.Rows != len(l.diagonal) {
 		return alpha, fmt.Errorf("solvers: leave-one-out: alpha has %d rows, the problem %d samples", alpha.Rows, len(l.diagonal))
 	}
@@ -109,6 +115,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 // numbers, which visit may change. It takes 2n² operations for each point. limit is as in
 // NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
+	if l == nil || l.u == nil {
+		return errNotMade
+	}
 	z, err := l.u.s.otherPoints(points)
 	if err != nil {
 		return err

@@ -187,6 +187,9 @@ const pathStage = "path"
 // At returns the solutions for some λ ≥ 0, in their order. If a λ has no solution, its point has
 // the reason; an error applies to the whole call.
 func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
+	if p == nil || p.route == nil {
+		return nil, fmt.Errorf("solvers: path: the path %w", ErrClosed)
+	}
 	for i, l := range lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {
 			return nil, fmt.Errorf("solvers: path: lambda %d must be a finite number ≥ 0, got %v", i+1, l)
@@ -207,10 +210,21 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 }
 
 // Bytes is the peak memory of the path on the device.
-func (p *Path) Bytes() int64 { return p.mem.PeakBytes() }
+func (p *Path) Bytes() int64 {
+	if p == nil || p.mem == nil {
+		return 0
+	}
+	return p.mem.PeakBytes()
+}
 
-// Close frees the path's memory on the device.
-func (p *Path) Close() { p.mem.FreeAll() }
+// Close frees the path's memory on the device. At then returns ErrClosed.
+func (p *Path) Close() {
+	if p == nil || p.mem == nil {
+		return
+	}
+	p.mem.FreeAll()
+	p.route = nil
+}
 
 // SolvePath calls NewPath, At and Close.
 func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par PathParams) ([]PathPoint, error) {

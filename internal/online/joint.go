@@ -120,6 +120,9 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 
 // Predict returns the class of each row of x.
 func (m *JointModel) Predict(x mat.Matrix) ([]int, error) {
+	if m == nil {
+		return nil, errors.New("online: joint perceptron: the model is not fitted")
+	}
 	n, _ := x.Dims()
 	classes := make([]int, n)
 	var err error

@@ -2,6 +2,7 @@ package gram
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -129,6 +130,9 @@ func (e *Eigen) Features() host.Matrix[float64] {
 // values with the sample, one row per point: φ(x) = Λ^−½Uᵀk_x. This is the projection of φ(x) on
 // the span of the sample.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
+	if e == nil {
+		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")
+	}
 	n, r := len(e.Values), e.Rank()
 	cross, err := hostOf("extend", k)
 	if err != nil {

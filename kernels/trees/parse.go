@@ -25,8 +25,12 @@ type child struct {
 // Nodes returns the number of nodes, excluding words.
 func (t *Tree) Nodes() int { return len(t.nodes) }
 
-// String returns the tree in brackets, with one space between children.
+// String returns the tree in brackets, with one space between children; "" for a tree without
+// nodes.
 func (t *Tree) String() string {
+	if len(t.nodes) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	t.write(&b, len(t.nodes)-1)
 	return b.String()

@@ -71,7 +71,7 @@ func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Option
 // Points returns what the model takes for encoded columns: themselves, or where they are
 // kernel values the points of kernels.Precomputed. source names the table in errors.
 func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
-	if !b.Encoder.Gram {
+	if b.Encoder == nil || !b.Encoder.Gram {
 		return x, nil
 	}
 	k, err := gonum.Host("K", x)

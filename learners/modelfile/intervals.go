@@ -2,6 +2,7 @@ package modelfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gonum.org/v1/gonum/mat"
@@ -28,6 +29,8 @@ func (b Bundle) HasIntervals() bool {
 // model of texts or trees that was read from a file needs Complete for the latter.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
+	case b.Model == nil:
+		return nil, nil, errors.New("modelfile: the bundle has no model")
 	case !b.HasIntervals():
 		return nil, nil, fmt.Errorf("modelfile: this model of %s has no prediction intervals", b.Model.Learner())
 	case b.Calibration == nil:

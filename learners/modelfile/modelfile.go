@@ -76,6 +76,9 @@ func (b Bundle) check() error {
 // Precomputed reports whether the model was fitted to a Gram matrix, so that it takes
 // points of kernels.Precomputed that stand for kernel values with its training rows.
 func (b Bundle) Precomputed() bool {
+	if b.Model == nil {
+		return false
+	}
 	text, ok := b.Model.State().Params["kernel"].(string)
 	if !ok || b.Objects != nil {
 		return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -86,9 +87,16 @@ type Trial struct {
 	Seconds float64
 }
 
-// Lambda is the best λ, Score its score.
-func (t Trial) Lambda() float64 { return t.Points[t.Best].Lambda }
-func (t Trial) Score() float64  { return t.Points[t.Best].Score }
+// Lambda is the best λ, Score its score: NaN and +Inf where no λ was tried.
+func (t Trial) Lambda() float64 { return t.best().Lambda }
+func (t Trial) Score() float64  { return t.best().Score }
+
+func (t Trial) best() Point {
+	if t.Best < 0 || t.Best >= len(t.Points) {
+		return Point{Lambda: math.NaN(), Score: math.Inf(1)}
+	}
+	return t.Points[t.Best]
+}
 
 // Result is what a Search found.
 type Result struct {
@@ -101,16 +109,26 @@ type Result struct {
 	Warning string
 }
 
-// Kernel, Lambda and Score are those of the best trial.
-func (r *Result) Kernel() kernels.Kernel { return r.Trials[r.Best].Kernel }
-func (r *Result) Lambda() float64        { return r.Trials[r.Best].Lambda() }
-func (r *Result) Score() float64         { return r.Trials[r.Best].Score() }
+// Kernel, Lambda and Score are those of the best trial: nil, NaN and +Inf where there is none.
+func (r *Result) Kernel() kernels.Kernel { return r.best().Kernel }
+func (r *Result) Lambda() float64        { return r.best().Lambda() }
+func (r *Result) Score() float64         { return r.best().Score() }
+
+func (r *Result) best() Trial {
+	if r == nil || r.Best < 0 || r.Best >= len(r.Trials) {
+		return Trial{}
+	}
+	return r.Trials[r.Best]
+}
 
 // FirstFit calls fit with the kernels and λ that have a score, the best first, until fit returns
 // nil; that point becomes the best one of r. An error that says that rounding or the range of
 // float64 leaves no solution at a point is kept in its Err, and the next point is tried. Another
 // error is returned at once, and so is that of the best point where none can be fitted.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
+	if r == nil || len(r.Trials) == 0 {
+		return errors.New("tuning: the result has no trials: it was not made by Search")
+	}
 	type place struct{ trial, point int }
 	var list []place
 	for i, t := range r.Trials {
@@ -276,7 +294,7 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	}
 	mean /= n
 	if !(mean > 0) || math.IsInf(mean, 1) {
-		return nil, fmt.Errorf("tuning: the mean of k(x, x) is %v for the kernel %v", mean, p.Kernel)
+		return nil, message.Errorf("tuning: the mean of k(x, x) is %v for the kernel %v, and lambda is chosen as a multiple of it: {take a positive definite $kernel}", mean, p.Kernel)
 	}
 	return solvers.Lambdas(1e-8*mean, 1e3*mean, 23), nil
 }

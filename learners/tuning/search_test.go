@@ -282,7 +282,8 @@ func TestSearchOtherKernels(t *testing.T) {
 
 func TestSearchRefuses(t *testing.T) {
 	p := wave(t, 30, 1)
-	none, bordered, hopeless := p, p, p
+	none, bordered, hopeless, zero := p, p, p, p
+	zero.Kernel = kernels.Constant{}
 	none.Kernel = nil
 	bordered.Intercept = true
 	hopeless.Kernel = kernels.Gaussian{Sigma: 1e6}
@@ -307,6 +308,7 @@ func TestSearchRefuses(t *testing.T) {
 		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is not a parameter of gaussian(sigma=3) that can vary; there are: sigma`},
 		{p, tuning.Params{Criterion: tuning.KFold, Folds: 31}, "31 folds of 30 samples"},
 		{p, tuning.Params{Memory: 100}, "100 B may be used"},
+		{zero, tuning.Params{}, "the mean of k(x, x) is 0 for the kernel 0, and lambda is chosen as a multiple of it: take a positive definite kernel"},
 		{hopeless, tuning.Params{Lambdas: []float64{1e-30}, Steps: 2}, "raise lambda"},
 	} {
 		if _, err := tuning.Search(context.Background(), dev, c.p, c.par); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -29,6 +29,9 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 			return nil, fmt.Errorf("validate: learning curve: a part of the samples must be > 0 and ≤ 1, got %v", p)
 		}
 	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	n := r.Data.Len()
 	fold, err := Folds(n, k, nil, seed)
 	if err != nil {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,6 +115,9 @@ func (t *Table) Len() int { return t.Rows() }
 
 // Split encodes the rows. The error names the row of the table.
 func (t *Table) Split(train, test []int) (*Part, error) {
+	if t == nil || t.Encoder == nil {
+		return nil, errors.New("validate: the table was not made by NewTable")
+	}
 	rows, held := t.Select(train), t.Select(test)
 	enc, err := t.Encoder.LearnPart(rows, t.rules)
 	if err != nil {

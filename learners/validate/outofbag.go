@@ -27,6 +27,9 @@ type OutOfBag struct {
 // OutOfBag fits a model in each round of the bootstrap and one to all samples. The error of a
 // fit is a *FitError, whose Fit is the round, or rounds for the model of all samples.
 func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	n := r.Data.Len()
 	drawn := Bootstrap(n, seed)
 	some := false // of a few samples each round may draw all

@@ -2,6 +2,8 @@ package validate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,13 +27,24 @@ type Runner struct {
 	Options learners.Options
 }
 
+// check returns an error if r lacks data or devices.
+func (r Runner) check() error {
+	switch {
+	case r.Data == nil:
+		return errors.New("validate: no data were given")
+	case len(r.Devices) == 0:
+		return errors.New("validate: no device was given")
+	}
+	return nil
+}
+
 // FitError is the error of one fit of a Runner.
 type FitError struct {
 	Fit int // from 0
 	Err error
 }
 
-func (e *FitError) Error() string { return e.Err.Error() }
+func (e *FitError) Error() string { return fmt.Sprint(e.Err) }
 func (e *FitError) Unwrap() error { return e.Err }
 
 // Fit is one fit of a Runner: its number, from 0, its division of the data, its device and its
@@ -48,6 +61,9 @@ type Fit struct {
 // the last. Each skips a k whose division has no test samples. The error is the *FitError of
 // the smallest k that failed.
 func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, f Fit) error) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	parts := map[int]func() (*Part, error){}
 	users := map[int]int{}
 	for _, i := range of {

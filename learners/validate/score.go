@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -142,7 +143,7 @@ func Judged(m learners.Model) learners.Model {
 	return m
 }
 
-// Novelty makes a classifier of a model of novelty: a sample with f(x) ≥ 0 is an inlier, whose
+// Novelty makes a classifier of a model of novelty, which must not be nil: a sample with f(x) ≥ 0 is an inlier, whose
 // label is 1, and any other sample an outlier, whose label is −1.
 type Novelty struct{ learners.Model }
 
@@ -153,6 +154,9 @@ func (m Novelty) Classes() learners.Classes {
 
 // Decision returns f(x).
 func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	if m.Model == nil {
+		return nil, errors.New("validate: novelty: the model is missing")
+	}
 	return m.Model.Predict(ctx, dev, x)
 }
 
@@ -196,8 +200,12 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 }
 
 // Loss returns the loss of sample i: the mean of the squared errors of its targets, or for
-// classes 1 if the predicted class is wrong and 0 otherwise.
+// classes 1 if the predicted class is wrong and 0 otherwise. It is NaN where there are no
+// predictions.
 func (s *Score) Loss(i int) float64 {
+	if s.Truth == nil || s.Outcome.Values == nil {
+		return math.NaN()
+	}
 	_, cols := s.Truth.Dims()
 	sum := 0.0
 	for j := range cols {
@@ -211,8 +219,11 @@ func (s *Score) Loss(i int) float64 {
 }
 
 // Error returns the root of the mean squared error, or for classes the part of the samples
-// whose predicted class is wrong.
+// whose predicted class is wrong; NaN where neither is known.
 func (s *Score) Error() float64 {
+	if s.Accuracy == nil && s.RMSE == nil {
+		return math.NaN()
+	}
 	if s.Accuracy != nil {
 		return 1 - *s.Accuracy
 	}
