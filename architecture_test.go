@@ -68,7 +68,7 @@ var layers = []layer{
 	// small and on the host, as the learners they serve do.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
 	{folder: "internal/online", ours: []string{"backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
@@ -464,7 +464,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 102781},
+	{"product lines", 103616},
 	{"exported names", 665},
 	{"exported fields", 805},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -221,11 +221,16 @@ func remarkCopy(learner string, fit Fitter) Fitter {
 		m, err := fit(ctx, dev, x, y, o)
 		if s, wrong := sparseOf("x", x); err == nil && wrong == nil && s != nil {
 			if r, ok := m.(interface{ remark(text string) }); ok {
-				r.remark(fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(s.Rows, "row"), count.Of(s.Cols, "feature")))
+				r.remark(copyWarning(learner, s.Rows, s.Cols))
 			}
 		}
 		return m, err
 	}
+}
+
+// copyWarning says that a dense copy of sparse samples was made.
+func copyWarning(learner string, rows, features int) string {
+	return fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(rows, "row"), count.Of(features, "feature"))
 }
 
 // Parse returns the learner's parameters, given as texts by their names, with defaults for the

@@ -1,11 +1,13 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/lsq"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -20,7 +22,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalized",
 		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, Sparse: true,
 	}, (*Ridge).parameters, Ridge.Fit)
 }
 
@@ -39,7 +41,9 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha.
+// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha. Sparse samples are
+// solved by conjugate gradients with products of X and Xᵀ, in the primal, or by K where that costs
+// less; with Intervals, or λ = 0, a dense copy of them is made.
 // λ = 0 is least squares and needs x (centered, with an intercept) of full
 // column rank. The zero value is least squares with an intercept.
 type Ridge struct {
@@ -64,16 +68,22 @@ type RidgeModel struct {
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
 	defer named(ridgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
-	hx, hy, err := samples(dev, o, ridgeName, x, y)
+	points, copied, err := l.points(dev, x, o)
+	var hy backend.Host[float64]
+	if err == nil {
+		hy, err = targets(points.Rows, y)
+	}
 	if err == nil && o.Checkpoint.Dir != "" {
 		err = errNoCheckpoint
 	}
 	if err != nil {
 		return nil, err
 	}
+	used, features := points.Used()
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    kernels.Linear{},
-		X:         hx,
+		X:         used.Dense,
+		Sparse:    used.Sparse,
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
@@ -82,19 +92,37 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, err
 	}
+	coef := res.Coef
+	if coef.Rows == 0 { // the dual method for sparse samples
+		coef = used.Weights(res.Alpha)
+	}
 	m = &RidgeModel{
-		linear:    linear{model: model{learner: ridgeName}, coef: res.Coef, intercept: res.Intercept},
+		linear:    linear{model: model{learner: ridgeName}, coef: numeric.Restored(coef, features, points.Cols), intercept: res.Intercept},
 		solutions: solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
 	}
-	left, err := lsq.Squares(ctx, hx, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, hx.Cols, 1), m.intercept, o.Weights)
+	left, err := lsq.Squares(ctx, points, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, points.Cols, 1), m.intercept, o.Weights)
 	if err != nil {
 		return nil, err
 	}
 	if l.Intervals {
-		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
+		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
-	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, hx.Rows, hx.Cols, m.fitted)...)
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
+	if copied {
+		m.remark(copyWarning(ridgeName, points.Rows, points.Cols))
+	}
 	return m, nil
+}
+
+// points returns the samples, and whether they are a dense copy of sparse ones: for intervals, which
+// keep them, and for λ = 0, where the rank decides.
+func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
+	points, err = pointsOf("x", x)
+	if err != nil || points.Sparse == nil || !l.Intervals && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+		return points, false, cmp.Or(err, points.CheckFinite("x"))
+	}
+	h, err := denseSamples(dev, o, ridgeName, x)
+	return numeric.DensePoints(h), true, err
 }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, where each

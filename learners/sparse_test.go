@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -520,5 +521,62 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 			}
 			near(t, fmt.Sprintf("%d classes, weights %t, lambda %v, %q", c.classes, c.weighted, c.lambda, solver), loss(x), want, tol*c.want)
 		}
+	}
+}
+
+// TestRidgeOfSparseSamples compares both methods for the rows of formulaRows with the fit to dense
+// samples, with several targets, weights and a λ for each target.
+func TestRidgeOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	x, f, weights := formulaRows()
+	h := backend.NewHost[float64](x.Rows, x.Cols)
+	x.DenseTo(h)
+	dense := mat.NewDense(x.Rows, x.Cols, h.Data)
+	y := mat.NewDense(x.Rows, 2, nil)
+	for i, v := range f {
+		y.SetRow(i, []float64{v, 100 + math.Abs(v)})
+	}
+	weights[5] = 0
+	for _, l := range []learners.Ridge{{Lambda: 1}, {Lambda: 0.01, NoIntercept: true}, {Lambdas: []float64{0.1, 10}}, {Lambda: 100}, {Lambda: 1, Intervals: true}} {
+		for _, w := range [][]float64{nil, weights} {
+			want, err := l.Fit(t.Context(), dev, dense, y, learners.Options{Weights: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, method := range []solvers.Method{solvers.Auto, solvers.Primal, solvers.Dual} {
+				l.Method = method
+				smallest := max(l.Lambda, 1e-2)
+				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+				if err != nil {
+					t.Fatalf("%v, %s: %v", l, method, err)
+				}
+				copied := l.Intervals
+				warned := strings.Contains(fmt.Sprint(m.Facts()), "dense copy of 1500 rows × 211 features")
+				if copied != warned {
+					t.Errorf("%v: the facts are %v", l, m.Facts())
+				}
+				if got := m.Solved().Method; !copied && got != cmp.Or(method, solvers.Primal) {
+					t.Errorf("%v, %s: solved by %s", l, method, got)
+				}
+				// The residual of the normal equations is at most 1e-8 of ‖Xᵀy‖, about 1e5 of the second
+				// target, and their matrix at least λ.
+				var diff mat.Dense
+				diff.Sub(m.Coef(), want.Coef())
+				if e := mat.Norm(&diff, 2); e > 1e-8*1e5/smallest {
+					t.Errorf("%v, %q, weights %t: the weights differ by %g", l, method, w != nil, e)
+				}
+				for j, b := range m.Intercept() {
+					near(t, fmt.Sprintf("%v, %q: intercept %d", l, method, j), b, want.Intercept()[j], 1e-8*1e5/smallest)
+				}
+			}
+		}
+	}
+	// Some features are not stored: without a penalty the rank of a dense copy decides.
+	if _, err := (learners.Ridge{}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "does not have full rank") {
+		t.Errorf("lambda 0: %v", err)
+	}
+	x.Data[7] = math.NaN()
+	if _, err := (learners.Ridge{Lambda: 1}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: row 2, column %d is NaN", x.Indices[7]+1)) {
+		t.Errorf("NaN: %v", err)
 	}
 }

@@ -178,20 +178,32 @@ func (z *sizes) soluble(m Method) error {
 func choose(z *sizes, par Params) (method, estimate, string, error) {
 	name, why := par.Method, "asked for"
 	if z.p.Sparse != nil {
-		if name != Auto && name != Dual {
+		if name != Auto && name != Dual && name != Primal {
 			return method{}, estimate{}, "", message.Errorf("solvers: %s: takes no sparse samples: {use $solver=dual|make the samples dense}", name)
 		}
 		if par.Checkpoint.Dir != "" {
 			return method{}, estimate{}, "", noCheckpoint(Dual, Mixed, CG)
 		}
-		if err := par.unusedBy(Dual); err != nil {
+		if name == Auto {
+			name, why = Dual, "the one for sparse samples"
+			if isLinear(z.kernel) && z.p.Lambda > 0 {
+				why = "the cheapest for sparse samples"
+				if e, _ := sparsePrimalEstimate(z); e.cost < sparseDualCost(z) {
+					name = Primal
+				}
+			}
+		}
+		if err := par.unusedBy(name); err != nil {
 			return method{}, estimate{}, "", err
 		}
-		if name == Auto {
-			why = "the one for sparse samples"
+		var e estimate
+		var err error
+		if name == Primal {
+			e, err = sparsePrimalEstimate(z)
+		} else {
+			e, err = dualEstimate(z, par)
 		}
-		e, err := dualEstimate(z, par)
-		return method{name: Dual}, e, why, err
+		return method{name: name}, e, why, err
 	}
 	if name == Auto && z.linear && z.p.Lambda == 0 {
 		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"

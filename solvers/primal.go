@@ -272,3 +272,253 @@ func (w *work) primalPivot(err error, before []float64) error {
 	}
 	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }
+
+// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients with the diagonal
+// as preconditioner, all outputs at the same time. X and y are centered if there is an intercept, X by
+// its mean alone: (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp). A product with the matrix takes one with X and one with
+// Xᵀ, and no matrix of the features is formed.
+type sparsePrimal struct{}
+
+// sparsePrimalProducts is the expected number of products with the matrix.
+const sparsePrimalProducts = 200
+
+func sparsePrimalEstimate(z *sizes) (estimate, error) {
+	if !isLinear(z.kernel) {
+		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: {use $solver=dual|use another learner}", z.kernel)
+	}
+	if z.p.Lambda == 0 {
+		return estimate{}, message.Errorf("solvers: primal: sparse samples need lambda > 0: {raise $lambda|make the samples dense}")
+	}
+	products := 2 * backend.GemmFlops(z.n, z.t, z.d)
+	return estimate{
+		how:    sparsePrimal{},
+		stages: []stage{{"solve", sparsePrimalProducts * products}},
+		cost:   sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
+		// The vectors are Xp and p on the device, and in Go memory w, its residual, the direction, its
+		// product and the right-hand side, with one more for each column of the result.
+		bytesOf: func(n int) int64 {
+			return numeric.Total(z.place(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
+		},
+	}, nil
+}
+
+// sparseDualCost is the cost of Dual for sparse samples and the linear kernel: a factor of K, whose
+// elements take a product each with the elements of one row that a column stores.
+func sparseDualCost(z *sizes) float64 {
+	return backend.PotrfFlops(z.n)/ratePotrf + float64(z.n)*float64(z.p.Sparse.NNZ())
+}
+
+// normalEquations are the products of sparsePrimal.
+type normalEquations struct {
+	w        *work
+	x        backend.Matrix[float64]
+	v, u     backend.Matrix[float64] // d×t and n×t on the device
+	host     backend.Host[float64]   // n×t
+	mean     []float64               // x̄; zeros without intercept
+	diagonal []float64               // of XᵀWX + λI
+	squares  float64                 // ‖W^½X‖²
+}
+
+func (w *work) newNormalEquations() (*normalEquations, error) {
+	s := w.s
+	e := &normalEquations{w: w, mean: make([]float64, s.d), diagonal: make([]float64, s.d), host: backend.NewHost[float64](s.n, s.t)}
+	var err error
+	if e.x, err = w.placeX(); err == nil {
+		if e.v, err = w.Mem.New(s.d, s.t); err == nil {
+			e.u, err = w.Mem.New(s.n, s.t)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	total, stored := 0.0, make([]float64, s.d)
+	each := func(visit func(c int32, weight, v float64)) {
+		for i := range s.n {
+			columns, values := s.Sparse.Row(s.row(i))
+			for k, c := range columns {
+				visit(c, s.weightOf(i), values[k])
+			}
+		}
+	}
+	for i := range s.n {
+		total += s.weightOf(i)
+	}
+	each(func(c int32, weight, v float64) {
+		e.mean[c] += weight / total * v
+		stored[c] += weight
+	})
+	if !s.Intercept {
+		clear(e.mean)
+	}
+	each(func(c int32, weight, v float64) { e.diagonal[c] += weight * (v - e.mean[c]) * (v - e.mean[c]) })
+	for c, m := range e.mean {
+		e.diagonal[c] += max(total-stored[c], 0) * m * m
+		e.squares += e.diagonal[c]
+		if d := e.diagonal[c]; d-d != 0 {
+			return nil, errors.New("XᵀX overflows: scale the features down")
+		}
+		e.diagonal[c] += s.Lambda
+	}
+	return e, nil
+}
+
+// transposed sets dst to XᵀWu for centered X. It overwrites u.
+func (e *normalEquations) transposed(dst, u backend.Host[float64]) error {
+	s, b := e.w.s, e.w.B
+	sums := make([]float64, s.t)
+	for i := range s.n {
+		row := u.Row(i)
+		for j := range row {
+			row[j] *= s.weightOf(i)
+			sums[j] += row[j]
+		}
+	}
+	if err := b.Upload(e.u, u); err != nil {
+		return err
+	}
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, e.x, e.u, 0, e.v)
+	if err := b.Download(dst, e.v); err != nil {
+		return err
+	}
+	for p, m := range e.mean {
+		numeric.Axpy(-m, sums, dst.Row(p))
+	}
+	return nil
+}
+
+// apply sets dst to (XᵀWX + λI)p, or with y to XᵀW(y − Xp) − λp, y centered.
+func (e *normalEquations) apply(dst, p backend.Host[float64], residual bool) error {
+	s, b := e.w.s, e.w.B
+	shift := make([]float64, s.t)
+	for c, m := range e.mean {
+		numeric.Axpy(m, p.Row(c), shift)
+	}
+	if err := b.Upload(e.v, p); err != nil {
+		return err
+	}
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, e.x, e.v, 0, e.u)
+	if err := b.Download(e.host, e.u); err != nil {
+		return err
+	}
+	y := backend.NewHost[float64](1, s.t)
+	for i := range s.n {
+		row := e.host.Row(i)
+		numeric.Axpy(-1, shift, row)
+		if residual {
+			s.fill(y, s.Y, s.meanY, i, false)
+			for j, v := range y.Data {
+				row[j] = v - row[j]
+			}
+		}
+	}
+	if err := e.transposed(dst, e.host); err != nil {
+		return err
+	}
+	lambda := s.Lambda
+	if residual {
+		lambda = -lambda
+	}
+	numeric.Axpy(lambda, p.Data, dst.Data)
+	return nil
+}
+
+func (sparsePrimal) run(w *work) error {
+	e, err := w.newNormalEquations()
+	if err == nil {
+		err = w.Timed("solve", &w.res.Seconds.Solve, e.solve)
+	}
+	if err != nil {
+		return w.fail(err)
+	}
+	for p, m := range e.mean {
+		for j, v := range w.res.Coef.Row(p) {
+			w.res.Intercept[j] -= m * v
+		}
+	}
+	if err := w.finishIntercept(); err != nil {
+		return err
+	}
+	if tol := w.par.tol(); !(w.res.Residual <= tol) {
+		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Iters: w.res.Iters, Reason: "conjugate gradients do not reduce it", Result: w.res}
+	}
+	return nil
+}
+
+// solve runs conjugate gradients to a hundredth of the tolerance, and again from where they end if
+// the residual of the equations is not within it, because the recursion of the residual drifts.
+func (e *normalEquations) solve() error {
+	w, s := e.w, e.w.s
+	coef, r, p, q := backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t)
+	w.res.Coef = coef
+	if err := e.apply(r, coef, true); err != nil { // XᵀWy
+		return err
+	}
+	size := s.primalScales(r, e.squares, w.par.tol())
+	column := func(h backend.Host[float64], j int) float64 {
+		return numeric.Norm(s.d, func(i int) float64 { return h.Row(i)[j] })
+	}
+	rz, active := make([]float64, s.t), make([]bool, s.t)
+	for attempt := 0; ; attempt++ {
+		w.res.Residual = 0
+		left := false
+		for j := range s.t {
+			relative := numeric.Ratio(column(r, j), size[j])
+			w.res.Residual = numeric.Larger(w.res.Residual, relative)
+			active[j] = relative > w.par.tol()/100
+			left = left || active[j]
+		}
+		if !left || attempt > 0 && w.res.Residual <= w.par.tol() || attempt == 4 || w.res.Iters >= w.par.maxIter() {
+			return nil
+		}
+		clear(p.Data)
+		clear(rz)
+		for left && w.res.Iters < w.par.maxIter() {
+			if err := w.Ctx.Err(); err != nil {
+				return err
+			}
+			// p ← M⁻¹r + βp
+			beta := make([]float64, s.t)
+			for j := range beta {
+				sum := 0.0
+				for i, d := range e.diagonal {
+					sum += r.Row(i)[j] * r.Row(i)[j] / d
+				}
+				if rz[j] > 0 {
+					beta[j] = sum / rz[j]
+				}
+				rz[j] = sum
+			}
+			for i, d := range e.diagonal {
+				row := p.Row(i)
+				for j := range row {
+					row[j] = r.Row(i)[j]/d + beta[j]*row[j]
+				}
+			}
+			if err := e.apply(q, p, false); err != nil {
+				return err
+			}
+			w.res.Iters++
+			left = false
+			for j := range s.t {
+				curvature := 0.0
+				for i := range s.d {
+					curvature += p.Row(i)[j] * q.Row(i)[j]
+				}
+				if !active[j] || !(curvature > 0) {
+					active[j] = false
+					continue
+				}
+				step := rz[j] / curvature
+				for i := range s.d {
+					coef.Row(i)[j] += step * p.Row(i)[j]
+					r.Row(i)[j] -= step * q.Row(i)[j]
+				}
+				active[j] = numeric.Ratio(column(r, j), size[j]) > w.par.tol()/100
+				left = left || active[j]
+			}
+		}
+		if err := e.apply(r, coef, true); err != nil {
+			return err
+		}
+	}
+}

@@ -24,9 +24,10 @@ type Problem struct {
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
-	// The method Dual of Solve accepts sparse samples, and so do LogEvidence, Variance,
-	// NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky; all other methods
-	// and functions refuse them.
+	// The method Dual of Solve accepts sparse samples, for the linear kernel Primal too, and so do
+	// LogEvidence, Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and
+	// PathCholesky; all other methods and functions refuse them. Primal is by conjugate gradients
+	// then, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 
@@ -46,8 +47,8 @@ func (p Problem) width() int {
 	return p.X.Cols
 }
 
-// linear reports whether the solution has weights of the features. The solution for sparse
-// samples has none: centering them would make them dense.
+// linear reports whether the solution has weights of the features whatever the method. For sparse
+// samples only Primal gives weights: centering would make the samples dense.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
 // Method names a way to solve a Problem; plan.go lists them.
@@ -104,7 +105,7 @@ type Result struct {
 	// empty after Primal.
 	Alpha backend.Host[float64]
 	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b, after
-	// any method. It is empty for other kernels.
+	// any method, but for sparse samples after Primal alone. It is empty for other kernels.
 	Coef backend.Host[float64]
 	// Intercept is b, one entry for each output; zeros without intercept.
 	Intercept []float64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -74,7 +75,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 			continue
 		}
 		var err error
-		if m.Squares, err = Squares(t.Ctx, x, y, m.Coef, m.Intercept, weights); err != nil {
+		if m.Squares, err = Squares(t.Ctx, numeric.DensePoints(x), y, m.Coef, m.Intercept, weights); err != nil {
 			return nil, err
 		}
 		if t.Trace != nil {
@@ -99,7 +100,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 
 // Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights mean all 1. Rows
 // of weight 0 are not read.
-func Squares(ctx context.Context, x, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
+func Squares(ctx context.Context, x numeric.Points, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
 	squares := make([]float64, y.Cols)
 	for i := range x.Rows {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -113,10 +114,7 @@ func Squares(ctx context.Context, x, y, coef backend.Host[float64], b, weights [
 			continue
 		}
 		for j := range squares {
-			r := y.Row(i)[j] - b[j]
-			for p, v := range x.Row(i) {
-				r -= v * coef.Row(p)[j]
-			}
+			r := y.Row(i)[j] - b[j] - x.Dot(i, coef, j)
 			squares[j] += weight * r * r
 		}
 	}

@@ -200,6 +200,37 @@ func (p Points) CopyPoint(dst []float64, i int) {
 	}
 }
 
+// Dot returns the product of point i with column j of w.
+func (p Points) Dot(i int, w backend.Host[float64], j int) (sum float64) {
+	if p.Sparse == nil {
+		for c, v := range p.Dense.Row(i) {
+			sum += v * w.Row(c)[j]
+		}
+		return sum
+	}
+	columns, values := p.Sparse.Row(i)
+	for k, c := range columns {
+		sum += values[k] * w.Row(int(c))[j]
+	}
+	return sum
+}
+
+// Weights returns the d×t weights Σ_i x_i a_i of the features, for the n×t coefficients a of the
+// linear kernel.
+func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
+	w := backend.NewHost[float64](p.Cols, a.Cols)
+	for i := range p.Rows {
+		for k, v := range p.Stored(i) {
+			c := k
+			if p.Sparse != nil {
+				c = int(p.Sparse.Indices[p.Sparse.Indptr[i]+k])
+			}
+			Axpy(v, a.Row(i), w.Row(c))
+		}
+	}
+	return w
+}
+
 // Used returns the points without the features that no point stores, and the numbers of the other
 // features. The values are those of p. Nil: all features are kept.
 func (p Points) Used() (used Points, features []int32) {

@@ -1,0 +1,94 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestSparsePrimalFaults: what the method refuses, and how it ends early.
+func TestSparsePrimalFaults(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	rng := rand.New(rand.NewPCG(1, 0))
+	const n, d = 60, 40
+	dense, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
+	for i := range n {
+		for range 4 {
+			dense.Row(i)[rng.IntN(d)] = rng.NormFloat64()
+		}
+		y.Data[i] = rng.NormFloat64()
+	}
+	x := dense.CSR()
+	p := solvers.Problem{Kernel: kernels.Linear{}, Sparse: &x, Y: y, Lambda: 1e-3, Intercept: true}
+	primal := solvers.Params{Method: solvers.Primal}
+	refused := func(name string, p solvers.Problem, par solvers.Params, want string) {
+		t.Helper()
+		if _, err := solvers.Solve(t.Context(), dev, p, par); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	free := p
+	free.Lambda = 0
+	refused("lambda 0", free, primal, "sparse samples need lambda > 0")
+	gaussian := p
+	gaussian.Kernel = kernels.Gaussian{Sigma: 1}
+	refused("another kernel", gaussian, primal, "needs the kernel linear()")
+	refused("little memory", p, solvers.Params{Method: solvers.Primal, Memory: 100}, "100 B")
+	huge := p
+	values := x
+	values.Data = make([]float64, len(x.Data))
+	for i := range values.Data {
+		values.Data[i] = 1e200
+	}
+	huge.Sparse = &values
+	refused("values that overflow", huge, primal, "XᵀX overflows: scale the features down")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := solvers.Solve(ctx, dev, p, primal); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled context: %v", err)
+	}
+	_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Primal, MaxIter: 2})
+	if short := new(solvers.ConvergenceError); !errors.As(err, &short) || short.Result.Iters != 2 || !(short.Residual > 1e-8) {
+		t.Errorf("two products: %v", err)
+	}
+	// A target of zeros has the solution 0, and the plan is an upper bound of the memory.
+	zero := p
+	zero.Y = backend.NewHost[float64](n, 1)
+	res, err := solvers.Solve(t.Context(), dev, zero, primal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range append(res.Coef.Data, res.Intercept...) {
+		if v != 0 {
+			t.Errorf("targets of 0: a weight is %v", v)
+		}
+	}
+	if res, err = solvers.Solve(t.Context(), dev, p, primal); err != nil || res.Bytes > res.Plan.Bytes {
+		t.Fatalf("%v; %d bytes, planned %d", err, res.Bytes, res.Plan.Bytes)
+	}
+	// The gradient Σ (y − wᵀx − b) x − λw is 0, and so is Σ (y − wᵀx − b).
+	gradient, sum := make([]float64, d), 0.0
+	for i := range n {
+		r := y.Data[i] - res.Intercept[0]
+		for c, v := range dense.Row(i) {
+			r -= v * res.Coef.Data[c]
+		}
+		sum += r
+		for c, v := range dense.Row(i) {
+			gradient[c] += r * v
+		}
+	}
+	for c, v := range gradient {
+		if math.Abs(v-p.Lambda*res.Coef.Data[c]) > 1e-8*n || math.Abs(sum) > 1e-12*n {
+			t.Errorf("gradient %d is %g, of the intercept %g", c, v-p.Lambda*res.Coef.Data[c], sum)
+		}
+	}
+}
