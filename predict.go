@@ -357,7 +357,7 @@ func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, boun
 	defer m.use.RUnlock()
 	b, ok := learners.Model(m.Fitted).(learners.Bounded)
 	if !ok {
-		return nil, nil, m.lacks("proven bound", "kernel-ridge fitted with Bound has one")
+		return nil, nil, m.lacks("proven bound", "kernel-ridge and gaussian-process fitted with Bound have one")
 	}
 	return b.PredictBound(ctx, m.dev, x)
 }

@@ -144,6 +144,80 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
+// The mean of a Gaussian process is kernel ridge regression of y − m, where m is the float64 mean.
+func TestGaussianProcessBound(t *testing.T) {
+	x, y, at := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)
+	weights := []float64{1, 2, 1, 0, 1, 3, 1, 1, 0.5}
+	for i := range 9 {
+		x.Set(i, 0, float64(i)/4)
+		y.Set(i, 0, math.Sqrt(float64(i+1)))
+	}
+	for i := range 7 {
+		at.Set(i, 0, float64(i)/3-0.5)
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		l := learners.GaussianProcess{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.25, Fixed: true, Bound: true}
+		m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, bounds, err := m.PredictBound(t.Context(), dev, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean := m.Intercept()[0]
+		centered := mat.DenseCopyOf(y)
+		centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
+		for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
+			f.Add(f, new(big.Rat).SetFloat64(mean))
+			off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
+			// Here y − m is rounded, by at most 2⁻⁵³ each, which moves f by less than 1e-14.
+			if bound := bounds.At(i, 0) + 1e-14; !(math.Abs(off) <= bound) || bound > 1e-12 {
+				t.Errorf("the error at point %d is %g, the bound %g", i, off, bound)
+			}
+		}
+		loaded, err := learners.Restore(m.State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, again, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
+		if err != nil || !mat.Equal(again, bounds) {
+			t.Errorf("the bounds of the loaded model differ: %v", err)
+		}
+	})
+}
+
+// Without the memory for a second factorization the bound is larger and the report says why.
+func TestBoundWithLittleMemory(t *testing.T) {
+	const n = 200
+	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		x.Set(i, 0, float64(i)/20)
+		y.Set(i, 0, math.Sin(float64(i)/10))
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		proven := func(memory int64) (bound float64, warning bool) {
+			l := learners.KernelRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 0.01, Bound: true}
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Memory: memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range m.Facts() {
+				if f.Name == "proven error" {
+					bound = f.Value.(float64)
+				}
+				warning = warning || f.Name == "warning" && strings.Contains(f.Value.(string), "second factorization")
+			}
+			return bound, warning
+		}
+		wide, told := proven(500_000) // one matrix of 320,000 bytes has room
+		narrow, warned := proven(0)
+		if !told || warned || !(narrow < wide) {
+			t.Errorf("with little memory: %g, told %t; with enough: %g, warned %t", wide, told, narrow, warned)
+		}
+	})
+}
+
 func TestBoundRefusals(t *testing.T) {
 	x, y := mat.NewDense(3, 1, []float64{0, 1, 2}), mat.NewDense(3, 1, []float64{1, 0, 2})
 	eachDevice(t, func(t *testing.T, dev backend.Device) {

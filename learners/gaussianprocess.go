@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/evidence"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -42,6 +43,7 @@ func (l *GaussianProcess) parameters() []Parameter {
 		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
 		intercept(&l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
+		boolParam("bound", &l.Bound, "false", "prove how far predictions are from those of the exact solution"),
 		seedNumber(&l.Seed).withHelp("seed of the restarts and of the rows for the median distance"),
 	}
 }
@@ -70,6 +72,9 @@ type GaussianProcess struct {
 	UnitScale   bool // s² = 1
 	NoIntercept bool // m = 0; false, the default: the weighted mean of y
 	Seed        uint64
+	// Bound proves how far predictions are from those of the exact solution for the kernel, λ and m of
+	// the model, as KernelRidge.Bound does.
+	Bound bool
 }
 
 // GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the
@@ -78,6 +83,7 @@ type GaussianProcess struct {
 type GaussianProcessModel struct {
 	kernelExpansion // of the mean
 	solution
+	errorBound
 	weights  []float64 // of the points
 	scale    []float64 // s²
 	evidence float64   // log p(y)
@@ -93,6 +99,13 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		return nil, f.err
 	}
 	points, hy := f.points, f.y
+	if l.Bound && points.Sparse != nil {
+		h, err := denseSamples(dev, o, gaussianProcessName, x)
+		if err != nil {
+			return nil, err
+		}
+		points = numeric.DensePoints(h)
+	}
 	if l.Kernel == nil {
 		sigma, err := medianDistance(ctx, points, o.Weights, l.Seed)
 		if err != nil {
@@ -158,6 +171,12 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
+	if l.Bound {
+		p := solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Y: dropZeroWeight(hy, o.Weights), Weights: m.weights, Lambda: m.lambda}
+		if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
+			return nil, err
+		}
+	}
 	return m, nil
 }
 
@@ -227,5 +246,5 @@ func (m *GaussianProcessModel) State() State { return stateOf(m) }
 func (m *GaussianProcessModel) fields() []field {
 	return append(m.expansionFields("centers", "alpha", nil), paramField("lambda", &m.lambda, positive),
 		rowField("weights", &m.weights, numberOfPoints(&m.points), positive), rowField("scale", &m.scale, colsOf(&m.coef), positive),
-		numberField("evidence", &m.evidence, anyNumber))
+		numberField("evidence", &m.evidence, anyNumber), m.errorBound.fields(&m.kernelExpansion, &m.weights, nil))
 }

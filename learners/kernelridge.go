@@ -167,7 +167,8 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		if m.points.Rows < points.Rows {
 			y = dropZeroWeight(hy, o.Weights)
 		}
-		if err := l.boundError(ctx, dev, m, y, o); err != nil {
+		p := solvers.Problem{Kernel: k, X: m.points.Dense, Y: y, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
+		if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +189,8 @@ func (m *KernelRidgeModel) State() State { return stateOf(m) }
 func (m *KernelRidgeModel) fields() []field {
 	return slices.Concat(m.expansionFields("centers", "alpha", nil), m.solutionFields(), []field{
 		optionalRow("weights", &m.weights, numberOfPoints(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
-	}, m.boundFields())
+		m.errorBound.fields(&m.kernelExpansion, &m.weights, &m.fitted),
+	})
 }
 
 // each returns the λ of the targets: lambda alone where there is no list.
