@@ -32,7 +32,8 @@ func (a *app) offerNames(c *cobra.Command) {
 		}
 		return list
 	})
-	for _, flag := range []string{"target", "drop", "weight", "categorical"} {
+	offer("tfidf", func([]string) []string { return analyzers() })
+	for _, flag := range []string{"target", "drop", "weight", "categorical", "text", "tree"} {
 		offer(flag, a.columns)
 	}
 	for _, below := range c.Commands() {

@@ -16,6 +16,7 @@ import (
 	counted "github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/internal/tfidf"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -141,7 +142,7 @@ func (f *fitFlags) check() error {
 // insteadOfMemory is how a table is fitted that has no room.
 func (f *fitFlags) insteadOfMemory() string {
 	switch names := streamLearners(); {
-	case f.objects.kernel != nil || f.gram:
+	case f.objects.text != "" || f.objects.tree != "" || f.gram:
 		return ""
 	case slices.Contains(names, f.learner):
 		return "; --stream reads it in passes"
@@ -183,11 +184,12 @@ type fitReport struct {
 	facts []learners.Fact // Facts in their order
 }
 
-// A textColumn is a column of text that makes more than manyFeatures indicator columns: a
-// code or a name that was not meant to, perhaps.
+// A textColumn is a column of text with tf-idf features, or one that makes more than manyFeatures
+// indicator columns: a code or a name that was not meant to, perhaps.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
+	NGrams   string `json:"ngrams,omitempty"` // of --tfidf: words, or characters
 }
 
 const manyFeatures = 20
@@ -202,8 +204,15 @@ func (a *app) remarks(list []dataset.Remark) (texts []string) {
 
 func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	for _, in := range enc.Inputs {
+		if in.TFIDF != nil {
+			of := "words"
+			if in.TFIDF.Analyzer != tfidf.Word {
+				of = "characters"
+			}
+			list = append(list, textColumn{in.Name, in.TFIDF.Len(), of})
+		}
 		if in.Text != nil && len(in.Text.Categories) > manyFeatures {
-			list = append(list, textColumn{in.Name, len(in.Text.Categories)})
+			list = append(list, textColumn{Column: in.Name, Features: len(in.Text.Categories)})
 		}
 	}
 	return list
@@ -534,6 +543,10 @@ func (r fitReport) text() string {
 		if i == 5 {
 			add("", "and %s", count(len(r.Texts)-i, "more column"))
 			break
+		}
+		if c.NGrams != "" {
+			add("tf-idf", "column %.60q makes %s, from n-grams of %s", c.Column, count(c.Features, "feature"), c.NGrams)
+			continue
 		}
 		add("text", "column %.60q makes %d of the features", c.Column, c.Features)
 	}

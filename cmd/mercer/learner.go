@@ -224,10 +224,8 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 		return p, s, has
 	}
 	_, _, kernel := of("kernel")
-	for _, name := range []string{"text", "tree"} {
-		if flag := flags.Lookup(name); flag != nil {
-			flag.Hidden = !kernel
-		}
+	if flag := flags.Lookup("tree"); flag != nil {
+		flag.Hidden = !kernel
 	}
 	if kernel && flags.Lookup("text") != nil {
 		c.Long += "\n\n" + kernelHelp

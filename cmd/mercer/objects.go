@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/tfidf"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -24,15 +25,34 @@ import (
 type objectFlags struct {
 	text, tree string
 	kernel     objects.Kernel // nil: the input is features
+
+	// Of --tfidf, with which the n-grams of text are features beside the other columns.
+	analyzer  string
+	ngrams    []int
+	minDF     float64
+	sublinear bool
 }
 
 func (o *objectFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	refusing(c, func() []refusal {
-		return []refusal{{o.flag() != "", "no-standardize", "with " + o.flag() + " the input is no column of numbers", ""}}
+		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is no column of numbers", ""}}
 	})
-	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts that is the whole input, for a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
+	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
+	flags.StringVar(&o.analyzer, "tfidf", "", "make tf-idf features of the n-grams of --text, as TfidfVectorizer of scikit-learn does: "+strings.Join(analyzers(), ", "))
+	flags.IntSliceVar(&o.ngrams, "ngrams", []int{1}, "`NUMBERS` n of the n-grams, or the smallest and the largest with a comma")
+	flags.Lookup("ngrams").DefValue = "1" // not "[1]", which pflag would print
+	flags.Float64Var(&o.minDF, "min-df", 1, "`NUMBER` of training texts, or below 1 their share, that an n-gram must be in")
+	flags.BoolVar(&o.sublinear, "sublinear", false, "take 1 + log(tf) for the number tf of times that an n-gram is in a text")
 	flags.StringVar(&o.tree, "tree", "", "`COLUMN` of trees in brackets that is the whole input, for a --kernel on trees: "+strings.Join(objectKernels(objects.Tree), ", "))
+}
+
+// analyzers are the values of --tfidf.
+func analyzers() (names []string) {
+	for _, a := range tfidf.Analyzers() {
+		names = append(names, string(a))
+	}
+	return names
 }
 
 // objectDescriptions are the kernels over objects of a kind.
@@ -55,22 +75,24 @@ func objectKernels(kind objects.Input) []string {
 // take takes the kernel out of the learner's parameters, where the input is a
 // column of objects.
 func (o *objectFlags) take(f *learnerFlags) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	text, given := f.given["kernel"]
 	flag := o.flag()
 	if flag == "" {
-		err := misplaced(text)
+		err := o.misplaced(text)
 		if err == nil {
 			f.gram, err = f.precomputed(text, f.stream)
 		}
 		return err
 	}
-	if err := o.check(); err != nil {
-		return err
-	}
 	if err := o.unused(&f.tableFlags); err != nil {
 		return err
 	}
-	if _, has := f.description().Parameter("kernel"); !has {
+	if _, has := f.description().Parameter("kernel"); !has && o.text != "" {
+		return usagef("--text: %s", needsTFIDF(f.learner))
+	} else if !has {
 		return usagef("%s: %s has no kernel, and learns from numbers only", flag, f.learner)
 	}
 	if !given {
@@ -85,10 +107,15 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	return nil
 }
 
-// flag is the one that names the column of objects, "" where there is none.
+// needsTFIDF is the reason that a learner without a kernel on texts takes no column of them.
+func needsTFIDF(learner string) string {
+	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
+}
+
+// flag is the one that names the column of objects, "" where the input is features.
 func (o *objectFlags) flag() string {
 	switch {
-	case o.text != "":
+	case o.text != "" && o.analyzer == "":
 		return "--text"
 	case o.tree != "":
 		return "--tree"
@@ -108,7 +135,31 @@ func (o *objectFlags) check() error {
 	if o.text != "" && o.tree != "" {
 		return usagef("--text and --tree: the whole input is one column; give one of them")
 	}
+	switch {
+	case o.analyzer == "":
+		return nil
+	case !slices.Contains(analyzers(), o.analyzer):
+		return usagef("--tfidf: there is no %q%s; there are: %s", o.analyzer, didYouMean("", o.analyzer, analyzers()), strings.Join(analyzers(), ", "))
+	case o.text == "":
+		return usagef("--tfidf: needs --text COLUMN, the column of the texts")
+	case len(o.ngrams) > 2:
+		return usagef("--ngrams: want one number, or the smallest and the largest, got %d numbers", len(o.ngrams))
+	case len(o.ngrams) == 0 || slices.Min(o.ngrams) < 1:
+		return usagef("--ngrams: must be integers ≥ 1, got %s", strings.Trim(fmt.Sprint(o.ngrams), "[]"))
+	}
+	if err := o.grams().Check(); err != nil {
+		return usagef("--tfidf: %s", oneLine(err))
+	}
 	return nil
+}
+
+// grams are the settings of --tfidf.
+func (o *objectFlags) grams() dataset.NGrams {
+	g := dataset.NGrams{Analyzer: tfidf.Analyzer(o.analyzer), MinDF: o.minDF, Sublinear: o.sublinear}
+	if len(o.ngrams) > 0 {
+		g.MinN, g.MaxN = o.ngrams[0], o.ngrams[len(o.ngrams)-1]
+	}
+	return g
 }
 
 // unused is the fault of a flag about columns of features, of which there are none.
@@ -121,7 +172,11 @@ func (o *objectFlags) unused(f *tableFlags) error {
 
 // needed is the fault of a column of objects without a kernel.
 func (o *objectFlags) needed() error {
-	return usagef("%s needs --kernel, such as %s", o.flag(), strings.Join(objectKernels(o.kind()), " or "))
+	or := ""
+	if o.kind() == objects.Text {
+		or = "; or --tfidf, which makes features of the texts"
+	}
+	return usagef("%s needs --kernel, such as %s%s", o.flag(), strings.Join(objectKernels(o.kind()), " or "), or)
 }
 
 // parse is the kernel on what the column holds.
@@ -137,9 +192,12 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 }
 
 // misplaced is the fault of a kernel on objects where the input is features.
-func misplaced(text string) error {
+func (o *objectFlags) misplaced(text string) error {
 	if !objects.IsObjectKernel(text) {
 		return nil
+	}
+	if o.analyzer != "" {
+		return usagef("--kernel: %s is over texts as they are, not over the features of --tfidf; leave one of them out", text)
 	}
 	k, err := objects.Parse(text)
 	if err != nil {
@@ -150,6 +208,10 @@ func misplaced(text string) error {
 
 // rules adds the column to the rules of a table.
 func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
+	if o.analyzer != "" {
+		r.TFIDF, r.NGrams = []string{o.text}, o.grams()
+		return r
+	}
 	r.Text, r.Tree = o.text, o.tree
 	return r
 }

@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/validate"
@@ -159,8 +161,12 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	switch {
 	case parts.Points != nil:
 		s.Points = weightedPoints(parts, columns, b)
-		if _, ok := parts.Points.(backend.CSR[float64]); ok {
+		if x, ok := parts.Points.(backend.CSR[float64]); ok {
 			s.cells = []string{"nonzero features"}
+			if parts.Coef = weightsOf(parts, x); parts.Coef != nil {
+				s.Weights, s.RawIntercept = featureWeights(parts, columns)
+				s.Weights = slices.DeleteFunc(s.Weights, func(w weightOfFeature) bool { return largest(w.Standardized) == 0 })
+			}
 		} else if b.Encoder != nil && b.Encoder.Gram {
 			s.cells = []string{"row"}
 		} else {
@@ -277,6 +283,26 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 	}
 	slices.SortStableFunc(list, func(p, q weightedPoint) int { return cmp.Compare(largest(q.Coef), largest(p.Coef)) })
 	return list
+}
+
+// weightsOf returns the weights Xᵀa of the features of a sum Σ a_i x_iᵀx over sparse points, or nil
+// if the model is no such sum.
+func weightsOf(parts learners.Parts, x backend.CSR[float64]) *mat.Dense {
+	if _, linear := parts.Kernel.(kernels.Linear); !linear || parts.Coef == nil {
+		return nil
+	}
+	_, outputs := parts.Coef.Dims()
+	if outputs != len(parts.Intercept) { // pairs of classes
+		return nil
+	}
+	w := mat.NewDense(x.Cols, outputs, nil)
+	for i := range x.Rows {
+		columns, values := x.Row(i)
+		for k, j := range columns {
+			floats.AddScaled(w.RawRowView(int(j)), values[k], parts.Coef.RawRowView(i))
+		}
+	}
+	return w
 }
 
 // sparseCell adds the features of row i of x that are not 0 to values, and returns the largest of

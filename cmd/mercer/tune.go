@@ -147,7 +147,8 @@ func (f *tuneFlags) refusals() []refusal {
 	judged := slices.Contains(tuning.Criteria, f.by) && (!grid || f.bayesian() && f.by == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
 	return []refusal{
-		{grid && !has("kernel"), "kernel vary reach steps text tree", f.learner + " has no kernel", ""},
+		{grid && !has("kernel"), "kernel vary reach steps tree", f.learner + " has no kernel", ""},
+		{grid && !has("kernel") && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},
 		{grid && d.LinearByDefault() && len(f.kernels) == 0, "vary reach steps", "the kernel of " + f.learner + " is linear() where no --kernel is given", "learner"},
 		{grid && !has("lambda"), "lambdas", f.learner + " has no lambda", ""},
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
@@ -160,7 +161,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
 		{f.by != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
-		{f.learner == "ridge", "vary text tree", "ridge is for the kernel linear(), which has no parameter", ""},
+		{f.learner == "ridge", "vary tree", "ridge is for the kernel linear(), which has no parameter", ""},
+		{f.learner == "ridge" && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},
 		{!varies, "reach steps", "no parameter of the kernel varies", ""},
 		{len(f.kernels) > 0, "ard", "is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead", ""},
 	}

@@ -149,7 +149,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		return nil, err
 	}
 	rows := f.sample(d.y)
-	rules := f.rules(task)
+	rules := f.objects.rules(f.rules(task))
 	rules.AnyLabels = true // train has few enough
 	some := train
 	if len(rows) < train.Rows() {
