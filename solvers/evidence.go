@@ -364,6 +364,9 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points P
 
 // Solve overwrites r, one row for each sample of weight > 0, with (K + λW⁻¹)⁻¹r, without refinement.
 func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.Host[float64], limit int64) error {
+	if u == nil || u.s == nil {
+		return errors.New("solvers: solve: the Uncertainty was not made by NewUncertainty")
+	}
 	if r.Rows != u.s.n {
 		return fmt.Errorf("solvers: solve: the right-hand side has %s, the factor %d", count.Of(r.Rows, "row"), u.s.n)
 	}
