@@ -14,36 +14,35 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// streamBytes is about what the features of a block take that is predicted at
-// once.
+// streamBytes is about the memory for the features of one block that is predicted at a time.
 const streamBytes = 16 << 20
 
-const streamHelp = "leave the table in its file and read it a block of rows at a time, for one larger than the memory"
+const streamHelp = "read the table in blocks of rows, for a table larger than the memory"
 
-// wanted is what is asked of a model beside its predictions.
+// wanted says what to compute in addition to the predictions.
 type wanted struct {
 	proba, std, bound, truth bool
 	interval                 float64 // the level; 0: none
 }
 
-// applied is what a model says of rows; what was not asked for is nil.
+// applied holds what a model computes for rows; a field that was not requested is nil.
 type applied struct {
 	validate.Outcome
-	variance *mat.Dense // of new targets
+	variance *mat.Dense // variance of new targets
 	bounds   *mat.Dense // proven, of the errors of Values
 	cover
 	truth   *mat.Dense
-	classes []string  // of truth
-	weights []float64 // of the rows of truth; nil: all 1
-	weight  string    // the column of the weights
+	classes []string  // names of the classes in truth
+	weights []float64 // weights of the rows of truth; nil means all 1
+	weight  string    // name of the column of the weights
 }
 
-// matrices are all that an applied has, a row for each row.
+// matrices returns all matrices of p; each has a row per row of the table.
 func (p *applied) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
-// add adds the rows of another one below; the room for them doubles when it is full.
+// add appends the rows of q; the memory doubles when it is full.
 func (p *applied) add(q applied) {
 	more := q.matrices()
 	for i, m := range p.matrices() {
@@ -77,7 +76,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	if p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
 		return p, err
 	}
-	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once: a model may have much to do before the first
+	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once, because a model may have to do much work before the first row
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
 			return p, err
 		}
@@ -119,7 +118,7 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 	return all, err
 }
 
-// withoutTargets is an encoder for rows whose targets are not looked at.
+// withoutTargets returns an encoder that ignores the targets of rows.
 func withoutTargets(e *dataset.Encoder) *dataset.Encoder {
 	enc := *e
 	enc.Outputs, enc.Labels, enc.Weight = nil, nil, ""
@@ -142,7 +141,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
-	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
+	quiet := &app{stderr: a.stderr, quiet: true} // for the blocks
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside
@@ -156,7 +155,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 			return err
 		}
 		part, err := quiet.applyTo(work, dev, b, x, w)
-		if block.Y != nil { // the next block takes its place
+		if block.Y != nil { // the next block overwrites it
 			part.truth = mat.DenseCopyOf(block.Y)
 		}
 		all.add(part)

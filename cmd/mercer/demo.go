@@ -28,15 +28,15 @@ func (a *app) demoCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Fit and check models on bundled data, with a table and a picture",
+		Short: "Fit and check models on bundled data; print a table and draw a picture",
 		Args:  atMost(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
 	}
-	c.Flags().StringVar(&out, "out", "demo", "folder to write to; it is made where it is not there")
+	c.Flags().StringVar(&out, "out", "demo", "folder to write to; it is created if it does not exist")
 	return c
 }
 
-// task is a problem of the demo, with rows held out.
+// task is a problem of the demo, with held-out rows.
 type task struct {
 	name                       string
 	x, xTest                   mat.Matrix
@@ -44,7 +44,7 @@ type task struct {
 	ridgeLambda, lambda, sigma float64
 }
 
-// demoRow is a line of the demo's table.
+// demoRow is a row of the demo's table.
 type demoRow struct {
 	Data     string  `json:"data"`
 	N        int     `json:"n"`
@@ -66,7 +66,7 @@ type demoReport struct {
 	Device     string    `json:"device"`
 	Threads    int       `json:"threads"`
 	Models     []demoRow `json:"models"`
-	Difference float64   `json:"primal_dual_difference"` // largest, between the predictions of ridge on the first data set
+	Difference float64   `json:"primal_dual_difference"` // the largest, between the predictions of ridge on the first data set
 	Data       string    `json:"data"`
 	Picture    string    `json:"picture"`
 }
@@ -115,8 +115,8 @@ func (a *app) demo(ctx context.Context, out string) error {
 	return a.report(ctx, r, func() string { return r.text(out) })
 }
 
-// diabetes writes the bundled table to path, so that it can be used by the
-// commands that the demo tells of, and reads it back from there.
+// diabetes writes the bundled table to path, so that the commands the demo suggests can use it,
+// and reads it from there.
 func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	csv, err := testdata.FS.ReadFile("diabetes.csv")
 	if err != nil {
@@ -129,8 +129,8 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	// λ and σ are those of the least error in five-fold cross-validation on
-	// the training rows, among powers of ten and of two.
+	// These λ and σ have the lowest error in five-fold cross-validation on the training rows,
+	// among powers of ten and of two.
 	t := task{name: "diabetes", ridgeLambda: 10, lambda: 1, sigma: 4}
 	train, test := all.Split(0.25, 1)
 	enc, err := dataset.Learn(train, dataset.Rules{Targets: []string{"target"}, Standardize: true})
@@ -144,9 +144,9 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	return t, err
 }
 
-// friedman is the first function of Friedman (1991), Multivariate Adaptive
-// Regression Splines, with noise of variance 1: ten features, five of use, so
-// that no prediction has an RMSE below about 1.
+// friedman is the first function of Friedman (1991), Multivariate Adaptive Regression Splines,
+// with noise of variance 1: the target depends on five of ten features, and no prediction has an
+// RMSE below about 1.
 func friedman(train, test int) task {
 	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func(n int) (x, y *mat.Dense) {
@@ -167,8 +167,8 @@ func friedman(train, test int) task {
 	return t
 }
 
-// run predicts the held-out rows by the mean of the training targets, by ridge
-// and by kernel ridge.
+// run predicts the held-out rows by the mean of the training targets, by ridge and by kernel
+// ridge.
 func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) ([]demoRow, error) {
 	n, _ := t.x.Dims()
 	rows, _ := t.xTest.Dims()
@@ -219,8 +219,8 @@ func (t task) fit(ctx context.Context, dev backend.Device, l learners.Fitter, p 
 	return m, predicted, err
 }
 
-// primalAgainstDual solves the same ridge problem both ways and returns the
-// largest difference of two predictions, relative to the largest prediction.
+// primalAgainstDual solves the same ridge problem in the primal and in the dual, and returns the
+// largest difference of two predictions relative to the largest prediction.
 func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func() *progress) (float64, error) {
 	var predicted [2]*mat.Dense
 	for i, m := range []solvers.Method{solvers.Primal, solvers.Dual} {
@@ -238,7 +238,7 @@ func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func()
 	return mat.Norm(&d, math.Inf(1)) / mat.Norm(predicted[0], math.Inf(1)), nil
 }
 
-// text is the report for eyes.
+// text returns the report as text.
 func (r demoReport) text(out string) string {
 	rows := [][]string{{"data", "rows", "held out", "model", "solver", "residual", "RMSE", "R²", "time"}}
 	for _, m := range r.Models {
@@ -271,7 +271,7 @@ Next:
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)
 }
 
-// demoColors are those of the two learners, which stay apart for color-blind eyes (Okabe and
+// demoColors are the colors of the two learners, which color-blind eyes can tell apart (Okabe and
 // Ito, 2008).
 var demoColors = map[string]color.NRGBA{
 	"ridge":        {R: 0xe6, G: 0x9f, B: 0x00, A: 0xb0},

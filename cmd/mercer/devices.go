@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// openDevice is backend.Open, with a name that nobody has told from a device
-// that this machine lacks: the first is wrong use.
+// openDevice is backend.Open, except that it reports an unknown name as wrong use, and only a
+// known device that this machine lacks as a failure.
 func openDevice(name string, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open(name, c)
 	if err != nil && errors.Is(err, backend.ErrUnavailable) && name != "" && !knownDevice(name) {
@@ -25,7 +25,7 @@ func openDevice(name string, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// checkMemory refuses a --memory that no device here has.
+// checkMemory refuses a --memory that exceeds the memory of this machine.
 func (a *app) checkMemory() error {
 	if a.memory == 0 {
 		return nil
@@ -36,8 +36,8 @@ func (a *app) checkMemory() error {
 			most = max(most, s.Info.Memory)
 		}
 	}
-	// A device takes 80 % of what the process may use. Where the system does not
-	// tell what that is, its size is a guess and no reason to refuse.
+	// A device takes 80 % of the memory that the process may use. If the system does not report
+	// that memory, its size is a guess and no reason for a refusal.
 	if most = most / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > most {
 		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(most))
 	}
@@ -55,7 +55,7 @@ func knownDevice(name string) bool {
 	return false
 }
 
-// deviceLine is a line of `mercer devices`.
+// deviceLine is a row of the output of `mercer devices`.
 type deviceLine struct {
 	Device      string `json:"device"`
 	Usable      bool   `json:"usable"`
@@ -65,14 +65,14 @@ type deviceLine struct {
 	Threads     int    `json:"threads"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	Reason      string `json:"reason,omitempty"`    // why it is not usable
-	Libraries   string `json:"libraries,omitempty"` // that it works with
-	Missing     string `json:"missing,omitempty"`   // what it could work with besides
+	Libraries   string `json:"libraries,omitempty"` // the libraries that it uses
+	Missing     string `json:"missing,omitempty"`   // other libraries that it could use
 }
 
 func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
-		Short: "List the processors: what would be used, and why not the rest",
+		Short: "List the devices, the one that would be used, and why others cannot be",
 		Args:  atMost(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
 	}
@@ -104,7 +104,7 @@ func (a *app) devices(ctx context.Context) error {
 		if s.Err != nil {
 			l.Reason = oneLine(s.Err)
 		}
-		if l.Chosen { // as the flags ask for it
+		if l.Chosen { // with the given flags
 			l.Libraries, l.Missing = dev.Info().Libraries, dev.Info().Missing
 			l.Threads, l.MemoryBytes = dev.Info().Threads, dev.Info().Memory
 		}

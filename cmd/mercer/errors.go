@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// explain makes one line of an error, says what to do where that is known, and
-// returns the exit code.
+// explain returns an error as one line, with advice if there is any, and the exit code.
 func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	if by := (process.Interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
 		return by.Error(), by.Code()
@@ -31,9 +30,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// aboutScale is what the scale of the numbers has to do with an error. Where the command
-// has --no-standardize, values of a wrong kind are made by standardizing, too large ones
-// are avoided by it.
+// aboutScale returns advice about the scale of the numbers. With --no-standardize, standardizing
+// avoids values that are too large for a kernel; without it, standardizing may cause values
+// outside a kernel's domain.
 func (a *app) aboutScale(err error) string {
 	if a.command == nil {
 		return ""
@@ -54,8 +53,8 @@ func (a *app) aboutScale(err error) string {
 	return ""
 }
 
-// flagOf is how a command names a parameter of the library's advice: by its flag, or ""
-// where it has none. c is nil where no command has begun.
+// flagOf returns the function that maps a parameter in the library's advice to the command's
+// flag, or to "" if there is none. c is nil if no command has started.
 func flagOf(c *cobra.Command) func(parameter string) string {
 	has := func(flag string) bool {
 		return c == nil || c.Flags().Lookup(flag) != nil || c.InheritedFlags().Lookup(flag) != nil
@@ -76,7 +75,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			name = value
 		}
 		if name == "lambda" && !has(name) {
-			name = "lambdas" // which tune tries
+			name = "lambdas" // tune calls it so
 		}
 		switch {
 		case !has(name):
@@ -105,7 +104,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 	}
 }
 
-// shellWord is a name of a column as a flag with commas takes it from a shell.
+// shellWord quotes the name of a column for a shell and for a flag with commas between names.
 func shellWord(name string) string {
 	if strings.ContainsAny(name, ",\"") {
 		name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -118,13 +117,13 @@ func shellWord(name string) string {
 
 var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 
-// packages begin messages of the library; at a terminal they are of no use.
+// packages matches the name of a package at the start of a library message; the command omits it.
 var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
 
-// oneLine is the text of err on one line, without the names of packages.
+// oneLine returns the text of err on one line, without the names of packages.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
-// oneLine is oneLine with the flags that the running command has.
+// oneLine is the function oneLine with the flags of the running command.
 func (a *app) oneLine(err error) string {
 	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }

@@ -17,7 +17,7 @@ type evaluateReport struct {
 	Device  string `json:"device"`
 	*score
 	Seconds float64 `json:"seconds"`
-	Planned int64   `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Planned int64   `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
 	process.Used
 }
 
@@ -27,19 +27,18 @@ func (a *app) evaluateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "evaluate --model FILE [flags] TABLE",
 		Short: "Compare predictions with the truth",
-		Long: `Compare predictions with the truth: the table has the columns that the model
-was fitted with, its targets included. It may be in any format that mercer fit
-reads.
+		Long: `Compare predictions with the truth. The table has the columns that the model was fitted
+with, including its targets, in any format that mercer fit reads.
 
 Numbers: root-mean-square error (RMSE), mean absolute error, R². Classes:
-accuracy, mean log loss where the model knows probabilities, area under the ROC
-curve (of several classes the mean of each against the rest), and which class was
-taken for which. --plot draws predictions against the truth and residuals, or the
-confusion matrix and the ROC curve.
+accuracy, mean log loss if the model has probabilities, area under the ROC curve (for
+several classes the mean of each against the rest), and the confusion matrix. --plot
+draws predictions against true values and residuals, or the confusion matrix and the
+ROC curve.
 
---interval LEVEL adds which part of the rows the prediction intervals of that level
-(see mercer predict) cover, and their mean width; of classes the part whose class
-belongs to its set, and the mean number of classes in it.`,
+--interval LEVEL adds the fraction of rows that the prediction intervals of that level
+(see mercer predict) cover, and their mean width; for classes the fraction of rows whose
+class is in the prediction set, and the mean number of classes in a set.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			return a.evaluate(ctx, model, plot, stream, interval, args[0])

@@ -5,12 +5,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// precomputed reports whether a table is the Gram matrix of its rows by the text of the
-// kernel, and refuses what has no meaning then.
+// precomputed reports whether the text of the kernel says that the table is the Gram matrix of
+// its rows, and refuses flags that have no meaning for a Gram matrix.
 func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	k, err := kernels.Parse(text)
 	if err != nil {
-		return false, nil // to be reported by the learner
+		return false, nil // the learner reports the error
 	}
 	yes, err := kernels.IsPrecomputed(k)
 	switch {
@@ -21,15 +21,15 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	case f.missing == "impute":
 		return false, usagef("--missing: no value of a Gram matrix is imputed; leave --missing out, or give refuse")
 	case len(f.categorical) > 0:
-		return false, usagef("--categorical: every column of a Gram matrix is one of numbers")
+		return false, usagef("--categorical: every column of a Gram matrix is numeric")
 	case stream:
 		return false, usagef("--stream: a Gram matrix is not read in passes")
 	}
 	return true, nil
 }
 
-// holdOut divides the rows of a table by --test-fraction; test is nil where that is 0.
-// Of a Gram matrix the training rows keep their own columns only.
+// holdOut divides the rows of a table by --test-fraction; test is nil if that is 0. For a Gram
+// matrix the training rows keep only the columns of training rows.
 func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return all, nil, nil
@@ -42,5 +42,5 @@ func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed ui
 	return train, all.Select(others), err
 }
 
-// gramHelp is what mercer fit and mercer kernels say about the kernel precomputed().
-var gramHelp = wrapped(`With --kernel 'precomputed()' the columns besides the target are the Gram matrix K of the rows, n × n, column j the kernel values with row j, as for scikit-learn; they are not standardized, and no cell may be missing. Predict takes m × n values of m rows with the n training rows, in columns of the same names.`, 80)
+// gramHelp is the text about precomputed() in the help of mercer fit and mercer kernels.
+var gramHelp = wrapped(`With --kernel 'precomputed()' the columns other than the target are the n × n Gram matrix K of the rows, as in scikit-learn: column j has the kernel values with row j. They are not standardized, and no cell may be missing. Predict takes the m × n kernel values of m rows with the n training rows, in columns of the same names.`, 80)

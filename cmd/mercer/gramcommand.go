@@ -32,7 +32,7 @@ var featureMaps = []string{"exact", "fourier", "nystrom", "principal"}
 
 // gramCommandFlags are the flags of `mercer gram`.
 type gramCommandFlags struct {
-	learnerFlags         // kernel, targets and columns; there is no learner
+	learnerFlags         // kernel, targets and columns; no learner is fitted
 	kernel               string
 	objects              objectFlags
 	train, out, features string
@@ -54,8 +54,9 @@ func (a *app) gramCommand() *cobra.Command {
   mercer fit --kernel 'precomputed()' --target y --model m.safetensors gram.csv
   mercer predict --model m.safetensors k.csv
 
-With --train the values are those of the rows of TABLE with the rows of that file, whose
-scaling is used too. In place of K the file has
+With --train the matrix has the kernel values of the rows of TABLE with the rows of that
+file, whose scaling is used. Instead of K the file has
+
 
   --center             the matrix of φ(x) − mean φ (Schölkopf et al. 1998)
   --distances          ‖φ(x_i) − φ(x_j)‖, from K; to about 1e-8 of ‖φ‖
@@ -77,34 +78,34 @@ a time of the order of n³.`,
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
 	f.tableFlags.add(flags)
-	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, as with --no-standardize")
-	flags.Lookup("target").Usage = "`COLUMN` that is no feature, and is copied to a CSV file; repeat it for several"
+	flags.BoolVar(&f.textbook, "textbook", false, "as in the examples of textbooks: numbers are not standardized")
+	flags.Lookup("target").Usage = "`COLUMN` that is not a feature but is copied to a CSV file; may be given several times"
 	flags.StringVar(&f.train, "train", "", "`FILE` of other rows: K is that of TABLE with them")
-	flags.BoolVar(&f.center, "center", false, "move the origin of the feature space to the mean of the rows")
-	flags.BoolVar(&f.distances, "distances", false, "distances in the feature space in place of K")
-	flags.StringVar(&f.features, "features", "", "`MAP` in place of K: "+strings.Join(featureMaps, ", "))
+	flags.BoolVar(&f.center, "center", false, "center the rows in the feature space")
+	flags.BoolVar(&f.distances, "distances", false, "write distances in the feature space instead of K")
+	flags.StringVar(&f.features, "features", "", "write the features of a `MAP` instead of K: "+strings.Join(featureMaps, ", "))
 	intFlag(flags, &f.count, "count", 0, 0, "number of features (default: about 10√n; of principal the rank)")
 	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
-	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` to print the effective dimension at")
-	flags.Lookup("lambda").DefValue = "" // not "[]", which pflag would print
+	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` λ at which the effective dimension is printed")
+	flags.Lookup("lambda").DefValue = "" // pflag would print "[]"
 	f.objects.add(c)
 	a.input.add(flags)
 	return c
 }
 
-// refusals are the flags that have no effect on what is computed.
+// refusals lists the flags that have no effect on the result.
 func (f *gramCommandFlags) refusals() []refusal {
 	return []refusal{
 		{f.distances, "features", "the file has either distances or features", ""},
-		{f.distances, "center", "distances do not depend on the origin", ""},
-		{f.features != "" && f.features != "principal", "center", "with --features it is for principal", ""},
+		{f.distances, "center", "centering does not change distances", ""},
+		{f.features != "" && f.features != "principal", "center", "of the maps of --features only principal uses it", ""},
 		{f.features == "" || f.features == "exact", "count", "is for --features fourier, nystrom and principal", "features"},
 		{f.distances, "count", "is for --features fourier, nystrom and principal", ""},
-		{f.train != "", "eigenvalues lambda", "is of the matrix of rows with themselves; leave --train out", ""},
+		{f.train != "", "eigenvalues lambda", "applies to the matrix of rows with themselves; leave --train out", ""},
 	}
 }
 
-// check returns the first flag that is wrong.
+// check returns an error for the first wrong flag.
 func (f *gramCommandFlags) check() error {
 	if f.eigenvalues = f.eigenvalues || len(f.lambdas) > 0; f.out == "" && !f.eigenvalues {
 		return usagef("nothing to do: give --out FILE, --eigenvalues or --lambda")
@@ -132,7 +133,7 @@ func (f *gramCommandFlags) check() error {
 	if f.kernel != "" {
 		f.given["kernel"] = f.kernel
 	}
-	f.learner = defaultLearner // whose kernels are all there are
+	f.learner = defaultLearner // its kernels are all kernels
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows are rows as the kernel takes them: of a Gram matrix its rows themselves.
+// gramRows are rows in the form that the kernel takes; for a Gram matrix they are its rows.
 type gramRows struct {
 	table *dataset.Table
 	x     *mat.Dense
@@ -160,7 +161,7 @@ type gramRows struct {
 
 func (r gramRows) len() int { return r.table.Rows() }
 
-// at are some of the rows.
+// at returns some of the rows.
 func (r gramRows) at(rows []int) gramRows {
 	part := gramRows{table: r.table.Select(rows)}
 	if r.x != nil {
@@ -174,7 +175,7 @@ func (r gramRows) at(rows []int) gramRows {
 	return part
 }
 
-// gramWork evaluates the kernel of one call.
+// gramWork evaluates the kernel in one call of the command.
 type gramWork struct {
 	a      *app
 	ctx    context.Context
@@ -183,7 +184,7 @@ type gramWork struct {
 	kernel kernels.Kernel
 }
 
-// values is the kernel matrix of rows with others; with nil, of rows with themselves.
+// values returns the kernel matrix of rows with others, or with nil of rows with themselves.
 func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
 	switch {
 	case w.f.gram:
@@ -217,7 +218,7 @@ func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float6
 	return k, nil
 }
 
-// diag are the kernel values of rows with themselves.
+// diag returns the kernel values of rows with themselves.
 func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	if w.f.objects.kernel != nil {
 		return w.f.objects.kernel.Diag(w.ctx, rows.texts, objects.Options{Threads: w.a.threads})
@@ -229,7 +230,7 @@ func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	return diag, nil
 }
 
-// distances makes ‖φ(x) − φ(z)‖ of the values k of rows with train, in place.
+// distances replaces the values k of rows with train by ‖φ(x) − φ(z)‖.
 func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (backend.Host[float64], error) {
 	if w.f.train == "" {
 		d, err := gram.SquaredDistances(k)
@@ -254,7 +255,7 @@ func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (back
 	return k, nil
 }
 
-// features is the map of --features of the rows, learned from train.
+// features returns the map of --features of the rows, learned from train.
 func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err error) {
 	count := w.f.count
 	if n := float64(train.len()); count == 0 && w.f.features != "principal" {
@@ -328,7 +329,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 	return out, nil
 }
 
-// nystromStream keeps the choice of rows apart from other uses of the seed.
+// nystromStream makes the choice of rows independent of other uses of the seed.
 const nystromStream = 0x6e797374 // "nyst"
 
 // gramReport is what `mercer gram` prints.
@@ -337,10 +338,10 @@ type gramReport struct {
 	Kernel      string          `json:"kernel"`
 	N           int             `json:"n"`
 	D           int             `json:"d"`
-	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // the largest first
-	Tolerance   float64         `json:"tolerance,omitempty"`   // up to which an eigenvalue may be rounding
+	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // the largest comes first
+	Tolerance   float64         `json:"tolerance,omitempty"`   // eigenvalues of this size or less may be rounding errors
 	Rank        *int            `json:"rank,omitempty"`
-	Negative    *int            `json:"negative,omitempty"` // eigenvalues below −tolerance
+	Negative    *int            `json:"negative,omitempty"` // number of eigenvalues below −tolerance
 	Dimensions  []gramDimension `json:"effective_dimensions,omitempty"`
 	Out         string          `json:"out,omitempty"`
 	Columns     int             `json:"columns,omitempty"`
@@ -419,7 +420,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	return a.report(ctx, r, func() string { return r.text(f) })
 }
 
-// gramTables reads the tables; train is rows where --train is not given.
+// gramTables reads the tables; without --train, train is rows.
 func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
 	learn := file
 	if f.train != "" {
@@ -429,8 +430,8 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// A matrix has no task: a target is left out of the features, whatever its values are. One
-	// that the table lacks remains a target, which Learn refuses.
+	// A matrix has no task: a target is excluded from the features, whatever its values are. A
+	// target that the table lacks stays in the list, and Learn refuses it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
 		if !slices.Contains(rules.Targets, name) {
@@ -464,7 +465,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 	return rows, train, enc, err
 }
 
-// matrix computes K, what it is asked to become, and its eigenvalues.
+// matrix computes K, converts it to the requested form, and computes its eigenvalues.
 func (w gramWork) matrix(r *gramReport, out *backend.Host[float64], rows, train gramRows) error {
 	others := &train
 	if w.f.train == "" {
@@ -513,7 +514,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	var targets [][]string
 	var names []string
 	for _, target := range f.targets {
-		if slices.Contains(t.Names(), target) { // rows to predict may have none
+		if slices.Contains(t.Names(), target) { // rows to predict may lack the target
 			texts, err := t.Texts(target)
 			if err != nil {
 				return err
@@ -523,7 +524,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	}
 	write := func(to io.Writer) error {
 		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
-			if m.Stride > m.Cols { // features that were left out lie between the rows
+			if m.Stride > m.Cols { // the gaps hold features that were left out
 				for i := range m.Rows {
 					copy(m.Data[i*m.Cols:], m.Row(i))
 				}
@@ -557,7 +558,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	})
 }
 
-// text is the report for eyes.
+// text returns the report as text.
 func (r gramReport) text(f *gramCommandFlags) string {
 	rows := [][]string{{"kernel", r.Kernel}, {"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))}}
 	if f.center {

@@ -11,29 +11,29 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// inputFlags are the flags of the subcommands that read a table. They are for
-// formats whose files do not say everything themselves.
+// inputFlags are the flags of the subcommands that read a table. They describe what the files of
+// some formats do not say themselves.
 type inputFlags struct {
 	arrays []string
-	keep   []string // of predict
+	keep   []string // used by predict
 	labels string
 
 	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   *dataset.Encoder // how its training table was read; nil: no model
+	ofModel   *dataset.Encoder // how the training table was read; nil without a model
 	unknown   string           // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
-	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs (default: the most frequent of , ; tab | in the header, and spaces where there is none)")
-	flags.StringVar(&f.dialect.Decimal, "decimal", "", "`MARK` of decimals in a CSV file, . or , (default: the comma in files cut at semicolons whose first numbers have one, otherwise the point)")
+	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs  in the header, and spaces where there is none)| in the header, and spaces where there is none)")
+	flags.StringVar(&f.dialect.Decimal, "decimal", "", "decimal `MARK` in a CSV file, . or , (default: the comma in files with semicolons between cells whose first numbers contain commas, otherwise the point)")
 	flags.StringVar(&f.dialect.Thousands, "thousands", "", "`MARK` between groups of digits in a CSV file: one of , . ' _ or a space (default: none but ' and the no-break space)")
-	flags.StringVar(&f.dialect.Comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
-	flags.StringSliceVar(&f.dialect.NAValues, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
-	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
-	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
+	flags.StringVar(&f.dialect.Comment, "comment", "", "`CHARACTER` that starts a comment in a CSV file, such as # (default: none)")
+	flags.StringSliceVar(&f.dialect.NAValues, "na-values", nil, "`TEXTS` that mark a missing cell in a CSV file, in addition to empty cells and the texts of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
+	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "accept the texts of pandas; with =false only empty cells and --na-values are missing")
+	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were unseen in training: ignore (encode them as zeros, and count them on standard error) or error (default: as the model was fitted, ignore)")
 }
 
 func (f *inputFlags) check() error {
@@ -46,7 +46,7 @@ func (f *inputFlags) check() error {
 	return nil
 }
 
-// apply is an encoder with what the flags say about new rows.
+// apply returns an encoder with the flags' settings for new rows.
 func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	if f.unknown == "" {
 		return e
@@ -56,8 +56,8 @@ func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	return &applied
 }
 
-// notice prints a line beside the results, unless --quiet is given. A line is printed once,
-// however many models it is about.
+// notice prints a line in addition to the results, unless --quiet is given. A line is printed
+// only once, even if it applies to several models.
 func (a *app) notice(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if a.quiet || slices.Contains(a.notices, line) {
@@ -67,8 +67,8 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, line)
 }
 
-// reportUnknown prints a line for each column with texts that were not there in
-// training, or without an n-gram of training. row is what was counted.
+// reportUnknown prints a line for each column with texts unseen in training, or without an n-gram
+// of training. row names what was counted.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		what := "with texts unseen in training"
@@ -79,8 +79,8 @@ func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	}
 }
 
-// reportOutside prints one line for rows far outside the range of the training table: of
-// the column with the largest number of them.
+// reportOutside prints one line for rows far outside the range of the training table, about the
+// column with the largest number of such rows.
 func (a *app) reportOutside(source string, outside []dataset.Outside) {
 	worst, columns := dataset.Outside{}, 0
 	for _, o := range outside {
@@ -97,7 +97,7 @@ func (a *app) reportOutside(source string, outside []dataset.Outside) {
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 10, 64) }
 	others := ""
 	if columns > 1 {
-		others = fmt.Sprintf("; the same in %s", count(columns-1, "other column"))
+		others = fmt.Sprintf("; this also applies to %s", count(columns-1, "other column"))
 	}
 	a.notice("%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s",
 		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), others)
@@ -116,7 +116,7 @@ func (a *app) table(file string, memory *budget) (*dataset.Table, error) {
 	return t, err
 }
 
-// stream opens a table that stays in its file.
+// stream opens a table that is read from its file in blocks.
 func (a *app) stream(file string) (*dataset.Stream, error) {
 	s, err := a.file(file).Open()
 	if err == nil {
@@ -125,8 +125,8 @@ func (a *app) stream(file string) (*dataset.Stream, error) {
 	return s, err
 }
 
-// reportNotices says what reading a CSV file decided by itself. That an index is left out
-// does not matter to a model, which has its columns.
+// reportNotices reports the decisions made in reading a CSV file. It does not matter to a model
+// that an index is left out, because the model names its columns.
 func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) {
 	if leftOutIndex && a.input.ofModel == nil {
 		notices = append(notices, "the first column has no name and is left out, as the index of pandas")
@@ -136,7 +136,7 @@ func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) 
 	}
 }
 
-// file is the file of that name, in any format.
+// file returns the named file, in any format.
 func (a *app) file(name string) dataset.File {
 	d := a.input.dialect
 	d.NoDefaultNA = !a.input.defaultNA

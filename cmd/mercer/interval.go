@@ -16,7 +16,7 @@ func addInterval(flags *pflag.FlagSet, level *float64) {
 	flags.Float64Var(level, "interval", 0, "`LEVEL` of prediction intervals to add, such as 0.9")
 }
 
-// checkInterval refuses a level, or a model that knows no intervals.
+// checkInterval refuses an invalid level, and a model without intervals.
 func checkInterval(level float64, b modelfile.Bundle) error {
 	if level == 0 || b.Calibration != nil && level > 0 && level < 1 {
 		return nil
@@ -35,14 +35,14 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 	return usagef("--interval: this model of ridge has no prediction intervals; fit it by mercer fit --intervals, or by mercer fit --calibrate 0.2, which holds out a part of the rows for them")
 }
 
-// cover is what is to contain the targets of rows.
+// cover holds intervals or sets that should contain the targets of rows.
 type cover struct {
 	lower, upper *mat.Dense // n×outputs
-	sets         *mat.Dense // of classes: n×K, 1 for those in the set
+	sets         *mat.Dense // prediction sets of classes: n×K, 1 for the classes in the set
 }
 
-// coverOf returns the intervals or sets of encoded rows, which values are the predictions
-// of; level 0 asks for none.
+// coverOf returns the intervals or sets of encoded rows; values are the predictions. Level 0 asks
+// for none.
 func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
@@ -77,11 +77,11 @@ func (c cover) names(classes learners.Classes) [][]string {
 	return sets
 }
 
-// coverage is how well intervals or sets contain the truth.
+// coverage says how often intervals or sets contain the true values.
 type coverage struct {
 	Level    float64 `json:"level"`
-	Coverage float64 `json:"coverage"` // part of the targets that are contained
-	Mean     float64 `json:"mean"`     // width, or number of classes
+	Coverage float64 `json:"coverage"` // fraction of the targets that are contained
+	Mean     float64 `json:"mean"`     // mean width, or mean number of classes
 	Classes  bool    `json:"-"`
 }
 
@@ -92,7 +92,7 @@ func (c *coverage) what() string {
 	return "mean width"
 }
 
-// setCoverage compares the truth with what is to contain it.
+// setCoverage compares the truth with the intervals or sets.
 func (s *score) setCoverage(c cover, level float64) {
 	if level == 0 {
 		return

@@ -16,22 +16,22 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// learnerFlags are the flags of all commands that fit: which learner with what
-// parameters, and which columns of the table it learns from.
+// learnerFlags are the flags of all commands that fit: the learner, its parameters, and the
+// columns of the table that it learns from.
 type learnerFlags struct {
 	tableFlags
 	learner  string
 	given    map[string]string  // the learner's parameters
 	settings *learners.Settings // given, parsed by check
 	textbook bool               // noStandardize, and no shuffling
-	stream   bool               // of fit only
+	stream   bool               // only fit sets it
 
-	models  []string                         // of pictures, in place of a learner
+	models  []string                         // set for pictures, instead of a learner
 	several bool                             // --learner takes names with commas between them
-	takes   func(learners.Description) error // refuses learners that the command is not for; nil: none
+	takes   func(learners.Description) error // refuses learners that the command does not accept; may be nil
 }
 
-// tableFlags say what the columns of a table are for.
+// tableFlags say how the columns of a table are used.
 type tableFlags struct {
 	targets, categorical []string
 	drop                 []string
@@ -44,12 +44,12 @@ type tableFlags struct {
 
 func (f *tableFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
-	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; may be given several times")
+	flags.BoolVar(&f.noStandardize, "no-standardize", false, "do not standardize numbers")
 	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
 	flags.StringSliceVar(&f.drop, "drop", nil, "`COLUMNS` to leave out, such as identifiers and dates")
-	flags.StringSliceVar(&f.categorical, "categorical", nil, "`COLUMNS` of CSV whose cells are categories, numbers or not")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
+	flags.StringSliceVar(&f.categorical, "categorical", nil, "`COLUMNS` of CSV whose cells are categories, even if they are numbers")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of all random choices")
 }
 
 func (f *tableFlags) check() error {
@@ -75,16 +75,16 @@ func (f *tableFlags) rules(task learners.Task) dataset.Rules {
 	}
 }
 
-// defaultLearner is the one that mercer fit takes when none is named.
+// defaultLearner is the learner of mercer fit if none is named.
 const defaultLearner = "kernel-ridge"
 
-// learnerName is the value of --learner: a name that is known, and that the command takes.
+// learnerName is the value of --learner: a known name that the command accepts.
 type learnerName struct{ *learnerFlags }
 
 func (l learnerName) Type() string { return "string" }
 
 func (l learnerName) String() string {
-	if l.learnerFlags == nil { // as package flag makes a zero Value
+	if l.learnerFlags == nil { // package flag makes a zero Value
 		return ""
 	}
 	return l.learner
@@ -113,19 +113,19 @@ func (l learnerName) Set(text string) error {
 	return nil
 }
 
-// names are those of the learners that the command takes.
+// names returns the names of the learners that the command accepts.
 func (f *learnerFlags) names() []string {
 	return learnersThat(func(d learners.Description) bool { return f.takes == nil || f.takes(d) == nil })
 }
 
-// description is that of the learner, whose name learnerName has checked.
+// description returns the description of the learner, whose name learnerName has checked.
 func (f *learnerFlags) description() learners.Description {
 	d, _ := learners.Find(f.learner)
 	return d
 }
 
-// add adds the flags to a command. The parameters of all learners are its
-// flags; --help shows those of the learner that is named beside it.
+// add adds the flags to a command. The parameters of all learners are flags; --help shows only
+// those of the learner that the command line names.
 func (f *learnerFlags) add(c *cobra.Command) {
 	if f.given = map[string]string{}; f.takes == nil {
 		f.learner = defaultLearner
@@ -135,7 +135,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	f.tableFlags.add(flags)
 	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
-	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, the rows in their order; --no-standardize and --no-shuffle in one")
+	flags.BoolVar(&f.textbook, "textbook", false, "as in the examples of textbooks: --no-standardize and --no-shuffle together")
 	for _, d := range append([]learners.Description{f.description()}, learners.Catalogue()...) {
 		for _, p := range d.Parameters {
 			if p.Name == "seed" || flags.Lookup(p.Name) != nil {
@@ -152,10 +152,10 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	beforeHelp(c, func() { f.describe(c) })
 }
 
-// parameterFlag is the value of a flag that is a learner's parameter.
+// parameterFlag is the value of a flag for a parameter of the learner.
 type parameterFlag struct {
 	given      map[string]string
-	name, kind string // kind "no": of the flag that is the opposite of another
+	name, kind string // kind is "no" for the flag that negates another one
 }
 
 func (p *parameterFlag) String() string { return "" }
@@ -187,13 +187,13 @@ func (p *parameterFlag) Set(text string) error {
 	return nil
 }
 
-// describe prepares a command for --help: it describes the learners that are named,
-// and shows their flags with the defaults and rules.
+// describe prepares a command for --help: it describes the named learners, and shows their flags
+// with defaults and rules.
 func (f *learnerFlags) describe(c *cobra.Command) {
 	flags := c.Flags()
 	named := f.names()
 	switch {
-	case flags.Lookup("learner").Hidden || len(f.models) > 0: // there is none to name
+	case flags.Lookup("learner").Hidden || len(f.models) > 0: // no learner can be named
 		named = nil
 	case flags.Changed("learner"):
 		named = strings.Split(f.learner, ",")
@@ -250,12 +250,12 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 	})
 }
 
-// kernelHelp is what --help of a learner with a kernel says about it.
+// kernelHelp is the text about kernels in the help of a learner.
 var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'; mercer kernels describes them.", terminalWidth) +
 	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel one on texts or trees, or a weighted sum of such.", terminalWidth) +
 	"\n\n" + gramHelp
 
-// decides reports whether a flag decides about the condition of another.
+// decides reports whether a condition of another flag depends on the flag.
 func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
 		return false
@@ -264,7 +264,7 @@ func (f *learnerFlags) decides(w *learners.When) bool {
 	return given
 }
 
-// check returns the first flag that is wrong.
+// check returns an error for the first wrong flag.
 func (f *learnerFlags) check(command string) error {
 	d := f.description()
 	switch {
@@ -293,7 +293,7 @@ func (f *learnerFlags) check(command string) error {
 	return f.flagged(err)
 }
 
-// twice returns a name that is in the list more than once, or "".
+// twice returns a name that the list has more than once, or "".
 func twice(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -303,8 +303,8 @@ func twice(names []string) string {
 	return ""
 }
 
-// parameters returns what the learner is given: the flags, and the seed where it
-// has one.
+// parameters returns the parameters for the learner: the flags, and the seed if the learner has
+// one.
 func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	given := map[string]string{}
 	for name, text := range f.given {
@@ -335,7 +335,7 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 	return fit, f.flagged(err)
 }
 
-// flagged names the flag of the parameter that an error is about.
+// flagged adds the flag of the parameter to an error about a parameter.
 func (f *learnerFlags) flagged(err error) error {
 	d := f.description()
 	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
@@ -354,8 +354,8 @@ func (f *learnerFlags) flagged(err error) error {
 	return err
 }
 
-// taskFor is what the learner is to do with a table: its only task, the one that
-// --task names, or by what the target's cells are.
+// taskFor returns the task for a table: the learner's only task, the task of --task, or the task
+// that the cells of the target suggest.
 func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	d := f.description()
 	switch {
@@ -367,8 +367,8 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed is the task with what changes it, for the report, where --task does not name
-// it and a target of 0 and 1, or of −1 and 1, could be meant for either; otherwise "".
+// assumed returns the task with the flag that changes it, for the report, if --task is not given
+// and the target has only the numbers 0 and 1 or −1 and 1, which suits both tasks; otherwise "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
@@ -407,7 +407,7 @@ func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return r
 }
 
-// options are those of a fit to a table that enc encodes.
+// options returns the options of a fit to a table that enc encodes.
 func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Options {
 	return learners.Options{Classes: enc.Classes(), Progress: p.report}
 }
@@ -434,7 +434,7 @@ type epochTrace struct {
 	epochs  []learners.Epoch
 }
 
-// hasEpochs refuses learners that have none.
+// hasEpochs refuses learners without epochs.
 func hasEpochs(d learners.Description) error {
 	if d.Traces() {
 		return nil
@@ -452,8 +452,8 @@ func (t *epochTrace) check() error {
 	return nil
 }
 
-// keys are those of the rows of a table, for learners that draw some of them; nil for
-// others.
+// keys returns the keys of the rows of a table for learners that draw some of the rows, and nil
+// for other learners.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
 	if !f.description().ReadsRows() {
 		return nil, nil
@@ -470,7 +470,7 @@ func kernelNames() string {
 	return strings.Join(names, ", ")
 }
 
-// wrapped breaks a text at spaces into lines of at most width places.
+// wrapped breaks a text at spaces into lines of at most width columns.
 func wrapped(text string, width int) string {
 	var lines []string
 	line := ""

@@ -41,9 +41,9 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	})
 }
 
-// learnersText is the list for eyes.
+// learnersText returns the list as text.
 func learnersText(list []learners.Description) string {
-	text := "Learners, what they are for, and their parameters.\n"
+	text := "Learners with their tasks and parameters.\n"
 	for _, d := range list {
 		var names []string
 		for _, p := range d.Parameters {
@@ -62,7 +62,7 @@ func tasks(d learners.Description) string {
 	return strings.Join(names, ", ")
 }
 
-// describeLearner is all about one learner.
+// describeLearner returns the full description of one learner.
 func describeLearner(d learners.Description) string {
 	text := entry("learner  ", d.Name) + entry("for      ", tasks(d)) + entry("formula  ", d.Formula) + entry("source   ", d.Source)
 	for _, p := range d.Parameters {
@@ -75,22 +75,22 @@ func describeLearner(d learners.Description) string {
 	return text
 }
 
-// terminalWidth is the number of columns that lists and help fit.
+// terminalWidth is the maximum number of columns of lists and help.
 const terminalWidth = 80
 
-// entry is a text that is wrapped to terminalWidth beside a name.
+// entry returns a text that is wrapped to terminalWidth beside a name.
 func entry(name, text string) string {
 	width := utf8.RuneCountInString(name)
 	return name + strings.ReplaceAll(wrapped(text, terminalWidth-width), "\n", "\n"+strings.Repeat(" ", width)) + "\n"
 }
 
-// A kernelList is a family of kernels and the samples that they are for.
+// A kernelList is a family of kernels with the kind of samples that they take.
 type kernelList struct {
 	Samples string
 	Kernels []kernels.Description
 }
 
-// kernelLists are all that --kernel takes.
+// kernelLists returns all kernels that --kernel accepts.
 func kernelLists() []kernelList {
 	return []kernelList{
 		{"numbers", kernels.Catalogue()},
@@ -114,7 +114,7 @@ func (a *app) kernels(ctx context.Context, args []string) error {
 		Samples string `json:"samples"`
 	}
 	var list []listed
-	text := "Kernels, each as an example, with the formula and the rules of the parameters.\n"
+	text := "Examples of all kernels, with the formula and the rules of the parameters.\n"
 	var all []string
 	for _, family := range kernelLists() {
 		heading := "\non " + family.Samples + "\n"

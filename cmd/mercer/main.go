@@ -13,9 +13,9 @@
 //	mercer devices
 //	mercer demo
 //
-// It exits with 0 when the work is done, 1 when it failed because of the data
-// or the machine, 2 when it was called wrongly, and 128 and the number of the signal
-// when it was interrupted: 130 after SIGINT, which is Ctrl-C, and 143 after SIGTERM.
+// The exit status is 0 on success, 1 after a failure because of the data or the machine, 2
+// after wrong use, and 128 plus the number of the signal after an interrupt: 130 after SIGINT
+// (Ctrl-C) and 143 after SIGTERM.
 package main
 
 import (
@@ -38,8 +38,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// app is one call of the command: its streams, the flags that all subcommands
-// share, and the lock that keeps an interrupt from cutting a write in two.
+// app is one call of the command: its streams, the flags that all subcommands share, and the lock
+// that keeps an interrupt from breaking off a write.
 type app struct {
 	stdin  io.Reader
 	stdout standardOutput
@@ -53,16 +53,16 @@ type app struct {
 	input   inputFlags
 
 	args    []string
-	command *cobra.Command // that runs, or has failed
-	started bool           // the flags were right and the work has begun
+	command *cobra.Command // the command that is running or has failed
+	started bool           // the flags were valid and the work has started
 	writing sync.Mutex
-	notices []string // that were printed
+	notices []string // the notices printed so far
 }
 
-// grace is how long an interrupted subcommand may take to stop by itself.
+// grace is the time that an interrupted subcommand has to stop by itself.
 const grace = 80 * time.Millisecond
 
-// run is the whole command; it returns the exit code.
+// run runs the whole command and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitGarbage()
 	ctx, stop := process.Interrupts()
@@ -72,7 +72,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-			a.offerNames(root) // only then: cobra keeps what is registered as long as the process
+			a.offerNames(root) // only now, because cobra keeps registered completions for the life of the process
 		}
 		root.SetArgs(args)
 		command, err := root.ExecuteContextC(ctx)
@@ -80,7 +80,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			a.command = command
 			return err
 		}
-		a.started = true // help that cannot be written is no wrong use
+		a.started = true // a failure to write help is not wrong use
 		return a.stdout.close()
 	})
 	if err == nil {
@@ -91,9 +91,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// interruptible runs f, but does not wait for it longer than grace once ctx is
-// done: reading from a terminal or a pipe knows no context. A write that has
-// begun is always waited for, and none begins afterwards.
+// interruptible runs f, but waits for it no longer than grace once ctx is done, because reading
+// from a terminal or a pipe ignores the context. It always waits for a write that has started,
+// and no write starts afterwards.
 func (a *app) interruptible(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -107,7 +107,7 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 		return err
 	case <-time.After(grace):
 	}
-	a.writing.Lock() // and never unlocked: the process ends
+	a.writing.Lock() // it is never unlocked, because the process ends
 	select {
 	case err := <-done:
 		return err
@@ -116,7 +116,7 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 	}
 }
 
-// commit runs a write that must be whole or not at all.
+// commit runs a write that must be completed or not happen at all.
 func (a *app) commit(ctx context.Context, write func() error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -132,11 +132,11 @@ func (a *app) root() *cobra.Command {
 		Short: "Kernel machines: fit, predict, evaluate",
 		Long: `Mercer fits kernel machines to tables of data.
 
-A model is (K + λI)α + b = y with K = k(X, X) and an intercept b, which
---no-intercept leaves out; λ is not scaled by the number of rows (it is alpha in
-scikit-learn). Files are CSV with a header line, Parquet, NPY, NPZ, IDX or LIBSVM, also
-compressed, of numbers, categories, texts and trees; - is standard input, and mercer help
-tables says more.`,
+The basic model solves (K + λI)α + b = y with K = k(X, X) and an intercept b, which
+--no-intercept leaves out; λ is not scaled by the number of rows (scikit-learn calls it
+alpha). Files are CSV with a header line, Parquet, NPY, NPZ, IDX or LIBSVM, also
+compressed, with numbers, categories, texts and trees; - is standard input. See mercer
+help tables.`,
 		Args:          a.subcommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version:       strings.TrimPrefix(strings.TrimSpace(readVersion().text()), "mercer "),
@@ -162,7 +162,7 @@ tables says more.`,
 	return root
 }
 
-// fitTerminal wraps the paragraphs of the descriptions of a command and of those below it.
+// fitTerminal wraps the paragraphs of the descriptions of a command and of its subcommands.
 func fitTerminal(c *cobra.Command) {
 	paragraphs := strings.Split(c.Long, "\n\n")
 	for i, p := range paragraphs {
@@ -176,7 +176,7 @@ func fitTerminal(c *cobra.Command) {
 	}
 }
 
-// work makes the RunE of a subcommand: what fails before it is wrong use.
+// work returns the RunE of a subcommand. An error before RunE is wrong use.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := badValue(c); err != nil {
@@ -187,7 +187,7 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 	}
 }
 
-// atMost is the rule of the subcommands that read no table: so many arguments.
+// atMost limits the number of arguments of subcommands that read no table.
 func atMost(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
@@ -197,7 +197,7 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// oneFile is the rule of the subcommands that read a table.
+// oneFile requires the one file argument of subcommands that read a table.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		if err := badValue(c); err != nil {
@@ -211,7 +211,7 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// open opens the device that the flags ask for.
+// open opens the device that the flags name.
 func (a *app) open() (backend.Device, error) {
 	if err := a.oneDevice(); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (a *app) open() (backend.Device, error) {
 	return a.openNamed(a.device)
 }
 
-// oneDevice refuses several of them.
+// oneDevice refuses several devices.
 func (a *app) oneDevice() error {
 	if strings.Contains(a.device, ",") {
 		return usagef("--device: one device does this work, %q names several", a.device)
@@ -239,8 +239,8 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openSeveral is open for work that several devices share: their names, with
-// commas. close closes them all.
+// openSeveral opens the devices named with commas between them, for work that several devices can
+// share. close closes them all.
 func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
 	close = func() {
 		for _, dev := range list {

@@ -21,7 +21,7 @@ type size int64
 func (s *size) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
 	if err == nil && n > math.MaxInt64 || err != nil && strings.HasPrefix(err.Error(), "too large") {
-		return fmt.Errorf("%q is too large: no machine has that much", text)
+		return fmt.Errorf("%q is too large: at most 8 EiB can be given", text)
 	}
 	if err != nil || n == 0 {
 		return fmt.Errorf("want a size such as 8GB, 512MiB or 1000000, got %q", text)
@@ -39,7 +39,7 @@ func (s *size) String() string {
 	return humanBytes(int64(*s))
 }
 
-// atLeast is the value of a flag of an integer that has a lowest value.
+// atLeast is the value of an integer flag with a minimum.
 type atLeast struct {
 	value  *int
 	lowest int
@@ -53,7 +53,7 @@ func intFlag(flags *pflag.FlagSet, value *int, name string, usual, lowest int, h
 func (l atLeast) Type() string { return "int" }
 
 func (l atLeast) String() string {
-	if l.value == nil { // as package flag makes a zero Value
+	if l.value == nil { // package flag makes a zero Value
 		return ""
 	}
 	return strconv.Itoa(*l.value)
@@ -73,13 +73,13 @@ func (l atLeast) Set(text string) error {
 
 func humanBytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-// exact is the shortest text that reads back as the same number.
+// exact formats a number with the fewest digits that read back as the same number.
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// short is for eyes: four significant digits.
+// short formats a number with four significant digits.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// seconds is for eyes: milliseconds below one second.
+// seconds formats a time: in milliseconds below one second.
 func seconds(s float64) string {
 	switch {
 	case s < 1:
@@ -90,7 +90,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
-// report prints a result: v as one object with --json, else the text to be read.
+// report prints a result: v as one JSON object with --json, otherwise the text that read returns.
 func (a *app) report(ctx context.Context, v any, read func() string) error {
 	if !a.json {
 		return a.print(ctx, read())
@@ -102,7 +102,7 @@ func (a *app) report(ctx context.Context, v any, read func() string) error {
 	return a.print(ctx, string(text)+"\n")
 }
 
-// print writes all of the standard output at once.
+// print writes the whole standard output at once.
 func (a *app) print(ctx context.Context, text string) error {
 	return a.commit(ctx, func() error {
 		if _, err := io.WriteString(&a.stdout, text); err != nil {
@@ -112,7 +112,7 @@ func (a *app) print(ctx context.Context, text string) error {
 	})
 }
 
-// writeFile writes a file at the path that a flag gave, whole or not at all.
+// writeFile writes a file to the path that a flag gave, completely or not at all.
 func (a *app) writeFile(ctx context.Context, flag, path string, data []byte) error {
 	return a.commit(ctx, func() error {
 		if err := atomicfile.WriteBytes(path, data); err != nil {

@@ -11,21 +11,21 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// panel is one pair of axes of a picture, with the title above and the legend below them.
+// panel is a pair of axes of a picture, with the title above and the legend below.
 type panel struct {
 	*plot.Plot
 	Legend legend
 
-	// ratio is the length on the page of 1 on the y axis divided by that of 1 on the
-	// x axis; 0: both axes fill the panel.
+	// ratio is the length of one unit of the y axis divided by that of the x axis; 0 means that
+	// the axes fill the panel.
 	ratio float64
-	err   error // of the first series that cannot be drawn
+	err   error // about the first series that cannot be drawn
 }
 
-// newPanel returns an empty panel in the style of all of them.
+// newPanel returns an empty panel in the common style.
 func newPanel(title, x, y string) *panel {
 	p := &panel{Plot: plot.New()}
-	p.BackgroundColor = nil // the page has one
+	p.BackgroundColor = nil // the page has a background
 	p.Title.Text = title
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	p.X.Tick.Marker, p.Y.Tick.Marker = plainTicks{}, plainTicks{}
@@ -40,7 +40,7 @@ func newPanel(title, x, y string) *panel {
 	return p
 }
 
-// legend names the marks of a panel, in as many columns as its width has room for.
+// legend names the markers of a panel, in as many columns as its width allows.
 type legend struct {
 	style   text.Style
 	entries []legendEntry
@@ -89,8 +89,8 @@ func (l *legend) height(width vg.Length) vg.Length {
 	return legendGap + vg.Length((shown+columns-1)/columns)*l.line()
 }
 
-// draw draws the legend below the top of c. The last entry of a legend that is too long
-// has the number of the entries that are not shown.
+// draw draws the legend below the top of c. If the legend is too long, its last entry is the
+// number of entries that are not shown.
 func (l *legend) draw(c draw.Canvas) {
 	width := c.Max.X - c.Min.X
 	column, columns, shown := l.layout(width)
@@ -112,7 +112,7 @@ func (l *legend) draw(c draw.Canvas) {
 	}
 }
 
-// fitted returns the text, cut at its end where it is wider than width.
+// fitted returns the text, truncated if it is wider than width.
 func fitted(style text.Style, s string, width vg.Length) string {
 	letters := []rune(s)
 	for n := len(letters) - 1; n > 0 && style.Width(s) > width; n-- {
@@ -134,7 +134,7 @@ func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	return w, h
 }
 
-// legendHeight is the height of the tallest legend in panels of the given width.
+// legendHeight returns the height of the tallest legend in panels of the given width.
 func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
 	for _, row := range rows {
 		for _, p := range row {
@@ -147,8 +147,8 @@ func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
 }
 
 const (
-	titleHeight = 9 * vg.Millimeter  // of the space above the axes
-	labelRoom   = 25 * vg.Millimeter // by which the label of an axis is shorter than the panel
+	titleHeight = 9 * vg.Millimeter  // height of the title above the axes
+	labelRoom   = 25 * vg.Millimeter // difference between the width of the panel and the room for the label of an axis
 )
 
 type tiles struct{ draw.Tiles }
@@ -162,13 +162,13 @@ func tilesOf(rows [][]*panel, legend vg.Length) tiles {
 	}}
 }
 
-// width is the width of a panel on a page.
+// width returns the width of a panel on a page.
 func (t tiles) width(page vg.Length) vg.Length {
 	return (page - t.PadLeft - t.PadRight - vg.Length(t.Cols-1)*t.PadX) / vg.Length(t.Cols)
 }
 
-// drawPanels draws rows of panels, as many in each, on a page, with their axes in line. A
-// nil panel is left blank.
+// drawPanels draws rows with equal numbers of panels on a page and aligns their axes. The place
+// of a nil panel stays blank.
 func drawPanels(rows [][]*panel, page draw.Canvas) {
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
@@ -182,7 +182,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 		for j, p := range row {
 			if p != nil {
 				plots[i][j] = p.Plot
-				titles[p], p.Title.Text = p.Title.Text, "" // Plot would align it with the ticks
+				titles[p], p.Title.Text = p.Title.Text, "" // gonum/plot would align it with the ticks
 				tile := tiles.At(page, j, i)
 				p.X.Label.Text = fitted(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
 				p.Y.Label.Text = fitted(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)
@@ -209,7 +209,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			p.Legend.draw(draw.Canvas{Canvas: page.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: tile.Min.X}, Max: vg.Point{X: tile.Max.X, Y: bottom}}})
 			p.Title.Text = titles[p]
 			within, center := tile, (area.Min.X+area.Max.X)/2
-			if named[i] == 1 && len(rows[i]) > 1 { // the title of a row
+			if named[i] == 1 && len(rows[i]) > 1 { // this is the title of a row
 				within, center = page, (page.Min.X+page.Max.X)/2
 			}
 			style := p.Title.TextStyle
@@ -220,7 +220,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 	}
 }
 
-// area is where the data of a panel are drawn on c.
+// area returns the part of c on which the data of a panel are drawn.
 func (p *panel) area(c draw.Canvas) draw.Canvas {
 	title := p.Title.Text
 	p.Title.Text = ""
@@ -228,12 +228,12 @@ func (p *panel) area(c draw.Canvas) draw.Canvas {
 	return p.DataCanvas(c)
 }
 
-// scaled returns the part of c on which a unit of y is p.ratio as long as one of x.
+// scaled returns the part of c on which a unit of y is p.ratio times as long as one of x.
 func (p *panel) scaled(c draw.Canvas) draw.Canvas {
 	if p.ratio == 0 {
 		return c
 	}
-	// What axes and labels take depends a little on the size of the area: it converges.
+	// The room for axes and labels depends a little on the size of the area: the loop converges.
 	for range 100 {
 		area := p.area(c)
 		width, height := area.Max.X-area.Min.X, area.Max.Y-area.Min.Y

@@ -12,16 +12,16 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// checkOutput fails before the work does: path must be a place for a file, and
-// none of the files that the same call reads; - is the standard input. It makes
-// a file in the folder and removes it.
+// checkOutput fails before the work does: path must be the path of a file that can be written,
+// and none of the files that the same call reads; - is standard output. It creates a file in the
+// folder and removes it.
 func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {
 			return usagef("%s: %s is a directory; give the name of a file", flag, path)
 		}
-		if !to.Mode().IsRegular() { // it would be replaced by one
+		if !to.Mode().IsRegular() { // it would be replaced by a regular file
 			return usagef("%s: %s is not a regular file", flag, path)
 		}
 	}
@@ -51,7 +51,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 	return err
 }
 
-// makeFolder makes the folder at path, and those above it, where it is not there.
+// makeFolder creates the folder at path and its parents if they do not exist.
 func makeFolder(flag, path string) error {
 	err := os.MkdirAll(path, 0o777)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
@@ -60,8 +60,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// same reports whether the file that is read under name is the one at path, which
-// is described by to where it exists, under whatever names and links.
+// same reports whether the input name and the file at path are the same file, under whatever
+// names and links. to describes the file at path if it exists.
 func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {
@@ -76,8 +76,7 @@ func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	return to != nil && err == nil && os.SameFile(from, to)
 }
 
-// sameName compares the names alone, for files that are not there or may not be
-// looked at.
+// sameName compares only the names, for files that do not exist or cannot be examined.
 func sameName(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -87,13 +86,13 @@ func sameName(a, b string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// isFile reports whether there is a file of that name, and no folder.
+// isFile reports whether name is an existing file and not a folder.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
 }
 
-// endingOf is the one of endings that a file to write has, or an error that lists them.
+// endingOf returns which of endings the name of an output file has, or an error that lists them.
 func endingOf(flag, path string, endings ...string) (string, error) {
 	for _, ending := range endings {
 		if name := strings.ToLower(filepath.Base(path)); strings.HasSuffix(name, ending) && name != ending {

@@ -15,22 +15,22 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// score is what `mercer evaluate` prints: of regression or of classification.
+// score is what `mercer evaluate` prints about regression or classification.
 type score struct {
 	*validate.Score
-	Weight   string    `json:"weight,omitempty"` // the column of the weights of the figures other than Confusion
+	Weight   string    `json:"weight,omitempty"` // the column of the weights in all measures except Confusion
 	Interval *coverage `json:"interval,omitempty"`
 }
 
-// outcomes applies a model to encoded rows; proba asks for probabilities too.
+// outcomes applies a model to encoded rows; proba also asks for probabilities.
 func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool) (validate.Outcome, error) {
 	p := a.newProgress()
 	defer p.close()
 	return validate.Apply(ctx, dev, m, x, proba, func(fraction float64) { p.report(solvers.Progress{Stage: "predict", Fraction: fraction}) })
 }
 
-// scoreOf applies a model to encoded rows and compares with their targets. names
-// are those of the classes; weights may be nil.
+// scoreOf applies a model to encoded rows and compares the predictions with the targets. names
+// are the names of the classes; weights may be nil.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, truth *mat.Dense, weights []float64) (*score, error) {
 	m = validate.Judged(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
@@ -41,7 +41,7 @@ func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model,
 	return &score{Score: s}, err
 }
 
-// figures are the measures with their names, the number of rows first.
+// figures returns the measures with their names, after the number of rows.
 func (s *score) figures() [][]string {
 	rows := [][]string{{"rows", strconv.Itoa(s.N)}}
 	if s.Weight != "" {
@@ -61,7 +61,7 @@ func (s *score) figures() [][]string {
 	return rows
 }
 
-// line is the score on one line.
+// line returns the score on one line.
 func (s *score) line() string {
 	parts := []string{count(s.N, "row")}
 	for _, f := range s.figures()[1:] {
@@ -70,17 +70,17 @@ func (s *score) line() string {
 	return strings.Join(parts, ", ")
 }
 
-// mostShown is the largest number of classes whose confusion is printed.
+// mostShown is the largest number of classes whose confusion matrix is printed.
 const mostShown = 30
 
-// text is the score for eyes.
+// text returns the score as text.
 func (s *score) text() string {
 	text := texttable.Format("lr", s.figures())
 	if s.Confusion == nil {
 		return text
 	}
 	if len(s.Classes) > mostShown {
-		return text + fmt.Sprintf("\n%d classes: --json or --plot show which is taken for which.\n", len(s.Classes))
+		return text + fmt.Sprintf("\n%d classes: --json or --plot show the confusion matrix.\n", len(s.Classes))
 	}
 	head := append([]string{"true \\ predicted"}, s.Classes...)
 	rows := [][]string{head}

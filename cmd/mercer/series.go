@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The methods below add series to a panel, each over the series that are there. The name "" adds
-// no entry to the legend. Where a series cannot be drawn the panel keeps the error, which the
-// writer of the picture returns.
+// The methods below add series to a panel, each on top of the earlier ones. The name "" adds no
+// entry to the legend. If a series cannot be drawn, the panel keeps the error, and the function
+// that writes the picture returns it.
 
 // keep keeps the first error.
 func (p *panel) keep(err error) {
@@ -39,7 +39,8 @@ func (p *panel) named(name string, mark plot.Thumbnailer) {
 	}
 }
 
-// solid is a line of a width in points, broken into dashes of the given lengths.
+// solid returns the style of a line with the given width in points, broken into dashes of the
+// given lengths.
 func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
 	style := draw.LineStyle{Color: look, Width: vg.Points(width)}
 	for _, d := range dashes {
@@ -59,7 +60,7 @@ func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
 	p.named(name, line)
 }
 
-// dashes draws the line that something should lie on.
+// dashes draws a dashed reference line.
 func (p *panel) dashes(name string, ends plotter.XYs) {
 	p.line(name, ends, solid(color.Gray{0x50}, 1, 4, 3))
 }
@@ -70,7 +71,7 @@ func (p *panel) marked(name string, look color.Color, points plotter.XYs) {
 	p.dots("", draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points)
 }
 
-// polygon fills an area; a width of 0 leaves its border out.
+// polygon fills an area; a width of 0 omits its border.
 func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineStyle) {
 	area, err := plotter.NewPolygon(corners)
 	if err != nil {
@@ -100,8 +101,8 @@ func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
 	p.named(name, dots)
 }
 
-// rows draws the rows of a table for which some, or nil for all, is true; where there are
-// none, nothing.
+// rows draws the rows of a table for which some is true, or all rows if some is nil. It does
+// nothing if there are no such rows.
 func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) {
 	var points plotter.XYs
 	for i := range xs {
@@ -114,7 +115,7 @@ func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some f
 	}
 }
 
-// rowMark is the mark of a row.
+// rowMark returns the marker of a row.
 func rowMark(look color.Color) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 }
@@ -130,26 +131,26 @@ func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
 func (r raster) X(c int) float64      { return r.x[c] }
 func (r raster) Y(row int) float64    { return r.y[row] }
 
-// contour draws where a function is level.
+// contour draws a level set of a function.
 func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	line := plotter.NewContour(r, []float64{level}, nil)
 	line.LineStyles = []draw.LineStyle{style}
 	p.Add(line)
 }
 
-// box is a filled rectangle, with a text in its middle or none.
+// box is a filled rectangle, which may have a text in its middle.
 type box struct {
 	x0, x1, y0, y1 float64
 	fill           color.Color
 	text           string
-	ink            color.Color // of the text
+	ink            color.Color // color of the text
 }
 
-// boxes are rectangles that meet without a seam.
+// boxes are rectangles that adjoin without visible gaps.
 type boxes struct {
 	list  []box
 	style text.Style
-	over  vg.Length // by which each lies over the next on its right and above
+	over  vg.Length // overlap of each box with the next one on the right and above
 }
 
 // Plot implements plot.Plotter.
@@ -175,8 +176,8 @@ func (s boxes) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return xmin, xmax, ymin, ymax
 }
 
-// cells are a box for each grid point of a raster in the color of its value; neighboring
-// cells of one value, and equal rows of them, are one box.
+// cells returns a box for each grid point of a raster in the color of its value. Neighboring
+// cells with the same value, and equal rows of them, are merged into one box.
 func cells(r raster, look func(value float64) color.Color) (list []box) {
 	dx, dy := (r.x[1]-r.x[0])/2, (r.y[1]-r.y[0])/2
 	for i := 0; i < len(r.y); {
@@ -208,7 +209,7 @@ func (p *panel) within(xmin, xmax, ymin, ymax float64) {
 // logarithmic gives an axis a logarithmic scale.
 func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks{} }
 
-// namesOnly leaves an axis its names: a line and ticks beside them would cross them.
+// namesOnly removes the line and the ticks of an axis, because they would cross the names.
 func namesOnly(a *plot.Axis) { a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, 0 }
 
 // upright turns the labels of the x axis by 90°.
@@ -217,7 +218,7 @@ func (p *panel) upright() {
 	l.Rotation, l.XAlign, l.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 }
 
-// Colors of curves that stay apart for color-blind eyes (Okabe and Ito, 2008).
+// curveColors are colors that color-blind eyes can tell apart (Okabe and Ito, 2008).
 var curveColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
@@ -225,7 +226,7 @@ var curveColors = []color.Color{
 	color.RGBA{R: 0xf0, G: 0xe4, B: 0x42, A: 0xff}, color.RGBA{R: 0x20, G: 0x20, B: 0x20, A: 0xff},
 }
 
-// curveStyle is the style of curve k: a color, and dashes once there are no more colors.
+// curveStyle returns the style of curve k: a color, and dashes once the colors repeat.
 func curveStyle(k int, width float64) draw.LineStyle {
 	style := solid(curveColors[k%len(curveColors)], width)
 	if k >= len(curveColors) {
@@ -234,7 +235,7 @@ func curveStyle(k int, width float64) draw.LineStyle {
 	return style
 }
 
-// faint is a color as a background.
+// faint returns a lighter color for a background.
 func faint(c color.Color) color.Color {
 	r, g, b, _ := c.RGBA()
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
@@ -248,7 +249,7 @@ func shade(share float64) color.Color {
 	return color.RGBA{R: mix(255, 8), G: mix(255, 64), B: mix(255, 129), A: 255}
 }
 
-// swatch is a color in the legend.
+// swatch is a sample of a color in the legend.
 type swatch struct{ color color.Color }
 
 // Thumbnail implements plot.Thumbnailer.
@@ -272,11 +273,11 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms: at 1, 10, 100 and so on,
-// and in narrow ranges at 2 and 5 times those too.
+// decades are ticks on an axis of decimal logarithms: at 1, 10, 100 and so on, and in narrow
+// ranges also at 2 and 5 times these.
 type decades struct{}
 
-// logTicks are decades of a logarithmic scale.
+// logTicks are decades on a logarithmic scale.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.

@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// standardOutput is where results are written. It remembers the first failure, for
-// writers that drop it, such as that of the help texts.
+// standardOutput is where results are written. It remembers the first failure, because some
+// writers ignore it, such as the writer of the help texts.
 type standardOutput struct {
 	io.Writer
-	besides bool // the result is in a file, and what is written here describes it
+	besides bool // the result is in a file, and standard output only describes it
 	err     error
 }
 
-// errClosed is the fault of `mercer predict >&-`.
+// errClosed is the error of `mercer predict >&-`.
 var errClosed = errors.New("is closed (or the null device opened for reading and writing), so that the result would be lost")
 
 func (o *standardOutput) Write(p []byte) (int, error) {
@@ -29,8 +29,8 @@ func (o *standardOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close returns the first failure; one that a file system reports only when the file
-// is closed is a failure too.
+// close returns the first failure, including a failure that a file system reports only on
+// closing.
 func (o *standardOutput) close() error {
 	if c, ok := o.Writer.(io.Closer); ok && o.err == nil {
 		o.err = c.Close()

@@ -4,5 +4,5 @@ package main
 
 import "io"
 
-// isClosed is not known here: a write to a closed standard output fails.
+// isClosed cannot be determined on this system: a write to a closed standard output fails.
 func isClosed(io.Writer) bool { return false }

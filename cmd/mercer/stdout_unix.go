@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed reports whether the standard output was closed when the process began. Go's
-// runtime then opens the null device in its place, for reading and writing; a shell's
-// >/dev/null opens it for writing alone.
+// isClosed reports whether standard output was closed when the process began. Go's runtime then
+// opens the null device in its place, for reading and writing; a shell's >/dev/null opens it only
+// for writing.
 func isClosed(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

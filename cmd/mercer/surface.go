@@ -16,12 +16,12 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// surfaceWorst is the score, above the best, from which on cells are almost white: half as
-// much error again, or half a natural unit a row.
+// surfaceWorst is the difference from the best score at which cells are almost white: an error
+// 1.5 times as large, or half a natural unit per row.
 const surfaceWorst = 0.5
 
-// surfacePicture is what `mercer tune --plot` shows: scores over λ and over what the kernel's
-// parameters were multiplied by, a row of cells for each trial and a cell for each λ.
+// surfacePicture returns the picture of `mercer tune --plot`: scores over λ and over the factor
+// of the kernel's parameters, with a row of cells for each trial and a cell for each λ.
 func surfacePicture(res *tuning.Result) picture {
 	by := res.Params.Criterion
 	if len(res.Trials[res.Best].Factors) > 1 {
@@ -44,7 +44,7 @@ func surfacePicture(res *tuning.Result) picture {
 	}
 	cells := boxes{over: vg.Points(0.4)}
 	for i, t := range trials {
-		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // has no place on the axis
+		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // it cannot be shown on the axis
 		var xs []float64
 		for _, at := range points {
 			xs = append(xs, math.Log10(at.Lambda))
@@ -57,7 +57,7 @@ func surfacePicture(res *tuning.Result) picture {
 			if by != tuning.Evidence {
 				bad /= best
 			}
-			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // white is where there is no score
+			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // cells without a score stay white
 				b.fill = surfaceShade(bad)
 			}
 			cells.list = append(cells.list, b)
@@ -82,13 +82,14 @@ func surfacePicture(res *tuning.Result) picture {
 	return picture{title: "Scores of " + res.Kernel().String(), rows: [][]*panel{{p}}}
 }
 
-// surfaceShade is the color of a score: dark blue at the best, almost white from surfaceWorst on.
+// surfaceShade returns the color of a score: dark blue for the best, almost white from
+// surfaceWorst on.
 func surfaceShade(bad float64) color.Color {
 	return shade(max(0.01, 1-math.Sqrt(max(bad, 0)/surfaceWorst)))
 }
 
-// height is the place of a trial on the axis upwards: the logarithm of the parameter that
-// varies, or of the factor of several.
+// height returns the ordinate of a trial: the logarithm of the parameter that varies, or of the
+// common factor of several.
 func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	if len(res.Vary) == 1 {
 		for _, p := range kernels.Params(t.Kernel) {
@@ -103,8 +104,9 @@ func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	return y
 }
 
-// between is from the middle to the neighbor before to the middle to the neighbor after; at an
-// end as far as on the other side.
+// between returns the interval from the midpoint between at[i] and its predecessor to the
+// midpoint between at[i] and its successor. At an end, the half interval is as wide as on the
+// other side.
 func between(at []float64, i int) (from, to float64) {
 	if len(at) == 1 {
 		return at[0] - 0.5, at[0] + 0.5
@@ -119,8 +121,8 @@ func between(at []float64, i int) (from, to float64) {
 	return at[i] - cmp.Or(before, after), at[i] + cmp.Or(after, before)
 }
 
-// scalesPicture draws the parameters of the best kernel, which varied each by itself, as
-// bars on a logarithmic scale.
+// scalesPicture draws the parameters of the best kernel as bars on a logarithmic scale, if each
+// varied separately.
 func scalesPicture(res *tuning.Result) picture {
 	by := res.Params.Criterion
 	report := tuneReport{By: string(by)}
@@ -134,7 +136,7 @@ func scalesPicture(res *tuning.Result) picture {
 			low, high = min(low, y), max(high, y)
 		}
 	}
-	room := 0.08*(high-low) + 0.3 // for two ticks at least
+	room := 0.08*(high-low) + 0.3 // there is room for at least two ticks
 	bars := boxes{}
 	for i := range names {
 		x := float64(i)

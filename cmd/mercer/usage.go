@@ -21,17 +21,16 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// A refusal is a reason for which flags have no effect in a call.
+// A refusal is a reason why flags have no effect in a call.
 type refusal struct {
 	holds bool
 	flags string // with spaces between them
 	why   string
-	by    string // the flag that decides about it: where it is not given help shows the others; "": none
+	by    string // the flag that the reason depends on: help shows the refused flags unless it is given; "" if there is none
 }
 
-// refusing completes a command with such reasons: its flags are an error where they are
-// given, and absent from its help. It comes before learnerFlags.add, whose help is then
-// prepared first.
+// refusing makes a command refuse flags for these reasons, and hides the flags from its help. It
+// must come before learnerFlags.add, whose help is prepared first.
 func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	each := func(do func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
@@ -49,7 +48,7 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 		}
 		each(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
-			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // --stream=false
+			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the flag has its default, as with --stream=false
 			if flag.Changed && !nothing && err == nil {
 				err = usagef("--%s: %s", flag.Name, r.why)
 			}
@@ -64,7 +63,7 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	return c
 }
 
-// beforeHelp completes a command with what is done before its help is printed.
+// beforeHelp makes a command call prepare before its help is printed.
 func beforeHelp(c *cobra.Command, prepare func()) {
 	help := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -73,23 +72,23 @@ func beforeHelp(c *cobra.Command, prepare func()) {
 	})
 }
 
-// withoutDevice completes a command that does no work on data.
+// withoutDevice prepares a command that does no work on data.
 func withoutDevice(c *cobra.Command) *cobra.Command {
 	return refusing(c, func() []refusal {
 		return []refusal{{true, "device threads memory quiet", "has no effect on mercer " + c.Name(), ""}}
 	})
 }
 
-// badValue is the error of a flag with an empty text, such as that of a variable of the shell
-// that is not set, where such a text would be taken for no flag; and of a flag without its
-// value, which has taken the next flag for one.
+// badValue returns an error for a flag with an empty text, such as from a shell variable that is
+// not set, if an empty text would mean that the flag is not given. It also returns one for a flag
+// that took the next flag as its value.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		if p, ok := f.Value.(*parameterFlag); ok {
 			value = p.given[p.name]
 		}
-		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // auto, and none
+		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty text means auto, or none
 		switch {
 		case err != nil:
 		case f.Value.Type() == "string" && value == "" && !means:
@@ -101,7 +100,7 @@ func badValue(c *cobra.Command) (err error) {
 	return err
 }
 
-// flagError explains a flag that is not there or has a wrong value.
+// flagError explains an unknown flag or a wrong value.
 func flagError(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -132,8 +131,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// rootFlagError is flagError, but where a word is no command that is said,
-// whatever flags it was to have.
+// rootFlagError is flagError, but if the word before the flags is not a command, it reports that.
 func (a *app) rootFlagError(c *cobra.Command, err error) error {
 	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
 		return a.subcommand(c, a.args[at:])
@@ -141,12 +139,12 @@ func (a *app) rootFlagError(c *cobra.Command, err error) error {
 	return flagError(c, err)
 }
 
-// helpCommand is cobra's, but refuses what is no command.
+// helpCommand is cobra's, but refuses an unknown command.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:                "help [command] [flags]",
 		Short:              "Help about any command",
-		DisableFlagParsing: true, // they are those of the command, such as --learner of fit
+		DisableFlagParsing: true, // the flags belong to the command, such as --learner of fit
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" }); len(args) == 0 {
 				return root.Help()
@@ -169,7 +167,7 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// subcommand rejects a first argument that is no subcommand.
+// subcommand rejects a first argument that is not a subcommand.
 func (a *app) subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -181,7 +179,7 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), c.CommandPath())
 }
 
-// didYouMean is ", did you mean ...?" when a name is near.
+// didYouMean returns ", did you mean ...?" if a name is similar.
 func didYouMean(prefix, got string, names []string) string {
 	if best := suggest.Nearest(got, names); best != "" {
 		return fmt.Sprintf(", did you mean %s%s?", prefix, best)

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// weightFlags say how often each row counts: by a column, and by its class.
+// weightFlags say how much each row counts: by a column, and by its class.
 type weightFlags struct {
 	weight  string
 	classes []string // balanced, or CLASS=W for some classes
@@ -23,8 +23,8 @@ type weightFlags struct {
 const balanced = "balanced"
 
 func (f *weightFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.weight, "weight", "", "`COLUMN` of the weights of the rows, finite numbers ≥ 0: a row counts as if it stood there so many times")
-	flags.StringSliceVar(&f.classes, "class-weight", nil, "weights of the classes, which multiply those of the rows: balanced, n/(k n_c) of n rows, n_c of them in each of k classes, or `CLASS=W,…`, 1 for the others")
+	flags.StringVar(&f.weight, "weight", "", "`COLUMN` of the weights of the rows, finite numbers ≥ 0: a row of weight w counts as w rows")
+	flags.StringSliceVar(&f.classes, "class-weight", nil, "weights of the classes, which multiply the weights of the rows: balanced means n/(k n_c) for n rows and k classes of n_c rows each; `CLASS=W,…` gives weights, and 1 to all other classes")
 }
 
 func (f *weightFlags) check() error {
@@ -50,8 +50,8 @@ func (f *weightFlags) check() error {
 	return nil
 }
 
-// ofClasses are the weights of the classes of those names, of whose rows the weights sum
-// to totals; nil where no flag names some.
+// ofClasses returns the weights of the named classes, the weights of whose rows sum to totals, or
+// nil if no flag gives class weights.
 func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return nil, nil
@@ -86,15 +86,15 @@ func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, er
 	return factors, nil
 }
 
-// sameLabel compares the label of a class with a text, as numbers where both are.
+// sameLabel compares the label of a class with a text, as numbers if both are numbers.
 func sameLabel(class, text string) bool {
 	v, err := strconv.ParseFloat(class, 64)
 	w, err2 := strconv.ParseFloat(text, 64)
 	return class == text || err == nil && err2 == nil && v == w
 }
 
-// times multiplies the weights of rows, nil: all 1, by those of their classes, places in
-// names. The weights are not changed.
+// times returns the weights of rows (nil means all 1) multiplied by those of their classes, which
+// are indices of names. It does not change weights.
 func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return weights, nil
@@ -118,13 +118,13 @@ func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]
 	return product, nil
 }
 
-// weighted are samples that are read in passes, by the weights of their classes.
+// weighted are samples, read in passes, with their weights multiplied by those of their classes.
 type weighted struct {
 	solvers.Rows
 	factors []float64
 }
 
-// timesRows is times for samples that are read in passes; balanced takes a pass more.
+// timesRows is times for samples that are read in passes; balanced needs an extra pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
@@ -154,7 +154,7 @@ func (w weighted) PassKeys(ctx context.Context, use func(b solvers.Block) error)
 	return solvers.PassKeys(ctx, w.Rows, w.times(use))
 }
 
-// times is use for blocks whose weights are multiplied.
+// times wraps use for blocks whose weights are multiplied.
 func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) error {
 	return func(b solvers.Block) error {
 		weights := make([]float64, b.Y.Rows)
@@ -166,7 +166,7 @@ func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) e
 	}
 }
 
-// weightAt is the weight of a row; nil weights are all 1.
+// weightAt returns the weight of a row; nil weights are all 1.
 func weightAt(weights []float64, row int) float64 {
 	if weights == nil {
 		return 1
@@ -174,7 +174,7 @@ func weightAt(weights []float64, row int) float64 {
 	return weights[row]
 }
 
-// weightsAt are those of some rows.
+// weightsAt returns the weights of some rows.
 func weightsAt(weights []float64, rows []int) []float64 {
 	if weights == nil {
 		return nil
@@ -186,9 +186,9 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	return some
 }
 
-// scoreWeights are the rows of a table that is to be scored, of weight > 0, and their
-// weights, where the model was fitted with some; used is the column. A table without the
-// column is scored with each row once, which a line says.
+// scoreWeights returns the rows of weight > 0 of a table to score, and their weights, if the
+// model was fitted with weights; used is the column. If the table lacks the column, each row
+// counts once, and a notice says so.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)
@@ -198,7 +198,7 @@ func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *datase
 	return rows, weights, enc.Weight, err
 }
 
-// noWeights says that rows are scored without the weights that the model was fitted with.
+// noWeights reports that rows are scored without the weights that the model was fitted with.
 func (a *app) noWeights(enc *dataset.Encoder, source string) {
 	if enc.Weight != "" {
 		a.notice("%s: has no column %.60q of weights: each row counts once", source, enc.Weight)
