@@ -33,34 +33,32 @@ func (l *BayesRidge) parameters() []Parameter {
 	}
 }
 
-// BayesRidge is ridge regression that finds its λ from the samples. The noise
-// has the variance σ²/w_i and the weights have the prior N(0, σ_w² I); both
-// variances maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's
-// steps are repeated until the fitted values settle:
+// BayesRidge is ridge regression that determines λ from the samples. The noise has the variance
+// σ²/w_i and the weights have the prior N(0, σ_w² I); both variances maximize the evidence p(y |
+// X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated until the fitted values converge:
 //
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //
-// with the eigenvalues s_i of XᵀX, which are computed once: O(nd² + d³) where
-// n ≥ d, and O(n²d + n³) otherwise. That one decomposition runs on the host.
-// scikit-learn's BayesianRidge with its four Gamma parameters 0 is the same;
-// its defaults of 1e-6 matter little. Each output has its own variances.
+// with the eigenvalues s_i of XᵀX, which are computed once on the host: O(nd² + d³) operations if
+// n ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge with its four Gamma parameters set
+// to 0 is the same; its defaults of 1e-6 matter little. Each output has its own variances.
 type BayesRidge struct {
-	Tol         float64 // 0 is 1e-8: change of the fitted values relative to ‖y − ȳ‖
+	Tol         float64 // change of the fitted values relative to ‖y − ȳ‖; 0 is 1e-8
 	MaxIter     int     // 0 is 1000
-	NoIntercept bool    // b = 0; false, the default: b is flat a priori
+	NoIntercept bool    // b = 0; false, the default: b has a flat prior
 }
 
-// BayesRidgeModel is a fitted BayesRidge: the mean of the posterior, and what
-// its variance needs.
+// BayesRidgeModel is a fitted BayesRidge: the mean of the posterior and the matrices of its
+// variance.
 type BayesRidgeModel struct {
 	linear
-	fitted    bool // with an intercept
+	fitted    bool // fitted with an intercept
 	posterior lsq.Posterior
 	evidence  []float64 // log p(y)
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own. Where MaxIter
-// steps are not enough the model is that of the last, and the fact "warning" says so.
+// Fit fits the n×d samples x to the n×t targets y, each output separately. If MaxIter steps do
+// not suffice, the model is that of the last step, and the fact "warning" says so.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
 	defer named(bayesRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
@@ -86,12 +84,11 @@ func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.posterior.No
 // Prior returns σ_w² of each output.
 func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Prior) }
 
-// LogEvidence returns log p(y | X) of each output, where the samples' weights
-// count repetitions.
+// LogEvidence returns log p(y | X) of each output; the samples' weights count repetitions.
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
 
-// Variance returns the n×t variances of new targets at the rows of x: σ² of the
-// noise, and (x − x̄)ᵀΣ(x − x̄) of what is not known of w.
+// Variance returns the n×t variances of new targets at the rows of x: σ² for the noise plus (x −
+// x̄)ᵀΣ(x − x̄) for the uncertainty of w.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	w, b := m.posterior.Projection()
 	along, err := affine(bayesRidgeName, w, b).predict(ctx, dev, x)

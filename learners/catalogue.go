@@ -23,47 +23,46 @@ type Task string
 const (
 	Regression     Task = "regression"     // y are numbers
 	Classification Task = "classification" // y names classes: see Classes
-	Novelty        Task = "novelty"        // no y: what is like the samples and what is not
+	Novelty        Task = "novelty"        // no y: which samples are like the training samples
 )
 
-// Fitter fits a model to n×d samples x and targets y. It is what every learner
-// is once its parameters are known: l.Fit of a struct of parameters, as a
-// Model. For Novelty y is not looked at and may be nil.
+// Fitter fits a model to n×d samples x and targets y. Every learner with known parameters is a
+// Fitter: its Fit, which returns a Model. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
-// Description tells what a learner is: an entry of the one table from which the
-// command makes its flags and its lists, Make its learners, and Restore its
-// models. The entry of a learner stands in the learner's file, and registers
-// itself there.
+// Description describes a learner. The descriptions form one table, from which the command makes
+// its flags and lists, Make the learners, and Restore the models. The file of a learner registers
+// its entry.
 type Description struct {
 	Name       string      `json:"name"`
-	Tasks      []Task      `json:"tasks"`      // the first is what it does with targets that may be both
-	Formula    string      `json:"formula"`    // what it minimizes, or its rule
-	Parameters []Parameter `json:"parameters"` // in the order in which they are shown
+	Tasks      []Task      `json:"tasks"`      // the first is the default for targets that suit several tasks
+	Formula    string      `json:"formula"`    // the objective that it minimizes, or its rule
+	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
 	Source     string      `json:"source"`
-	Outputs    bool        `json:"outputs"` // takes several targets at once
-	Sparse     bool        `json:"-"`       // takes a backend.CSR as it is; other learners make a dense copy of it
-	// Grid is what mercer tune tries of a parameter where nothing else is asked for, as
-	// NAME=V,W,…; a number before × is multiplied by one of the data. "": nothing, or the
-	// scores of the learner have a closed form.
+	Outputs    bool        `json:"outputs"` // it accepts several targets at once
+	Sparse     bool        `json:"-"`       // it accepts a backend.CSR directly; for other learners a dense copy is made
+	// Grid is the default of mercer tune for one parameter, as NAME=V,W,…; a number before × is
+	// multiplied by one that depends on the data. "" means no grid, or that the scores of the
+	// learner have a closed form.
 	Grid string `json:"grid,omitempty"`
 
-	// fitter makes the learner of its values; the error is what contradicts in them.
+	// fitter makes the learner from its values; its error is about values that contradict each
+	// other.
 	fitter func(v parsed) (Fitter, *ParameterError)
-	// rows makes the learner for samples that are read in passes; nil: it
-	// cannot.
+	// rows makes the learner for samples that are read in passes; nil if it cannot read them so.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model is the zero model of the kind that a State is of; nil: of the one that Fit returns.
+	// model is the zero model of the kind that a State belongs to; nil means the kind that Fit
+	// returns.
 	model func(State) (fielded, error)
-	// classify says that Classification is Classify of the regression, which
-	// Make and Restore then add: fitter and model know nothing of classes.
+	// classify says that Classification is Classify of the regression. Make and Restore apply it,
+	// so that fitter and model need not know classes.
 	classify bool
-	// checkpoints says that a fit may write them and go on from them.
+	// checkpoints says that a fit may write checkpoints and resume from them.
 	checkpoints bool
-	// traces says that a fit calls Options.Trace, by one of its solvers at least.
+	// traces says that at least one solver of the learner calls Options.Trace.
 	traces bool
-	// classifier makes the learner for Classification where that is not what
-	// fitter makes; a model is restored by its State, which says of which it is.
+	// classifier makes the learner for Classification if fitter does not; a model is restored by
+	// its State, which says what kind it is.
 	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
@@ -95,8 +94,7 @@ func Catalogue() []Description {
 	return list
 }
 
-// Find returns the description of a learner; an unknown name is an error that
-// lists them all.
+// Find returns the description of a learner. The error about an unknown name lists all names.
 func Find(name string) (Description, error) {
 	d := catalogue[name]
 	if d == nil {
@@ -108,10 +106,10 @@ func Find(name string) (Description, error) {
 // Names lists the names of all learners, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Does reports whether the learner is made for a task.
+// Does reports whether the learner supports a task.
 func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
 
-// Parameter returns the parameter of that name.
+// Parameter returns the parameter with the given name.
 func (d Description) Parameter(name string) (Parameter, bool) {
 	for _, p := range d.Parameters {
 		if p.Name == name {
@@ -121,22 +119,20 @@ func (d Description) Parameter(name string) (Parameter, bool) {
 	return Parameter{}, false
 }
 
-// LinearByDefault reports whether its kernel is linear() where none is given.
+// LinearByDefault reports whether the default kernel is linear().
 func (d Description) LinearByDefault() bool {
 	p, _ := d.Parameter("kernel")
 	return strings.HasPrefix(p.Default, "linear()")
 }
 
-// Settings are the parameters of a learner that Parse has parsed: fits, grids and reports are
-// made of them.
+// Settings are the parsed parameters of a learner, from which fits, grids and reports are made.
 type Settings struct {
 	d      Description
 	given  map[string]string
 	values parsed
 }
 
-// Text returns the text of a parameter, which was given or is the default; "" and false where
-// it has no value.
+// Text returns the text of a parameter, given or default, or "" and false if it has no value.
 func (s *Settings) Text(name string) (text string, has bool) {
 	if _, has = s.values[name]; !has {
 		return "", false
@@ -148,18 +144,18 @@ func (s *Settings) Text(name string) (text string, has bool) {
 	return p.Default, true
 }
 
-// Number returns the value of a parameter that is a number; false where it has none.
+// Number returns the value of a numeric parameter, or false if it has none.
 func (s *Settings) Number(name string) (v float64, has bool) {
 	v, has = s.values[name].(float64)
 	return v, has
 }
 
-// Effective reports whether p has an effect beside the other parameters: its condition is met.
+// Effective reports whether p has an effect with the other parameters: its condition is met.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
-// Make returns the learner with the given parameters, as texts by their names,
-// and defaults for the others. task is one of d.Tasks; a zero Task is the first. The
-// error is a *ParameterError, or about the task. It is Parse and Settings.Fitter.
+// Make returns the learner with the given parameters, as texts by their names, and defaults for
+// the others. task is one of d.Tasks; a zero Task is the first. The error is a *ParameterError,
+// or about the task. Make calls Parse and Settings.Fitter.
 func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 	if err := d.checkTask(task); err != nil {
 		return nil, err
@@ -265,18 +261,18 @@ func (d Description) Parse(given map[string]string) (*Settings, error) {
 	return &Settings{d, given, v}, nil
 }
 
-// ParameterError says what is wrong with a parameter that Make was given.
+// ParameterError is an error about a parameter for Make.
 type ParameterError struct {
 	Learner, Parameter string
 	Rule               string // such as "must be a finite number ≥ 0, got -1"
-	When               *When  // the condition that is not met, if that is the rule
+	When               *When  // the condition that is not met, if the rule is a condition
 }
 
 func (e *ParameterError) Error() string {
 	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
 }
 
-// fitterOf returns what makes a Fitter of the values of an L.
+// fitterOf returns the function that makes a Fitter from the values of an L.
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(parsed) (Fitter, *ParameterError) {
 	return made(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
@@ -286,7 +282,7 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 	})
 }
 
-// made returns what makes an F of the values of an L.
+// made returns the function that makes an F from the values of an L.
 func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L
@@ -295,8 +291,8 @@ func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(pars
 	}
 }
 
-// asModel returns what a Fit returned: a nil *M must not become a Model that is not nil,
-// and no model is one whose numbers are not finite.
+// asModel converts the result of a Fit: a nil *M must not become a Model that is not nil, and a
+// model with numbers that are not finite is an error.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {
 		err = diverged(m)
@@ -307,8 +303,8 @@ func asModel[M Model](m M, err error) (Model, error) {
 	return m, nil
 }
 
-// diverged is the error of a model with numbers that are not finite, which Restore
-// would refuse.
+// diverged returns an error for a model with numbers that are not finite, which Restore would
+// refuse.
 func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {

@@ -16,27 +16,27 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Classifier is a Model that tells classes. Its Predict returns n×1 labels, in
-// the numbers in which y named them when it was fitted.
+// Classifier is a Model that predicts classes. Its Predict returns n×1 labels, which are the
+// values of y at the fit.
 type Classifier interface {
 	Model
 	// Classes returns the classes, in the order of the columns of Decision.
 	Classes() Classes
-	// Decision returns the decision values of the rows of x: n×1 for two
-	// classes, where > 0 is the second class and everything else the first,
-	// and n×K for K > 2, where the largest is predicted and the first of equals;
-	// an SVCModel with probabilities alone predicts by them.
+	// Decision returns the decision values of the rows of x: n×1 for two classes, where a value >
+	// 0 means the second class and any other the first; n×K for K > 2 classes, where the largest
+	// value is predicted, and of equal values the first. Only an SVCModel with probabilities
+	// predicts by the probabilities instead.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// Prober is a Classifier that knows probabilities.
+// Prober is a Classifier with probabilities.
 type Prober interface {
 	Classifier
 	// Proba returns the n×K probabilities of the classes; each row sums to 1.
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// AsProber returns m as a Prober if it knows probabilities: an SVCModel does where
+// AsProber returns m as a Prober if it has probabilities: an SVCModel has them if
 // SVC.Probabilities was set.
 func AsProber(m Model) (Prober, bool) {
 	if s, ok := m.(*SVCModel); ok && s.sigmoid.Cols == 0 {
@@ -46,21 +46,21 @@ func AsProber(m Model) (Prober, bool) {
 	return p, ok
 }
 
-// MaxClasses is the largest number of classes: more are taken for numbers that
-// someone forgot to predict by regression.
+// MaxClasses is the largest number of classes: with more, y probably holds numbers for a
+// regression.
 const MaxClasses = 1000
 
-// Classes are the classes that occur in a y among samples of weight > 0, in
-// the order of their labels.
+// Classes are the classes that occur in y among samples of weight > 0, in the order of their
+// labels.
 type Classes struct {
-	Labels []float64 // what stands in y for each: −1 and 1, or 0, 1, 2, …
-	Names  []string  // by Options.Classes, or the labels as texts
-	// ZeroIsPositive: of two classes the decision value 0 is the second, sgn(0) = +1;
-	// otherwise the first. A perceptron may be given it.
+	Labels []float64 // the value of y for each class: −1 and 1, or 0, 1, 2, …
+	Names  []string  // from Options.Classes, or the labels as texts
+	// ZeroIsPositive says that of two classes the decision value 0 means the second, sgn(0) = +1,
+	// and not the first. It is an option of the perceptrons.
 	ZeroIsPositive bool
 }
 
-// positive returns whether a decision value of two classes stands for the second.
+// positive reports whether a decision value means the second of two classes.
 func (c Classes) positive(f float64) bool { return f > 0 || f == 0 && c.ZeroIsPositive }
 
 // Len returns the number of classes.
@@ -74,7 +74,7 @@ func (c Classes) Columns() int {
 	return len(c.Labels)
 }
 
-// Index returns the place of a label, or −1.
+// Index returns the index of a label, or −1.
 func (c Classes) Index(label float64) int {
 	i, found := slices.BinarySearch(c.Labels, label)
 	if !found {
@@ -83,16 +83,15 @@ func (c Classes) Index(label float64) int {
 	return i
 }
 
-// classified is the part of classifiers that knows the classes.
+// classified holds the classes of a classifier.
 type classified struct{ classes Classes }
 
 // Classes implements Classifier.
 func (c *classified) Classes() Classes { return c.classes }
 
-// classesOf finds the classes of the n×1 matrix y: its different values, at
-// least two. index[i] is the class of row i, −1 for a row of weight 0 whose
-// class no other row has. Where names is not nil, the labels must be places in
-// it: 0, 1, … .
+// classesOf finds the classes of the n×1 matrix y: its different values, at least two. index[i]
+// is the class of row i, or −1 for a row of weight 0 whose class no other row has. If names is
+// not nil, the labels must be indices of names: 0, 1, … .
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
 	if y.Rows == 0 {
 		return c, nil, errors.New("y is missing")
@@ -115,7 +114,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 			if len(c.Labels) == MaxClasses {
 				return c, nil, fmt.Errorf("y has more than %d different values: too many for classes; numbers are predicted by a learner of regression", MaxClasses)
 			}
-			c.Labels = slices.Insert(c.Labels, at, v+0) // −0 is 0
+			c.Labels = slices.Insert(c.Labels, at, v+0) // −0 becomes 0
 		}
 	}
 	c.Names = make([]string, len(c.Labels))
@@ -173,8 +172,8 @@ func (c Classes) targets(index []int) backend.Host[float64] {
 	return h
 }
 
-// Decide returns the n×1 labels that decision values or probabilities stand for, NaN where there
-// are fewer labels than columns. It writes into none.
+// Decide returns the n×1 labels for decision values or probabilities, without modifying them. A
+// label is NaN if there are fewer labels than columns.
 func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	decision := asDense(values)
 	n, cols := decision.Dims()
@@ -201,7 +200,7 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	return y
 }
 
-// decide is Decide of decision values that may have failed.
+// decide is Decide for decision values whose computation may have failed.
 func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -209,9 +208,9 @@ func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	return c.Decide(values), nil
 }
 
-// save puts the classes into s, where load finds them.
+// save stores the classes in s for load.
 func (c *Classes) save(s State) {
-	text, _ := json.Marshal(c.Names) // of strings: cannot fail
+	text, _ := json.Marshal(c.Names) // strings cannot fail to encode
 	s.Params["classes"] = string(text)
 	s.Arrays["labels"] = numeric.Row(c.Labels)
 	if c.ZeroIsPositive {

@@ -13,13 +13,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Classify makes a classifier of a learner of regression that takes several
-// targets: least-squares classification. Two classes become the target −1 and
-// 1, K > 2 classes K such targets, one versus the rest; the decision values are
-// the predictions. name is the learner's, for messages.
+// Classify makes a classifier from a learner of regression with several targets, by least-squares
+// classification. Two classes become one target of −1 and 1, and K > 2 classes become K such
+// targets, one versus the rest; the decision values are the predictions. name is the learner's
+// name for messages.
 //
-// Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares
-// classification; Suykens and Vandewalle (1999).
+// Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares classification; Suykens and
+// Vandewalle (1999).
 func Classify(name string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		hy, err := gonum.Host("y", y)
@@ -49,7 +49,7 @@ type ClassifyModel struct {
 // Learner returns the name of the learner of regression.
 func (m *ClassifyModel) Learner() string { return m.fitted().Learner() }
 
-// fitted is the regression, or where there is none a model that is not fitted.
+// fitted returns the regression, or a model that is not fitted if there is none.
 func (m *ClassifyModel) fitted() Model {
 	if m.regression == nil {
 		return newLinearModel("classify", false, backend.Host[float64]{}, nil, nil, nil)

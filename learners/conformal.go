@@ -13,25 +13,25 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Calibration makes split-conformal intervals, or sets of classes, from what a model
-// says of m rows that it was not fitted to. A new row is covered with probability
-// ≥ level, and ≤ level + 1/(m+1) where scores do not tie, whatever the learner and
-// the distribution, if it and those m rows are drawn alike (exchangeable).
+// Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
+// model for m rows that it was not fitted to. A new target is covered with probability ≥ level,
+// and ≤ level + 1/(m+1) if no scores are equal, for any learner and distribution, if the new row
+// and those m rows are exchangeable.
 //
-// Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world;
-// Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive
-// inference for regression, algorithm 2; Sadinle, Lei and Wasserman (2019), Least
-// ambiguous set-valued classifiers.
+// Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
+// Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
+// regression, algorithm 2; Sadinle, Lei and Wasserman (2019), Least ambiguous set-valued
+// classifiers.
 type Calibration struct {
-	// Scores are in ascending order, one row for each output: |y − f(x)|. Of a
-	// classifier there is one row: 1 − p of the observed class where the model knows
-	// probabilities, elsewhere by how much the largest decision value of the other
-	// classes exceeds its own (of two classes −f or f).
+	// Scores are in ascending order, one row for each output: |y − f(x)|. A classifier has one
+	// row: 1 − p of the observed class if the model has probabilities; otherwise the largest
+	// decision value of the other classes minus that of the observed class (for two classes −f or
+	// f).
 	Scores backend.Host[float64]
 }
 
-// Calibrate applies m to the rows of x, which m was not fitted to, and compares with
-// the targets y; a y that names a class that m does not know has the score +∞.
+// Calibrate applies m to the rows of x, which m was not fitted to, and compares the predictions
+// with the targets y. A class that m does not know has the score +∞.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
 	defer named("calibrate", nil, &c, &err)
 	if m == nil {
@@ -86,7 +86,7 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	return c, nil
 }
 
-// classScores returns n×K numbers, the larger the less a class fits.
+// classScores returns n×K numbers that are larger for classes that fit less.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
 	if p, ok := AsProber(m); ok {
 		proba, err := p.Proba(ctx, dev, x)
@@ -129,8 +129,8 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: calibration: it is missing, or has no scores: see Calibrate")
 
-// bound returns the score of output j that a new one does not exceed with
-// probability level.
+// bound returns the score of output j that a new score does not exceed with the probability
+// level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
 		return 0, errNoCalibration
@@ -171,9 +171,9 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 	return lower, upper, nil
 }
 
-// Sets returns for each row of x and each class of the model 1 where the class
-// belongs to the set that holds the observed one with probability level, otherwise
-// 0: n×K. The predicted class always belongs to it. 0 < level ≤ m/(m+1).
+// Sets returns an n×K matrix: 1 for each class of the model that belongs to the prediction set of
+// the row of x, which contains the observed class with the probability level, otherwise 0. The
+// predicted class always belongs to it. 0 < level ≤ m/(m+1).
 func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
 	bound, err := c.bound(0, level)
 	if err != nil {
@@ -202,7 +202,8 @@ func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier
 	return scores, nil
 }
 
-// CheckCalibration returns nil when c is one of the model m, as a file may not be.
+// CheckCalibration returns an error if c, which may come from a file, does not belong to the
+// model m.
 func CheckCalibration(m Model, c *Calibration) error {
 	_, want := m.Dims()
 	if _, ok := m.(Classifier); ok {

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// model is the part that all models share.
+// model is the common part of all models.
 type model struct {
 	learner string
 	facts   []Fact
@@ -24,7 +24,7 @@ func (m *model) Learner() string { return m.learner }
 // Facts implements Describer.
 func (m *model) Facts() []Fact { return m.factsNamed(message.Plain) }
 
-// factsNamed are the facts with names for the parameters in the advice of warnings.
+// factsNamed returns the facts; name gives the names of parameters in the advice of warnings.
 func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	facts := slices.Clone(m.facts)
 	for i, f := range facts {
@@ -35,9 +35,9 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	return facts
 }
 
-// FactsOf returns the facts of a model, nil if it has none. name returns the name that a front
-// end has for a parameter in the advice of a warning, or "" where advice to change it is left
-// out; Facts of a Describer has the names of Go.
+// FactsOf returns the facts of a model, or nil if it has none. name returns a front end's name
+// for a parameter in the advice of a warning, or "" to omit the advice about it; the method Facts
+// uses the names of Go.
 func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if k, is := m.(interface {
 		factsNamed(name func(parameter string) string) []Fact
@@ -50,7 +50,8 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the fact "warning", whose advice has the marks of package message; "" is none.
+// remark adds the fact "warning" unless text is empty; advice in it has the marks of package
+// message.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }
@@ -72,13 +73,13 @@ func (m *linear) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) 
 
 func (m *linear) predictor() predictor { return affine(m.learner, m.coef, m.intercept) }
 
-// Coef returns a copy of the d×t weights; nil when the model is not fitted.
+// Coef returns a copy of the d×t weights, or nil if the model is not fitted.
 func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields are W and b with so many columns; nil: any number.
+// coefFields are the fields of W and b with the given number of columns; nil means any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),
@@ -108,15 +109,14 @@ func (m *kernelExpansion) predictor() predictor {
 	return expansion(m.learner, m.kernel, m.points, m.coef, m.intercept)
 }
 
-// Kernel returns the kernel that the model was fitted with, also where it was chosen
-// by Fit.
+// Kernel returns the kernel of the fit, whether it was given or chosen by Fit.
 func (m *kernelExpansion) Kernel() kernels.Kernel { return m.kernel }
 
 // Intercept returns a copy of b, one entry for each output.
 func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// expansionFields are the kernel, the points, their coefficients, in arrays of these names,
-// and b, with so many columns; nil: any number.
+// expansionFields are the fields of the kernel, the points, their coefficients, in arrays with
+// these names, and b, with the given number of columns; nil means any number.
 func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
 	return []field{
 		pointsField(points, &m.kernel, &m.points),
@@ -125,34 +125,33 @@ func (m *kernelExpansion) expansionFields(points, coef string, cols size) []fiel
 	}
 }
 
-// solution is the part of models that a solver of (K + λI)α = y computed.
+// solution is the common part of models from a solver of (K + λI)α = y.
 type solution struct {
 	lambda float64
-	fitted bool // with an intercept
+	fitted bool // fitted with an intercept
 	solved *solvers.Result
 }
 
 // Solved implements Solved.
 func (s *solution) Solved() *solvers.Result { return s.solved }
 
-// Lambda returns the λ that the model was fitted with, of the first target where each
-// has its own.
+// Lambda returns the λ of the fit; if each target has its own, that of the first target.
 func (s *solution) Lambda() float64 { return s.lambda }
 
 func (s *solution) solutionFields() []field {
 	return []field{lambdaField(&s.lambda), boolField("intercept", &s.fitted)}
 }
 
-// solutions is a solution whose targets may have a λ each.
+// solutions is a solution whose targets may have separate λ.
 type solutions struct {
 	solution
-	lambdas []float64 // nil: lambda of each target
+	lambdas []float64 // nil means lambda for each target
 }
 
-// Lambdas returns a copy of the λ of the targets where each has its own, else nil.
+// Lambdas returns a copy of the λ of the targets if each has its own, otherwise nil.
 func (s *solutions) Lambdas() []float64 { return slices.Clone(s.lambdas) }
 
-// linearClassifier is the core of classifiers whose decision values are linear.
+// linearClassifier is the common part of classifiers with linear decision values.
 type linearClassifier struct {
 	linear
 	classified
@@ -166,7 +165,7 @@ func (m *linearClassifier) Decision(ctx context.Context, dev backend.Device, x m
 	return m.linear.Predict(ctx, dev, x)
 }
 
-// Predict implements Model: the class that the decision values stand for.
+// Predict implements Model: the class that the decision values imply.
 func (m *linearClassifier) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
@@ -175,7 +174,7 @@ func (m *linearClassifier) fields() []field {
 	return append([]field{classesField(&m.classes)}, m.coefFields(columnsOf(&m.classes))...)
 }
 
-// kernelClassifier is the core of classifiers whose decision values are sums of kernel
+// kernelClassifier is the common part of classifiers whose decision values are sums of kernel
 // functions.
 type kernelClassifier struct {
 	kernelExpansion
@@ -192,7 +191,7 @@ func (m *kernelClassifier) Decision(ctx context.Context, dev backend.Device, x m
 	return m.kernelExpansion.Predict(ctx, dev, x)
 }
 
-// Predict implements Model: the class that the decision values stand for.
+// Predict implements Model: the class that the decision values imply.
 func (m *kernelClassifier) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }

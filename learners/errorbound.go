@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Bounded is implemented by models that can prove how far their predictions are from those of the
-// exact solution of the equations that Fit solves.
+// Bounded is implemented by models that can bound the distance of their predictions from those of
+// the exact solution of the equations that Fit solves.
 type Bounded interface {
 	// HasBound reports whether the model was fitted with a bound.
 	HasBound() bool
@@ -25,13 +25,13 @@ type Bounded interface {
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
-// An errorBound is the bound of a model of the functions k(x_i, x), which is nil for a model without one.
+// An errorBound is the bound of a model of the functions k(x_i, x), or nil if the model has none.
 type errorBound struct{ bound *verified.ErrorBound }
 
 // HasBound implements Bounded.
 func (b *errorBound) HasBound() bool { return b.bound != nil }
 
-// verified returns the function of the model for package verified.
+// verified returns the function of the model in the form of package verified.
 func (m *kernelExpansion) verified() *verified.Expansion {
 	return &verified.Expansion{Kernel: m.kernel, Points: m.points.Dense, Alpha: m.coef, Intercept: m.intercept}
 }
@@ -107,7 +107,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	return nil
 }
 
-// fields are the parts of the bound of m, whose points have these weights.
+// fields returns the field of the bound of m, whose points have these weights.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	const name, correction, constants = "bound", "bound_correction", "bound_constants"
 	return field{

@@ -12,31 +12,31 @@ import (
 )
 
 // Preparer is a Model whose Intervals or Variance needs factors of a matrix. The first call
-// computes them, in about the time of a fit, also for a model that was loaded from a file;
-// the model keeps them for later calls on devices of the same name.
+// computes them, in about the time of a fit, even if the model was loaded from a file. The model
+// keeps them for later calls on devices of the same name.
 type Preparer interface {
 	Model
-	// Prepare computes the factors beforehand. Calls of Prepare, Intervals and Variance at
-	// the same time share one computation, which goes on as long as the context of one of
-	// them does; a call whose context ends returns at once. Factors that take more than half
-	// of the free memory are not kept: each call computes them, and Prepare returns an error
-	// that wraps ErrNotKept. Calibrate makes intervals that need no factors.
+	// Prepare computes the factors beforehand. Simultaneous calls of Prepare, Intervals and
+	// Variance share one computation, which continues as long as the context of one of them does;
+	// a call whose context ends returns at once. Factors that take more than half of the free
+	// memory are not kept: each call computes them, and Prepare returns an error that wraps
+	// ErrNotKept. The intervals of Calibrate need no factors.
 	Prepare(ctx context.Context, dev backend.Device) error
 }
 
-// ErrNotKept is that of a Preparer whose factors are too large to be kept.
+// ErrNotKept is the error of Preparer.Prepare if the factors are too large to be kept.
 var ErrNotKept = errors.New("it is not kept, and each call computes it: calibrate the model instead, or free memory")
 
-// factors are those of a model, one for each λ.
+// factors are the factors of a model, one for each λ.
 type factors[F any] struct {
 	learner string
 	kept    *run.Kept[map[float64]F]
 	lambdas []float64
-	bytes   int64 // of one that is kept; 0: the model is not fitted
+	bytes   int64 // size of a factor that is kept; 0 if the model is not fitted
 	build   func(ctx context.Context, lambda float64) (F, error)
 }
 
-// all returns the factors by λ; nil where they are too large to be kept.
+// all returns the factors by λ, or nil if they are too large to be kept.
 func (f factors[F]) all(ctx context.Context, dev backend.Device) (map[float64]F, error) {
 	if f.bytes == 0 {
 		return nil, errNotFitted
@@ -60,7 +60,7 @@ func (f factors[F]) all(ctx context.Context, dev backend.Device) (map[float64]F,
 	return *all, nil
 }
 
-// of returns the factor of one λ.
+// of returns the factor for one λ.
 func (f factors[F]) of(ctx context.Context, dev backend.Device, lambda float64) (factor F, err error) {
 	all, err := f.all(ctx, dev)
 	switch {
@@ -74,7 +74,7 @@ func (f factors[F]) of(ctx context.Context, dev backend.Device, lambda float64) 
 
 func (f factors[F]) total() int64 { return int64(len(f.lambdas)) * f.bytes }
 
-// prepare is Preparer.Prepare.
+// prepare implements Preparer.Prepare.
 func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	err := errNoDevice
 	if dev != nil {
@@ -88,7 +88,7 @@ func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	return err
 }
 
-// byLambda lists the outputs of each λ, that of all where lambdas is nil.
+// byLambda lists the outputs of each λ; if lambdas is nil, one λ has all outputs.
 func (s *solutions) byLambda(outputs int) map[float64][]int {
 	list := map[float64][]int{}
 	for j := range outputs {
@@ -101,7 +101,7 @@ func (s *solutions) byLambda(outputs int) map[float64][]int {
 	return list
 }
 
-// different are the λ of byLambda in ascending order.
+// different returns the λ of byLambda in ascending order.
 func (s *solutions) different(outputs int) []float64 {
 	return slices.Sorted(maps.Keys(s.byLambda(outputs)))
 }

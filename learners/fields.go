@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A field is a part of a model as its State has it. A model lists its fields once, in
-// the order in which they are read: save writes one, load reads and checks it, the
-// fields before it being read already.
+// A field is a part of a model in its State. A model lists its fields once, in the order in which
+// they are read: save writes a field; load reads and checks it, and may use the fields before it.
 type field struct {
 	save func(s State)
 	load func(s State) error
@@ -24,7 +23,7 @@ type fielded interface {
 	setLearner(name string)
 }
 
-// stateOf is Model.State; without fields where the model is not fitted.
+// stateOf implements Model.State; the State of a model that is not fitted has no fields.
 func stateOf(m fielded) State {
 	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
 	if features, _ := m.Dims(); features > 0 {
@@ -35,7 +34,7 @@ func stateOf(m fielded) State {
 	return s
 }
 
-// restore makes the model of a State.
+// restore makes the model from a State.
 func (d *Description) restore(s State) (Model, error) {
 	m, err := d.model(s)
 	if err != nil {
@@ -50,8 +49,8 @@ func (d *Description) restore(s State) (Model, error) {
 	return m, nil
 }
 
-// size is a dimension that a field must have, known when the fields before it are
-// read; nil: any but 0.
+// size returns a required dimension of a field, which is known once the fields before it are
+// read; nil allows any dimension but 0.
 type size func() int
 
 func (n size) value() int {
@@ -78,7 +77,7 @@ func matrixField(name string, to *backend.Host[float64], rows, cols size) field 
 	}
 }
 
-// rowField is an array of one row, whose numbers obey a rule.
+// rowField is an array of one row whose numbers satisfy a rule.
 func rowField(name string, to *[]float64, cols size, r rule) field {
 	return field{
 		save: func(s State) { s.Arrays[name] = numeric.Row(*to) },
@@ -98,7 +97,7 @@ func rowField(name string, to *[]float64, cols size, r rule) field {
 	}
 }
 
-// optional is a field of the array name that is left out where it is empty.
+// optional makes f, which reads the array name, a field that is omitted if the array is empty.
 func optional(name string, f field) field {
 	return field{
 		save: func(s State) {
@@ -116,12 +115,12 @@ func optional(name string, f field) field {
 	}
 }
 
-// optionalRow is a rowField that is left out where it is empty.
+// optionalRow is a rowField that is omitted if it is empty.
 func optionalRow(name string, to *[]float64, cols size, r rule) field {
 	return optional(name, rowField(name, to, cols, r))
 }
 
-// numberField is an array of one number that obeys a rule.
+// numberField is an array of one number that satisfies a rule.
 func numberField(name string, to *float64, r rule) field {
 	row := []float64{*to}
 	f := rowField(name, &row, exactly(1), r)
@@ -132,7 +131,7 @@ func numberField(name string, to *float64, r rule) field {
 	}}
 }
 
-// paramField is a parameter that is a number and obeys a rule.
+// paramField is a numeric parameter that satisfies a rule.
 func paramField(name string, to *float64, r rule) field {
 	return field{
 		save: func(s State) { s.Params[name] = *to },
@@ -171,7 +170,7 @@ func boolField(name string, to *bool) field {
 	}
 }
 
-// fixedField is a parameter that has one value in all models of a kind.
+// fixedField is a parameter that has the same value in all models of a kind.
 func fixedField[T comparable](name string, value T) field {
 	return field{
 		save: func(s State) { s.Params[name] = value },
@@ -188,10 +187,9 @@ func fixedField[T comparable](name string, value T) field {
 // numberOfPoints is the number of points.
 func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
 
-// pointsField is a kernel, the parameter "kernel", and the array of the points that it
-// works on. Sparse points are the arrays name+".starts", 1×(m+1), and, unless they are empty,
-// name+".columns" and name+".values", 1×nonzeros, with the parameter name+".features": those of
-// backend.CSR.
+// pointsField is a kernel, the parameter "kernel", and the array of its points. Sparse points are
+// the arrays name+".starts", 1×(m+1), and, unless they are empty, name+".columns" and
+// name+".values", 1×nonzeros, with the parameter name+".features": those of backend.CSR.
 func pointsField(name string, k *kernels.Kernel, points *numeric.Points) field {
 	return field{
 		save: func(s State) {
@@ -245,7 +243,7 @@ func saveSparse(s State, name string, x backend.CSR[float64]) {
 	s.Arrays[name+".columns"], s.Arrays[name+".values"] = numeric.Row(columns), numeric.Row(x.Data[x.Indptr[0]:x.Indptr[x.Rows]])
 }
 
-// loadSparse reads what saveSparse wrote.
+// loadSparse reads the format of saveSparse.
 func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 	features, err := param[float64](s, name+".features")
 	if err != nil {
@@ -303,16 +301,16 @@ func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 // isCount reports whether v is an integer from 0 to 2³¹ − 1.
 func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }
 
-// classesField are the classes of a classifier.
+// classesField is the field of the classes of a classifier.
 func classesField(c *Classes) field { return field{c.save, c.load} }
 
-// derived computes, or checks, what follows from the fields before it.
+// derived computes or checks values that follow from the fields before it.
 func derived(load func() error) field {
 	return field{save: func(State) {}, load: func(State) error { return load() }}
 }
 
-// columnsOf is the number of columns of the decision values for classes.
+// columnsOf returns the number of columns of the decision values for the classes.
 func columnsOf(c *Classes) size { return func() int { return c.Columns() } }
 
-// numberOf is the number of classes.
+// numberOf returns the number of classes.
 func numberOf(c *Classes) size { return func() int { return c.Len() } }

@@ -20,21 +20,21 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// fitting is the frame of a Fit with a loop of its own: the checked samples, and the
-// steps that come before the solver. The first error sticks: the steps after it do
-// nothing, so that a Fit looks at err once, before it calls the solver.
+// fitting is the frame of a Fit with its own solver loop: it holds the checked samples and has
+// the steps before the solver. The first error sticks and the later steps do nothing, so that a
+// Fit checks err only once, before it calls the solver.
 type fitting struct {
 	ctx     context.Context
 	dev     backend.Device
 	o       Options
 	learner string
-	x, y    backend.Host[float64] // empty after an error, y also for Novelty, x for sparse samples
+	x, y    backend.Host[float64] // both are empty after an error, y for Novelty, and x for sparse samples
 	points  numeric.Points        // x, for a learner whose Description is Sparse; empty after an error
 	err     error
 }
 
-// newFitting completes the parameters and checks the samples: finite numbers, as many
-// rows in x and y, weights, no checkpoint, a device. y may be missing for Novelty alone.
+// newFitting completes the parameters and checks the samples: finite numbers, equal numbers of
+// rows in x and y, weights, no checkpoint, a device. Only for Novelty y may be missing.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
@@ -71,7 +71,7 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	return f
 }
 
-// take returns the samples in the form that the learner takes.
+// take returns the samples in the form that the learner accepts.
 func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
 	if catalogue[f.learner].Sparse {
 		return pointsOf("x", x)
@@ -87,7 +87,7 @@ func (f *fitting) fail(err error) {
 	}
 }
 
-// kept returns a copy of the rows of h, one for each sample, of weight > 0.
+// kept returns a copy of the rows of h, one per sample, of weight > 0.
 func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}
@@ -103,14 +103,14 @@ func (f *fitting) keptPoints() numeric.Points {
 	return f.points.Kept(f.o.Weights)
 }
 
-// oneTarget refuses a y of several columns.
+// oneTarget refuses a y with several columns.
 func (f *fitting) oneTarget() {
 	if f.err == nil && f.y.Cols != 1 {
 		f.fail(fmt.Errorf("y has %s; %s takes one target", count.Of(f.y.Cols, "column"), f.learner))
 	}
 }
 
-// classes returns the classes of y, and that of each sample: see classesOf.
+// classes returns the classes of y and the class of each sample: see classesOf.
 func (f *fitting) classes() (c Classes, index []int) {
 	if f.err == nil {
 		var err error
@@ -120,8 +120,8 @@ func (f *fitting) classes() (c Classes, index []int) {
 	return c, index
 }
 
-// kernel returns k, or where it is nil the Gaussian whose sigma is half the median distance:
-// see kernelFor.
+// kernel returns k, or if k is nil the Gaussian whose sigma is half the median distance: see
+// kernelFor.
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {
 		var err error
@@ -131,8 +131,8 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	return k
 }
 
-// scaleKernel returns k, or where it is nil the Gaussian of scikit-learn's
-// gamma="scale": see neighbors.ScaleSigma.
+// scaleKernel returns k, or if k is nil the Gaussian of scikit-learn's gamma="scale": see
+// neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	if f.err == nil && k == nil {
 		sigma, err := neighbors.ScaleSigma(f.points, f.o.Weights)
@@ -142,8 +142,8 @@ func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	return f.kernel(k, 0)
 }
 
-// task returns the task of the solver. It refuses a context that is done and work that
-// takes more memory on the device than it may.
+// task returns the task of the solver. It refuses a context that is done, and work that exceeds
+// the memory allowed on the device.
 func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	if f.err == nil && f.ctx.Err() != nil {
 		f.fail(context.Cause(f.ctx))
@@ -159,8 +159,8 @@ func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	return t
 }
 
-// centered returns the samples as linear least squares needs them, and the task, which
-// takes so many bytes.
+// centered returns the samples in the form for linear least squares, and the task, which takes
+// the given number of bytes.
 func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) int64) (*lsq.Samples, *run.Task) {
 	if f.err != nil {
 		return nil, nil
@@ -173,7 +173,7 @@ func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) 
 	return c, f.task(c.Rows(), func(rows int) int64 { return bytes(c, rows) })
 }
 
-// newProgress reports to o.Progress fractions that the caller knows.
+// newProgress reports to o.Progress fractions computed by the caller.
 func newProgress(o Options) *run.Progress {
 	var notify func(stage string, fraction float64)
 	if o.Progress != nil {
@@ -182,8 +182,8 @@ func newProgress(o Options) *run.Progress {
 	return run.NewProgress(notify, nil, 1)
 }
 
-// named is deferred by what may fail: its name, such as the learner's, comes in front of
-// the error, whose advice keeps to the parameters, and what it returns is zero then.
+// named is deferred by a function that may fail. It puts a name, such as the learner's, in front
+// of the error, restricts the advice of the error to the parameters, and zeroes the result.
 func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
 		var none M
@@ -191,23 +191,24 @@ func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// advised returns, for message.Within, the parameter of a learner that one of the advice
-// stands for: the same where the learner has it and it has an effect beside the others.
-// nil are those of a model, which is fitted already.
+// advised returns a function for message.Within. It returns the parameter of a learner that a
+// parameter in the advice stands for, which must have an effect with the other parameters. nil
+// stands for the parameters of a fitted model.
 func advised(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	has := func(name string) bool {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// One without a default that is not given leaves the work to another.
+				// A parameter without a default that is not given leaves the choice to another
+				// parameter.
 				(values.has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}
 	return func(parameter string) string {
 		name, _, _ := strings.Cut(parameter, "=")
 		switch {
-		case parameter == "lambda" && parameters == nil: // of a model
+		case parameter == "lambda" && parameters == nil: // for a fitted model
 			return "fitted=lambda"
 		case parameter == "penalty" && has("C"), has(parameter), !isParameter(name):
 			return parameter
@@ -220,7 +221,7 @@ func advised(parameters []Parameter) func(parameter string) string {
 	}
 }
 
-// isParameter reports whether any learner has a parameter of that name, or advice stands
+// isParameter reports whether any learner has a parameter with that name, or advice uses the name
 // for several.
 func isParameter(name string) bool {
 	if name == "penalty" {

@@ -37,21 +37,21 @@ func (l *FourierRidge) parameters() []Parameter {
 	}
 }
 
-// FourierRidge is ridge regression on M random Fourier features of a translation
-// invariant kernel:
+// FourierRidge is ridge regression on M random Fourier features of a translation invariant
+// kernel:
 //
 //	f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b
 //
-// It approaches KernelRidge with the same λ, unscaled, as M grows; the error of
-// the kernel is of the size √(2/M).
+// It approaches KernelRidge with the same unscaled λ as M grows; the error of the kernel is about
+// √(2/M).
 type FourierRidge struct {
-	Kernel      kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
+	Kernel      kernels.Kernel // as in solvers.FourierProblem; the default is that of KernelRidge
 	Lambda      float64        // ≥ 0
 	NoIntercept bool           // b = 0; false, the default: an unpenalized b
 	Features    int            // M, raised to an even number; 0 is about 10√n
 	Orthogonal  bool           // frequencies with orthogonal directions
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
-	Seed        uint64         // of every random choice
+	Seed        uint64         // seed of all random choices
 }
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
@@ -65,7 +65,7 @@ type FourierRidgeModel struct {
 	intercept   []float64
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
 	data, err := inMemory(dev, fourierRidgeName, x, y, o)
 	if err != nil {
@@ -74,9 +74,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into
-// memory. They bring their weights and keys along: those of o are not looked at.
-// mercer.FitRows calls it on the shared device, and mercer fit --stream for a file.
+// FitRows is Fit for samples that are read in passes and need not fit into memory. The samples
+// include their weights and keys; those of o are ignored. mercer.FitRows calls it on the shared
+// device, and mercer fit --stream for a file.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, l.parameters(), &m, &err)
 	if o.Checkpoint.Dir != "" {
@@ -102,14 +102,13 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}, nil
 }
 
-// Frequencies returns a copy of the ω_j, one a row; nil when the model is not
-// fitted.
+// Frequencies returns a copy of the ω_j, one per row, or nil if the model is not fitted.
 func (m *FourierRidgeModel) Frequencies() *mat.Dense {
 	return densePoints(m.frequencies)
 }
 
-// Coef returns copies of the coefficients of the cosines and of the sines, a row
-// for each frequency; nil when the model is not fitted.
+// Coef returns copies of the coefficients of the cosines and of the sines, with a row for each
+// frequency, or nil if the model is not fitted.
 func (m *FourierRidgeModel) Coef() (cosines, sines *mat.Dense) {
 	return denseOf(m.cosines), denseOf(m.sines)
 }
@@ -124,7 +123,7 @@ func (m *FourierRidgeModel) Dims() (features, outputs int) {
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	part := func(k kernels.Kernel, beta backend.Host[float64], intercept []float64) (*mat.Dense, error) {
 		p := expansion(m.learner, k, m.frequencies, beta, intercept)
-		p.kernel = nil // has no rule for points
+		p.kernel = nil // it has no rule for points
 		return p.predict(ctx, dev, x)
 	}
 	f, err := part(stream.Cosines, m.cosines, m.intercept)
@@ -139,7 +138,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	return checked(m.learner, "prediction", f, nil)
 }
 
-// Kernel returns the kernel that the model was fitted with.
+// Kernel returns the kernel of the fit.
 func (m *FourierRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Intercept returns a copy of b, one entry for each output.

@@ -48,24 +48,23 @@ func (l *GaussianProcess) parameters() []Parameter {
 	}
 }
 
-// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise
-// with covariance s²k for f and variance s²λ/w for the noise of a sample of
-// weight w, so that the mean is that of kernel ridge regression,
-// (K + λW⁻¹)α = y − m. m is the weighted mean of y. s² is the one that maximizes
-// the likelihood, in closed form. Weights count repetitions. All outputs share
+// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the
+// covariance s²k and the noise of a sample of weight w has the variance s²λ/w. The mean is
+// therefore that of kernel ridge regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of
+// y. s² maximizes the likelihood in closed form. Weights count repetitions. All outputs share
 // kernel and λ; each has its own s².
 //
-// A target that is constant up to rounding tells nothing about kernel, noise and scale, and any
-// s² → 0 would explain it. Its prediction is m, its s² is 1, as with UnitScale, and kernel and
-// λ are those of the other targets, or where there is none as they were given.
+// A target that is constant up to rounding carries no information about kernel, noise and scale,
+// and any s² → 0 would explain it. Its prediction is m, and its s² is 1, as with UnitScale.
+// Kernel and λ follow from the other targets, or are unchanged if there is no other target.
 type GaussianProcess struct {
-	// Kernel is k. Nil is the Gaussian whose sigma is the median distance, as
-	// for KernelRidge; with ARD it has one sigma for each feature.
+	// Kernel is k. Nil is the Gaussian whose sigma is the median distance, as for KernelRidge;
+	// with ARD it has a separate sigma for each feature.
 	Kernel kernels.Kernel
 	Lambda float64 // > 0
-	// Fixed keeps kernel and λ. Otherwise they are where a search begins that
-	// maximizes the log marginal likelihood by L-BFGS: over all continuous
-	// parameters of the kernel, from here and from Restarts more places.
+	// Fixed keeps kernel and λ. Otherwise they are the start of a search that maximizes the log
+	// marginal likelihood by L-BFGS over all continuous parameters of the kernel, from this start
+	// and from Restarts other starts.
 	Fixed       bool
 	ARD         bool
 	Restarts    int
@@ -77,11 +76,10 @@ type GaussianProcess struct {
 	Bound bool
 }
 
-// GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the
-// samples of weight > 0, and after the first call of Variance the factor of their
-// matrix: see there.
+// GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the samples of weight > 0,
+// and after the first call of Variance the factor of their matrix.
 type GaussianProcessModel struct {
-	kernelExpansion // of the mean
+	kernelExpansion // the mean
 	solution
 	errorBound
 	weights  []float64 // of the points
@@ -132,8 +130,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	progress := newProgress(o)
 	found, evaluations := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0
 	if !l.Fixed {
-		// How many evaluations there will be is not known: the fraction nears
-		// its end as they add up.
+		// The number of evaluations is not known: the fraction approaches 1 as they accumulate.
 		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(n int) {
 			evaluations = n
 			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
@@ -182,13 +179,12 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
 //
-// The first call factors the matrix, n³/3 operations, also of a model that was
-// loaded from a file, and keeps the factor: 8n² bytes of the memory of the host,
-// beside which the model is small. Prepare does so beforehand. Each later point takes
-// 2nd + n² operations on any device of the same name; another one makes its own factor,
-// so that what comes out depends on the device alone. Where 8n² bytes are more than half
-// of what the process may still take, nothing is kept and each call factors. DropFactor
-// gives the memory back.
+// The first call factors the matrix, n³/3 operations, even if the model was loaded from a file,
+// and keeps the factor, 8n² bytes of the memory of the host, much more than the model itself.
+// Prepare computes it beforehand. Each later point takes 2nd + n² operations on any device of the
+// same name; a device of another name makes its own factor, so that the result depends only on
+// the device. If 8n² bytes are more than half of the memory that the process may still take,
+// nothing is kept and each call computes the factor. DropFactor frees the factor.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()
@@ -214,7 +210,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	return out, checkPredicted("variance", dense(out), 0)
 }
 
-// factors is the one that Variance needs.
+// factors returns the factors that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
 	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
 		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
@@ -226,8 +222,8 @@ func (m *GaussianProcessModel) Prepare(ctx context.Context, dev backend.Device) 
 	return m.factors(dev).prepare(ctx, dev)
 }
 
-// DropFactor gives the memory of the factor back that Variance keeps, once calls
-// in progress have ended; the next one makes it anew.
+// DropFactor frees the factor that Variance keeps, after calls in progress have ended; the next
+// call computes it again.
 func (m *GaussianProcessModel) DropFactor() {
 	m.factor.Drop()
 }

@@ -20,32 +20,31 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Jackknife is a Model that knows the fits without each of its samples in turn, and
-// so prediction intervals that assume no distribution of the noise.
+// Jackknife is a Model with the fits without each of its samples in turn, and therefore with
+// prediction intervals that assume no distribution of the noise.
 type Jackknife interface {
 	Model
-	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both
-	// n×outputs. With the predictions f₋ᵢ(x) and the errors c_i = y_i − f₋ᵢ(x_i) of the
-	// fits without sample i, they are
+	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both n×outputs.
+	// With the predictions f₋ᵢ(x) and the errors c_i = y_i − f₋ᵢ(x_i) of the fits without sample
+	// i, they are
 	//
 	//	the ⌊(1−level)(n+1)⌋-th smallest of f₋ᵢ(x) − |c_i|
 	//	the ⌈level (n+1)⌉-th smallest of f₋ᵢ(x) + |c_i|
 	//
-	// A new target is between them with probability ≥ 2·level − 1 whatever the
-	// distribution, and about level in practice, if it and the samples are drawn alike
-	// (exchangeable; weights all 1). 1/2 ≤ level < 1, and level ≤ n/(n+1), as fewer
-	// samples know no bound.
+	// A new target is between them with probability ≥ 2·level − 1 for any distribution, and about
+	// level in practice, if it and the samples are exchangeable (with all weights 1). 1/2 ≤ level
+	// < 1, and level ≤ n/(n+1), because fewer samples give no bound.
 	//
-	// The first call takes about as long as a fit, also for a model that was loaded from a
-	// file: see Preparer. Calibrate makes intervals at the cost of a prediction.
+	// The first call takes about as long as a fit, even if the model was loaded from a file: see
+	// Preparer. The intervals of Calibrate take only the time of a prediction.
 	//
-	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with
-	// the jackknife+, Annals of Statistics 49(1).
+	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the
+	// jackknife+, Annals of Statistics 49(1).
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// coverageRank returns ⌈level (n+1)⌉, the rank among n errors that bounds one more
-// with probability level.
+// coverageRank returns ⌈level (n+1)⌉: the error of this rank among n errors bounds another error
+// with the probability level.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -61,16 +60,16 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. without
-// gives, for the outputs of one λ, the errors c and what visits the influences b of the
-// samples on predictions, in blocks of points: see jackknifePlus.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs of
+// one λ, without returns the errors c and a function that visits the influences b of the samples
+// on predictions, in blocks of points: see jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
-	if level < 0.5 { // the jackknife+ promises nothing
+	if level < 0.5 { // the jackknife+ guarantees nothing
 		return nil, nil, fmt.Errorf("level must be ≥ 0.5 and < 1, got %v", level)
 	}
 	rank, err := coverageRank(level, n)
@@ -104,10 +103,10 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	return lower, upper, nil
 }
 
-// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³
-// operations, also of a model that was loaded from a file, and keeps the factors, of 8n²
-// bytes each, as GaussianProcessModel.Variance does; Prepare does so beforehand. Each point
-// takes 2n² operations. λ must be > 0.
+// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³ operations, even
+// if the model was loaded from a file, and keeps the factors, of 8n² bytes each, as
+// GaussianProcessModel.Variance does; Prepare computes them beforehand. Each point takes 2n²
+// operations. λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
@@ -123,7 +122,7 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 	})
 }
 
-// factors are those that Intervals needs.
+// factors returns the factors that Intervals needs.
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
 	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
@@ -140,24 +139,24 @@ func (m *KernelRidgeModel) Prepare(ctx context.Context, dev backend.Device) erro
 	return m.factors(dev).prepare(ctx, dev)
 }
 
-// DropFactor gives the memory of the factors back that Intervals keeps, once calls in
-// progress have ended; the next one makes them anew.
+// DropFactor frees the factors that Intervals keeps, after calls in progress have ended; the next
+// call computes them again.
 func (m *KernelRidgeModel) DropFactor() { m.factor.Drop() }
 
-// ridgeSamples are the samples of weight > 0 of a ridge model that has intervals, and
-// empty for one that has none.
+// ridgeSamples are the samples of weight > 0 of a ridge model with intervals; it is empty for a
+// model without intervals.
 type ridgeSamples struct {
 	x, y    backend.Host[float64] // n×d and n×t
-	weights []float64             // nil: all 1
+	weights []float64             // nil means all 1
 }
 
 // HasIntervals reports whether the model keeps the samples that Intervals needs.
 func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
-// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The
-// first call takes 2nd² operations for each λ and keeps 8d(n + d) bytes for each; Prepare
-// does so beforehand. Each point takes 2nd operations. At λ = 0 the features must be
-// independent, as for the fit; condition numbers up to about 1e7 of X leave digits.
+// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first
+// call takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare does that beforehand.
+// Each point takes 2nd operations. At λ = 0 the features must be independent, as for the fit; the
+// result has correct digits for condition numbers of X up to about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.HasIntervals() {
@@ -180,7 +179,7 @@ func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Ma
 
 var errNoSamples = errors.New("the model did not keep its samples: fit it with intervals = true")
 
-// factors are those that Intervals needs.
+// factors returns the factors that Intervals needs.
 func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 	x := m.samples.x
 	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.different(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {
@@ -202,13 +201,13 @@ func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 	return m.factors(dev).prepare(ctx, dev)
 }
 
-// DropFactor gives the memory of the factors back that Intervals keeps, once calls in
-// progress have ended; the next one makes them anew.
+// DropFactor frees the factors that Intervals keeps, after calls in progress have ended; the next
+// call computes them again.
 func (m *RidgeModel) DropFactor() { m.factor.Drop() }
 
-// jackknifePlus sets column j of lower and upper, from row first on, to the intervals of
-// as many points as b has columns: b is what the prediction for each point loses
-// when sample i, of error c_ij, is left out, divided by c_ij.
+// jackknifePlus sets column j of lower and upper, from row first on, to the intervals of the
+// points, one for each column of b. b_i is the change of a point's prediction when sample i is
+// left out, with the sign reversed, divided by the error c_ij of sample i.
 func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
 	var g sync.WaitGroup
 	n, workers := b.Rows, max(1, min(threads, b.Cols))

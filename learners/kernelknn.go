@@ -41,20 +41,19 @@ func (l *KernelKNN) parameters() []Parameter {
 	}
 }
 
-// KernelKNN looks at the K samples that are nearest to x in the feature space of
-// the kernel, where
+// KernelKNN finds the K samples that are nearest to x in the feature space of the kernel, where
 //
 //	d²(x, z) = k(x, x) + k(z, z) − 2k(x, z)
 //
-// and predicts the mean of their targets (Fit) or takes their vote (FitClasses).
-// A sample of weight w counts as w samples, the last of the K for what is left of
-// K; of equal distances the first sample comes first, and of equal votes the
-// first class. With the linear kernel it is scikit-learn's KNeighbors, as it is
-// with any kernel that falls with the Euclidean distance.
+// and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A
+// sample of weight w counts as w samples; the last of the neighbors counts only up to a total of
+// K. Of equal distances the first sample is taken, and of equal votes the first class. With the
+// linear kernel it is scikit-learn's KNeighbors, as it is with any kernel that decreases with the
+// Euclidean distance.
 //
-// Fit keeps a copy of the samples, and a prediction is O(n) values of k for each
-// row. d² is a difference: where distances are below √ε of the values of k, their
-// order is lost, so that features far from 0 should be centered.
+// Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. d² is a
+// difference: distances below √ε of the values of k are rounding errors, so that features far
+// from 0 should be centered.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil is linear()
 	K      int            // 0 is 5
@@ -67,8 +66,8 @@ type KernelKNNModel struct {
 	own []float64 // k(z, z) of each sample
 }
 
-// KernelKNNClassModel is a fitted KernelKNN for classification: y has a column
-// for each class.
+// KernelKNNClassModel is a fitted KernelKNN for classification: its y has a column for each
+// class.
 type KernelKNNClassModel struct{ KernelKNNModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
@@ -110,7 +109,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return m, nil
 }
 
-// norms sets own. It refuses a k above the number of samples.
+// norms computes own. It refuses a k above the number of samples.
 func (m *KernelKNNModel) norms() error {
 	total := 0.0
 	for _, w := range m.weight {
@@ -127,8 +126,8 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.own}
 }
 
-// nearest calls f with the samples nearest to each row of x, so many that their
-// weights make K, and their d² less k(x, x). self says that f needs k(x, x) too.
+// nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
+// with their d² minus k(x, x). self says that f also needs k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
 	if err == nil {
@@ -140,9 +139,8 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 	return h.Rows, nil
 }
 
-// Neighbors returns, for each row of x, the samples that its prediction is made
-// of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
-// their d².
+// Neighbors returns for each row of x the samples that its prediction consists of, the nearest
+// first, as indices among the samples of weight > 0, counted from 0, and their d².
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
 		own := x.Diag(m.kernel, i)
@@ -186,13 +184,13 @@ func (m *KernelKNNModel) neighborFields(task Task) []field {
 // Classes implements Classifier.
 func (m *KernelKNNClassModel) Classes() Classes { return m.classes }
 
-// Proba implements Prober: the shares of the votes.
+// Proba implements Prober: the fractions of the votes.
 func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.KernelKNNModel.Predict(ctx, dev, x)
 }
 
-// Decision implements Classifier: the shares of the votes, or, of two classes,
-// that of the second less that of the first.
+// Decision implements Classifier: the fractions of the votes, or for two classes that of the
+// second minus that of the first.
 func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.Proba(ctx, dev, x))
 }

@@ -34,30 +34,28 @@ func (l *KernelLogistic) parameters() []Parameter {
 	}
 }
 
-// KernelLogistic is logistic regression in the space of a kernel: the α and b
-// that minimize
+// KernelLogistic is logistic regression in the space of a kernel: the α and b that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one f for two classes, Pr(second | x) = 1/(1 + e^−f), and the softmax of
-// K for K > 2. There is one minimum, where λα_ic = w_i([y_i = c] − p_ic).
+// with one f for two classes, Pr(second | x) = 1/(1 + e^−f), and the softmax of K values for K >
+// 2. The minimum is unique, and there λα_ic = w_i([y_i = c] − p_ic). Newton's method finds it:
+// see glm.KernelProblem.
 //
-// It is found by Newton's method: see glm.KernelProblem.
+// The cost is O(n²d) for K and 2n²C for each product with it, for C columns at once: about a
+// hundred products for λ = 1 and a thousand for λ = 1e-4. The memory is n² numbers. For many
+// samples use logistic on features of fourier-ridge or nystrom-ridge, or svc, which keeps few
+// samples.
 //
-// Cost: O(n²d) for K and 2n²C for each product with it, C columns at once: about
-// a hundred for λ = 1 and a thousand for λ = 1e-4; memory n². For many samples
-// take logistic on features of fourier-ridge or nystrom-ridge, or svc, which keeps
-// few samples.
-//
-// A fit that ends before Tol is reached returns the model of its last step, with
-// the fact "warning".
+// If a fit ends before it reaches Tol, it returns the model of its last step with the fact
+// "warning".
 type KernelLogistic struct {
-	Kernel      kernels.Kernel // nil: as in KernelRidge
+	Kernel      kernels.Kernel // nil has the default of KernelRidge
 	Lambda      float64        // > 0: without a penalty α grows without end where a kernel separates the samples
 	NoIntercept bool           // b = 0; false, the default: an unpenalized b
-	Tol         float64        // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter     int            // Newton steps; 0 is 100, and 500 over the factor
-	Seed        uint64         // of the choice of rows where Kernel is nil
+	Tol         float64        // bound of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	MaxIter     int            // Newton steps; 0 is 100, and 500 with the factor
+	Seed        uint64         // for the choice of rows if Kernel is nil
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.
@@ -85,10 +83,9 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, warned(facts, r.Warning)}, k, numeric.DensePoints(p.X), r.Alpha, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
-// KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of
-// weight > 0; its facts are Newton steps, the relative residual of the equations of the
-// minimum, the value of the objective, and over the factor the number of basis
-// functions.
+// KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0. Its
+// facts are the number of Newton steps, the relative residual of the optimality conditions, the
+// value of the objective, and with the factor the number of basis functions.
 type KernelLogisticModel struct {
 	kernelClassifier
 	lambda float64
@@ -103,8 +100,8 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 	return glm.Probabilities(f), nil
 }
 
-// Alpha returns a copy of the dual coefficients, a column for each class or one
-// for two classes; nil when the model is not fitted.
+// Alpha returns a copy of the dual coefficients, a column for each class or one for two classes,
+// or nil if the model is not fitted.
 func (m *KernelLogisticModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }

@@ -44,32 +44,30 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
-// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j
-// k(x_j, x) + b, where a mistake at x_i adds y_i to a_i. In the other
-// bookkeeping α_i counts the mistakes and a_i = α_i y_i: KernelPerceptronModel
-// gives both. K classes have a column of a each: a mistake adds 1 to a_iy and
-// takes it from a_iŷ. sgn(0) = −1, and of equals the first is predicted. With
-// Batch m the samples of a batch are judged by the same f, and a mistake adds
-// y_i/m; a weight multiplies what its sample adds, as in Perceptron.
+// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b,
+// where a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i,
+// with a_i = α_i y_i: KernelPerceptronModel has both. K classes have a column of a each: a
+// mistake adds 1 to a_iy and subtracts it from a_iŷ. sgn(0) = −1, and of equal values the first
+// class is predicted. With Batch m the samples of a batch are evaluated with the same f, and a
+// mistake adds y_i/m; a weight multiplies the change that its sample causes, as in Perceptron.
 //
-// Only samples with a_i ≠ 0 become part of the model. With Budget at most that
-// many do: when there is one more, the one leaves whose own margin without it is
-// the largest (Crammer, Kandola and Singer, 2003). That bounds time and memory
-// and loses accuracy.
+// Only samples with a_i ≠ 0 become part of the model. Budget limits their number: when it is
+// exceeded, the sample whose margin without its own term is the largest is removed (Crammer,
+// Kandola and Singer, 2003). That bounds time and memory but reduces accuracy.
 //
-// Cost: O(n (d + C)) for each mistake, with rows of K from a cache; the memory
-// of the cache and O(nC). On samples that are not separable in the kernel's
-// space it ends with Epochs; kernel-ridge and svc are better there.
+// A mistake costs O(n (d + C)), with rows of K from a cache; the memory is that of the cache and
+// O(nC). If the samples are not separable in the kernel's space, the fit ends with Epochs;
+// kernel-ridge and svc are better there.
 type KernelPerceptron struct {
-	Kernel      kernels.Kernel // nil: as in KernelRidge
+	Kernel      kernels.Kernel // nil has the default of KernelRidge
 	Kind        PerceptronKind
-	NoIntercept bool   // b stays Start; false, the default: b is learned, by k + R² in place of k, R² = max k(x_i, x_i)
+	NoIntercept bool   // b stays Start; false, the default: b is learned, by k + R² instead of k, R² = max k(x_i, x_i)
 	Epochs      int    // 0 is 20
-	Batch       int    // 0 is 1; n or more: all samples
-	NoShuffle   bool   // the order of x in each epoch; false, the default: a new one
-	Budget      int    // most samples in f, LastPerceptron only; 0: no limit
+	Batch       int    // 0 is 1; n or more means all samples
+	NoShuffle   bool   // keep the order of x in each epoch; false, the default: a new random order
+	Budget      int    // maximum number of samples in f, for LastPerceptron only; 0 means no limit
 	Cache       int64  // bytes for rows of K; 0 is 512 MiB
-	Seed        uint64 // of the order, and of the choice of rows where Kernel is nil
+	Seed        uint64 // of the order, and of the choice of rows if Kernel is nil
 
 	Start          float64 // b at the start, as in Perceptron; it stays with NoIntercept
 	Replace        bool    // as in Perceptron
@@ -77,8 +75,8 @@ type KernelPerceptron struct {
 	AverageFrom    int     // as in Perceptron
 }
 
-// Fit fits the n×d samples x to the n×1 labels y. The model is a
-// *KernelPerceptronModel, or a *VotedModel for VotedPerceptron.
+// Fit fits the n×d samples x to the n×1 labels y. The model is a *KernelPerceptronModel, or a
+// *VotedModel for VotedPerceptron.
 func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
 	defer named(kernelPerceptronName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelPerceptronName, l.parameters(), x, y, o)
@@ -123,7 +121,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		}
 	}
 	if !slices.Contains(used, 1) {
-		used[0] = 1 // f = 0 is a model too: all changes have undone each other
+		used[0] = 1 // f = 0 is a valid model: all changes have canceled
 	}
 	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
 	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, numeric.DensePoints(dropZeroWeight(run.X, used)), dropZeroWeight(e.A, used), e.B}
@@ -131,22 +129,22 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	return kept, nil
 }
 
-// KernelPerceptronModel is a fitted KernelPerceptron, the last or the averaged
-// one. Its centers are the samples with a_i ≠ 0.
+// KernelPerceptronModel is a fitted KernelPerceptron, with the last or the averaged f. Its
+// centers are the samples with a_i ≠ 0.
 type KernelPerceptronModel struct {
 	kernelClassifier
 	index []int // class of each center; nil for a restored model
 }
 
-// Alpha returns a copy of a, one row for each center and one column, of more
-// than two classes one for each; nil when the model is not fitted.
+// Alpha returns a copy of a, with a row for each center and one column, or for more than two
+// classes a column for each, or nil if the model is not fitted.
 func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// Counts returns α of two classes, a_i = α_i y_i with y_i = 1 for the second
-// class: without batches and weights, how often each center was mistaken. Nil for
-// more classes and for a restored model.
+// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class:
+// without batches and weights, the number of mistakes at each center. It is nil for more classes
+// and for a restored model.
 func (m *KernelPerceptronModel) Counts() []float64 {
 	if m.coef.Cols != 1 {
 		return nil

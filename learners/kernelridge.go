@@ -43,7 +43,8 @@ func (l *KernelRidge) parameters() []Parameter {
 	}
 }
 
-// singular is the rule that a linear kernel with an intercept breaks without a penalty.
+// singular returns the rule that is broken by a linear kernel with an intercept and without a
+// penalty.
 func (l *KernelRidge) singular() string {
 	if _, linear := l.Kernel.(kernels.Linear); linear && !l.NoIntercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
 		return "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"
@@ -54,38 +55,36 @@ func (l *KernelRidge) singular() string {
 // KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
 // unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
 type KernelRidge struct {
-	// Kernel is k. Nil is the Gaussian whose sigma is half the median distance
-	// between the rows of x that differ and have a weight (of at most 500 of
-	// them, chosen by Seed).
+	// Kernel is k. Nil is the Gaussian whose sigma is half the median distance between different
+	// rows of x of weight > 0 (at most 500 of them, chosen by Seed).
 	Kernel kernels.Kernel
 	Lambda float64 // ≥ 0
-	// Lambdas are the λ of the targets, one for each, instead of Lambda; nil: Lambda
-	// for all. Targets with the same λ share one factorization.
+	// Lambdas has a λ for each target and replaces Lambda; nil means Lambda for all targets.
+	// Targets with the same λ share one factorization.
 	Lambdas     []float64
 	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
-	Seed        uint64 // of every random choice, that of rows where Kernel is nil among them
-	// Bound proves how far predictions are from those of the exact solution: see Bounded. It evaluates
-	// every kernel value in about 100 bits, some tenths of a microsecond each, and factors K + λW⁻¹
-	// once more. It needs a positive semidefinite kernel and λ > 0.
+	Seed        uint64 // seed of all random choices, including that of rows if Kernel is nil
+	// Bound bounds the distance of predictions from those of the exact solution: see Bounded. It
+	// evaluates every kernel value in about 100 bits, which takes some tenths of a microsecond
+	// each, and factors K + λW⁻¹ once more. It needs a positive semidefinite kernel and λ > 0.
 	Bound bool
 
 	// How the system is solved: see solvers.Params.
 	Solver         solvers.Method   // solvers.Auto, Dual, Mixed or CG
-	Tol            float64          // relative residual that is reached or the fit fails; 0 is 1e-8
-	MaxIter        int              // products with K of an iterative solver; 0 is 10000
-	Operator       solvers.Operator // how an iterative solver keeps K
-	Preconditioner string           // of CG
-	Rank           int              // of the preconditioner; 0: chosen
+	Tol            float64          // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
+	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 is 10000
+	Operator       solvers.Operator // how an iterative solver stores K
+	Preconditioner string           // for CG
+	Rank           int              // rank of the preconditioner; 0 means automatic
 }
 
-// KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
-// weight > 0, the centers of its kernel functions. Its fact is ‖f‖² = αᵀKα of the first
-// output.
+// KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of weight > 0, which
+// are the centers of its kernel functions. Its fact is ‖f‖² = αᵀKα of the first output.
 type KernelRidgeModel struct {
 	kernelExpansion
 	solutions
 	errorBound
-	weights []float64 // of the points; nil: all 1
+	weights []float64 // weights of the points; nil means all 1
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
@@ -103,7 +102,7 @@ func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeri
 		return points, nil
 	}
 	h, err := denseSamples(dev, o, kernelRidgeName, x)
-	if err != nil && !needed { // no memory for the copy
+	if err != nil && !needed { // there is no memory for the copy
 		return points, nil
 	}
 	return numeric.DensePoints(h), err
@@ -140,7 +139,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Memory: o.Memory, Progress: o.Progress, Seed: l.Seed, Checkpoint: o.Checkpoint,
 	}
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
-		par.Method = solvers.Dual // the primal one gives no α; it is not among those that write checkpoints
+		par.Method = solvers.Dual // the primal method gives no α; it writes no checkpoints either
 	}
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    k,
@@ -175,15 +174,14 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	return m, nil
 }
 
-// Alpha returns a copy of the dual coefficients, one row for each sample of
-// weight > 0; nil when the model is not fitted.
+// Alpha returns a copy of the dual coefficients, a row for each sample of weight > 0, or nil if
+// the model is not fitted.
 func (m *KernelRidgeModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
-// "intercept", 1×t, where the samples have weights "weights", 1×n, and where each
-// target has its own λ "lambdas", 1×t.
+// State implements Model. Its arrays are "centers", n×d, "alpha", n×t, "intercept", 1×t, for
+// samples with weights "weights", 1×n, and if each target has its own λ "lambdas", 1×t.
 func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {
@@ -193,7 +191,7 @@ func (m *KernelRidgeModel) fields() []field {
 	})
 }
 
-// each returns the λ of the targets: lambda alone where there is no list.
+// each returns the λ of the targets: only lambda if there is no list.
 func each(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}
@@ -201,7 +199,7 @@ func each(lambda float64, lambdas []float64) []float64 {
 	return lambdas
 }
 
-// solveEach is solvers.Solve, or solvers.SolveEach where each target has its own λ.
+// solveEach calls solvers.Solve, or solvers.SolveEach if each target has its own λ.
 func solveEach(ctx context.Context, dev backend.Device, p solvers.Problem, lambdas []float64, par solvers.Params) (*solvers.Result, error) {
 	if len(lambdas) == 0 {
 		return solvers.Solve(ctx, dev, p, par)

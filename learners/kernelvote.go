@@ -38,32 +38,31 @@ func (l *KernelVote) parameters() []Parameter {
 	}
 }
 
-// KernelVote lets every sample vote with the weight k(x, x_i): the weighted vote
-// sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more the class with
-// the largest sum (FitClasses); or the kernel-weighted mean of the targets,
+// KernelVote lets every sample vote with the weight k(x, x_i). It predicts the weighted vote
+// sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the class with the
+// largest sum (FitClasses); or the kernel-weighted mean of the targets,
 //
 //	f(x) = Σ_i w_i y_i k(x, x_i) / Σ_i w_i k(x, x_i)
 //
-// (Fit). Of equal sums the first class is taken. Nothing is fitted but the scale
-// of the kernel: samples are kept, and a prediction is O(n) values of k for each
-// row, never stored. A mean needs k ≥ 0: where the denominator is not > 0, far
-// from all samples or with a kernel that may be negative, a prediction is refused
-// with its row. Larger classes have more votes; a small length scale makes it the
-// nearest neighbor.
+// (Fit). Of equal sums the first class is taken. Only the scale of the kernel is fitted: samples
+// are kept, and a prediction takes O(n) values of k for each row, which are never stored. A mean
+// needs k ≥ 0: if the denominator is not > 0, far from all samples or with a kernel that may be
+// negative, the prediction is refused with the number of its row. Larger classes have more votes;
+// a small length scale gives the nearest neighbor.
 type KernelVote struct {
-	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out
-	// squared error, of memberships for classes, among the median distance between
-	// rows times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed.
-	// At 8 the mean is that of all targets, or nearly.
+	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error,
+	// for classes that of the memberships. The candidates are the median distance between rows
+	// times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed. With a factor of
+	// 8 the predictions are nearly the mean of all targets.
 	Kernel kernels.Kernel
-	Seed   uint64 // of the choice of rows where Kernel is nil
+	Seed   uint64 // for the choice of rows if Kernel is nil
 }
 
 // KernelVoteModel is a fitted KernelVote for regression.
 type KernelVoteModel struct{ trainingSet }
 
-// KernelVoteClassModel is a fitted KernelVote for classification: y has a column
-// for each class.
+// KernelVoteClassModel is a fitted KernelVote for classification: its y has a column for each
+// class.
 type KernelVoteClassModel struct{ KernelVoteModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
@@ -144,14 +143,14 @@ func (m *KernelVoteModel) fields() []field { return m.setFields(Regression) }
 // Classes implements Classifier.
 func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
 
-// Decision implements Classifier: the sums of the classes, or, of two classes,
-// that of the second less that of the first.
+// Decision implements Classifier: the sums of the classes, or for two classes that of the second
+// minus that of the first.
 func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.sums(ctx, dev, x, false))
 }
 
-// Proba implements Prober: the shares of the sums, as of densities. It refuses a
-// row where the kernel is negative, or 0 for all samples.
+// Proba implements Prober: the fractions of the sums, as of densities. It refuses a row for which
+// the kernel is negative, or 0 for all samples.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)
 	if err != nil {

@@ -37,22 +37,21 @@ func (l *L0) parameters() []Parameter {
 //
 //	min Σ_i w_i (y_i − wᵀx_i − b)²   subject to ‖w‖₀ ≤ Support
 //
-// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of
-// weights that are not 0. Up to 64 columns the best subset is searched for by branch
-// and bound, on R of a QR factorization, which costs as much as least-squares by QR
-// and then, by how the columns correlate, up to a second or two for each output: it always ends
-// for up to 24 columns. The fact "best subset" says whether it did.
+// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of weights that are not 0.
+// For up to 64 columns it searches for the best subset by branch and bound on R of a QR
+// factorization. The factorization costs as much as least-squares by QR; the search takes up to a
+// second or two for each output, depending on the correlation of the columns. For up to 24
+// columns it always ends. The fact "best subset" says whether it ended.
 //
-// With more columns, or where the search did not end, this is a local method, and its
-// answer need not be the best: a step goes along the gradient, keeps the largest
-// weights (with a penalty: those whose loss would cost more than λ), and then
-// minimizes over the weights kept, of dependent columns over those that are not. The
-// objective falls with every step, so that it ends after finitely many; where MaxIter
-// steps are not enough the model is that of the last, and the fact "warning" says so. Columns of x
-// are scaled to norm 1 inside, which leaves the problem as it is and makes large
-// weights comparable. A step takes O(d²) with XᵀX formed (n ≥ d, or up to 2048
-// features), O(nd) otherwise, and O(s³) for s weights. For a path, or when many
-// columns are strongly correlated, lasso is the safer choice.
+// With more columns, or if the search did not end, L0 is a local method whose answer need not be
+// the optimum. A step moves along the gradient, keeps the largest weights (with a penalty: those
+// whose removal would cost more than λ), and then minimizes over the kept weights; of linearly
+// dependent columns it uses an independent subset. The objective decreases with every step, so
+// that the method ends after finitely many steps. If MaxIter steps do not suffice, the model is
+// that of the last step, and the fact "warning" says so. The columns of x are scaled to norm 1
+// internally, which does not change the problem and makes weights comparable. A step takes O(d²)
+// with XᵀX formed (n ≥ d, or up to 2048 features), otherwise O(nd), and O(s³) for s weights. For
+// a path, or if many columns are strongly correlated, lasso is the safer choice.
 type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0
@@ -60,7 +59,7 @@ type L0 struct {
 	NoIntercept bool    // b = 0; false, the default: an unpenalized b
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(l0Name, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)

@@ -30,34 +30,32 @@ func (l *LeastSquares) parameters() []Parameter {
 	}
 }
 
-// LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that
-// minimize Σ_i w_i (y_i − wᵀx_i − b)², the maximum likelihood under noise
-// N(0, σ²/w_i). Where the columns of x (centered, with an intercept) are linearly
-// dependent, as the columns of a one-hot code are with an intercept, many w do:
-// then it is the one with the smallest ‖w‖, as in LAPACK's xGELSD, and the facts
-// give the rank.
+// LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that minimize Σ_i w_i (y_i −
+// wᵀx_i − b)², which is maximum likelihood for noise N(0, σ²/w_i). If the columns of x (centered,
+// with an intercept) are linearly dependent, as the columns of a one-hot code with an intercept
+// are, many w minimize the sum. The result is then the w with the smallest ‖w‖, as in LAPACK's
+// xGELSD, and the facts give the rank.
 //
-// The normal equations are formed and factored on the device, with a step of
-// refinement (Björck 1987): O(nd² + d³) operations, d² numbers. They square the
-// condition of x; so where that of the triangular factor is above 1e4, or there
-// are fewer rows than columns, a QR factorization of x decides and solves, formed
-// block by block on the host.
+// The normal equations are formed and factored on the device, with a step of refinement (Björck
+// 1987): O(nd² + d³) operations, d² numbers. They square the condition number of x. If the
+// condition number of the triangular factor is above 1e4, or there are fewer rows than columns, a
+// QR factorization of x, formed block by block on the host, replaces them.
 //
-// The fact "forward error" bounds the relative error of w by rounding, for columns
-// scaled to norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
+// The fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
+// norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
 //
-// The facts "noise variance" and "log likelihood" are of the first output: the unbiased
-// estimate of σ², and the likelihood at the one that maximizes it.
+// The facts "noise variance" and "log likelihood" are those of the first output: the unbiased
+// estimate of σ², and the likelihood at the σ² that maximizes it.
 type LeastSquares struct {
 	NoIntercept bool    // b = 0; false, the default: an intercept b
-	LMS         bool    // by the rule of Widrow and Hoff (1960), the samples in turn: an approximation
-	Rate        float64 // step of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
-	Epochs      int     // of LMS; 0 is 100
+	LMS         bool    // approximate the solution by the rule of Widrow and Hoff (1960), sample by sample
+	Rate        float64 // step size of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
+	Epochs      int     // epochs of LMS; 0 is 100
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(leastSquaresName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
@@ -82,7 +80,7 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.Step("solve", 1)
 }
 
-// lms is LeastSquares by lsq.LMS.
+// lms fits LeastSquares by lsq.LMS.
 func (l LeastSquares) lms(f *fitting) (*LinearModel, error) {
 	t := f.task(f.x.Rows, func(int) int64 { return 8 * int64(f.x.Cols) * int64(f.y.Cols) })
 	if f.err != nil {

@@ -6,19 +6,17 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// LinearModel is f(x) = wᵀx + b, as least-squares, ridge-constrained, lasso and
-// l0 fit it.
+// LinearModel is f(x) = wᵀx + b, the model of least-squares, ridge-constrained, lasso and l0.
 type LinearModel struct {
 	linear
-	fitted  bool      // with an intercept
-	penalty []float64 // λ of each output: what the learner found, or was given
+	fitted  bool      // fitted with an intercept
+	penalty []float64 // λ of each output, either found or given
 }
 
-// Lambda returns λ of each output: for ridge-constrained the one that meets the
-// constraint.
+// Lambda returns λ of each output: for ridge-constrained the λ that meets the constraint.
 func (m *LinearModel) Lambda() []float64 { return slices.Clone(m.penalty) }
 
-// Support returns the features whose weight of output j is not 0, from 0 on.
+// Support returns the features whose weight of output j is not 0, counted from 0.
 func (m *LinearModel) Support(j int) []int {
 	var list []int
 	for p := range m.coef.Rows {
@@ -41,7 +39,7 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
 }
 
-// warned returns the facts with the warnings of a fit that ended early; "" is none.
+// warned adds the warnings of a fit that ended early to the facts; "" adds none.
 func warned(facts []Fact, texts ...string) []Fact {
 	for _, text := range texts {
 		if text != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// asDense is m as a dense matrix, sharing its memory where it is row-major; nil
-// where m is missing or empty.
+// asDense returns m as a dense matrix, which shares the memory of m if that is row-major. It
+// returns nil if m is nil or empty.
 func asDense(m mat.Matrix) *mat.Dense {
 	if d, ok := m.(*mat.Dense); ok {
 		return d
@@ -28,7 +28,7 @@ func asDense(m mat.Matrix) *mat.Dense {
 	return d
 }
 
-// denseOf returns a copy of h; nil where it is empty.
+// denseOf returns a copy of h, or nil if h is empty.
 func denseOf(h backend.Host[float64]) *mat.Dense {
 	if h.Rows == 0 {
 		return nil
@@ -36,7 +36,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 	return mat.DenseCopyOf(h)
 }
 
-// checkFinite returns an error that names the place of the first NaN or Inf.
+// checkFinite returns an error that names the row and column of the first NaN or Inf.
 func checkFinite(name string, h backend.Host[float64]) error {
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
@@ -48,11 +48,12 @@ func checkFinite(name string, h backend.Host[float64]) error {
 	return nil
 }
 
-// errNoCheckpoint is the error of learners that write none.
+// errNoCheckpoint is the error of learners that write no checkpoints.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
 
-// samples returns x and y as row-major matrices with as many rows, for a learner that takes no
-// sparse samples. NaN and Inf are left to the solver, which looks at every element anyway.
+// samples returns x and y as row-major matrices with equal numbers of rows, for a learner that
+// does not accept sparse samples. The solver checks for NaN and Inf, because it reads every
+// element anyway.
 func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
 	if hx, err = denseSamples(dev, o, learner, x); err == nil {
 		hy, err = targets(hx.Rows, y)
@@ -60,7 +61,7 @@ func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx
 	return hx, hy, err
 }
 
-// targets returns y as a row-major matrix, for so many samples.
+// targets returns y as a row-major matrix, for the given number of samples.
 func targets(rows int, y mat.Matrix) (backend.Host[float64], error) {
 	h, err := gonum.Host("y", y)
 	if err == nil && h.Rows != rows {

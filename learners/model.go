@@ -12,77 +12,72 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Options are what every Fit takes besides the samples; the zero value is
-// right for most.
+// Options are arguments of every Fit besides the samples; the zero value suits most problems.
 type Options struct {
-	Weights  []float64              // of the samples; nil: all 1. A sample of weight 0 is left out
-	Keys     []uint64               // of the samples, for learners that draw some of them: solvers.KeyedRows, dataset.Encoder.Keys; nil: those of the numbers in x
-	Classes  []string               // names of the classes 0, 1, … of y; nil: y's values are their names
-	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
-	Progress func(solvers.Progress) // nil, or called with the progress of the work
+	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is left out
+	Keys     []uint64               // of the samples, for learners that draw some of them: solvers.KeyedRows, dataset.Encoder.Keys; nil means the keys of the numbers in x
+	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
+	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
+	Progress func(solvers.Progress) // nil, or reports the progress of the work
 
-	// Trace is nil, or called after each epoch by learners that have some
-	// (Description.Traces). The loss after each is an evaluation more.
+	// Trace is nil, or called after each epoch by learners with epochs (Description.Traces). It
+	// needs an extra evaluation of the loss per epoch.
 	Trace func(Epoch)
 
-	// Checkpoint lets a fit by an iterative solver go on where an earlier one
-	// was ended; learners that write none refuse it (Description.Checkpoints).
+	// Checkpoint lets a fit by an iterative solver resume an earlier fit that was ended; learners
+	// that write no checkpoints refuse it (Description.Checkpoints).
 	Checkpoint solvers.Checkpoint
 }
 
-// Epoch is where a fit stands after a pass over the samples or a step of its solver.
+// Epoch is the state of a fit after a pass over the samples or a step of its solver.
 type Epoch = run.Epoch
 
 // Model is a fitted learner.
 type Model interface {
-	// Learner is the name of what fitted it: "ridge", "kernel-ridge".
+	// Learner is the name of the learner that fitted the model: "ridge", "kernel-ridge".
 	Learner() string
-	// Dims returns the columns of x and of what Predict returns; zeros when
-	// the model is not fitted.
+	// Dims returns the number of columns of x and of the result of Predict; both are 0 if the
+	// model is not fitted.
 	Dims() (features, outputs int)
-	// Predict returns f(x) for every row of x, n×outputs. The rows are worked
-	// on in blocks; the result for a row does not depend on the others but
-	// for rounding. Once ctx is done it returns within about 0.1 s an error
-	// that wraps context.Cause(ctx).
+	// Predict returns f(x) for every row of x, n×outputs. It processes the rows in blocks; except
+	// for rounding, the result for a row does not depend on the other rows. Once ctx is done it
+	// returns within about 0.1 s an error that wraps context.Cause(ctx).
 	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
-	// State returns what Restore needs to make an equal model. It shares
-	// memory with the model and is only for reading.
+	// State returns the data from which Restore makes an equal model. It shares memory with the
+	// model and must not be changed.
 	State() State
 }
 
 // State is a model as data, for saving.
 type State struct {
 	Learner string
-	Params  map[string]any // strings, bools and float64s, so that JSON keeps them
+	Params  map[string]any // strings, bools and float64s, which JSON can represent
 	Arrays  map[string]backend.Host[float64]
 }
 
-// Solved is a Model that a solver of (K + λI)α = y computed.
+// Solved is a Model from a solver of (K + λI)α = y.
 type Solved interface {
 	Model
-	// Solved returns how; nil for a restored model.
+	// Solved returns the result of the solver, or nil for a restored model.
 	Solved() *solvers.Result
 }
 
-// Describer is a Model that has more to tell about its fit: iterations, support
-// vectors, mistakes.
+// Describer is a Model with further facts about its fit: iterations, support vectors, mistakes.
 type Describer interface {
 	Model
-	// Facts returns it in the order in which it is to be shown; nil for a
-	// restored model.
+	// Facts returns the facts in display order, or nil for a restored model.
 	Facts() []Fact
 }
 
 // Fact is a figure of a fit.
 type Fact struct {
-	Name  string // in lower case, words apart: "support vectors"
+	Name  string // in lower case, with spaces between words: "support vectors"
 	Value any    // an int, a float64, a string or a bool
 }
 
-// Restore returns a model whose predictions have the same bits as those of the
-// model that s came from. It checks every shape, parameter and number, so that
-// a State from a damaged file gives an error and nothing else. The model
-// shares the memory of s.
+// Restore returns a model whose predictions have the same bits as those of the model that s came
+// from. It checks every shape, parameter and number, so that a State from a damaged file only
+// causes an error. The model shares the memory of s.
 func Restore(s State) (Model, error) {
 	d := catalogue[s.Learner]
 	if d == nil {
@@ -122,7 +117,7 @@ func (s State) array(name string, rows, cols int) (backend.Host[float64], error)
 	if h.Rows <= 0 || h.Cols <= 0 || h.Stride < h.Cols || rows >= 0 && h.Rows != rows || cols >= 0 && h.Cols != cols {
 		return h, fmt.Errorf("array %q has the shape %d×%d, not %s×%s", name, h.Rows, h.Cols, dimension(rows), dimension(cols))
 	}
-	// Divided, because (Rows−1)·Stride of a foreign State may overflow.
+	// The division avoids an overflow of (Rows−1)·Stride in a damaged State.
 	if len(h.Data) < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 {
 		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
@@ -136,11 +131,11 @@ func dimension(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Uncertain is a Model that also knows how far off its predictions may be.
+// Uncertain is a Model that also estimates the variances of its predictions.
 type Uncertain interface {
 	Model
-	// Variance returns the variances of new targets at the rows of x, noise
-	// included: n×outputs, ≥ 0. What Predict promises holds here too. That of a Preparer
-	// takes as long as a fit the first time.
+	// Variance returns the variances of new targets at the rows of x, including the noise:
+	// n×outputs, ≥ 0. Blocks and cancellation are as for Predict. For a Preparer the first call
+	// takes as long as a fit.
 	Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// trainingSet is the core of models that keep all samples.
+// trainingSet is the common part of models that keep all samples.
 type trainingSet struct {
 	model
 	kernel  kernels.Kernel
@@ -19,7 +19,7 @@ type trainingSet struct {
 	classes Classes               // none for regression
 }
 
-// decision turns n×K sums for classes, which may have failed, into decision values.
+// decision converts n×K sums for classes, whose computation may have failed, to decision values.
 func (r *trainingSet) decision(sums *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (r *trainingSet) Dims() (features, outputs int) {
 	return r.points.Cols, r.y.Cols
 }
 
-// Kernel returns the kernel, also where it was chosen by Fit.
+// Kernel returns the kernel of the fit, whether it was given or chosen by Fit.
 func (r *trainingSet) Kernel() kernels.Kernel { return r.kernel }
 
 func (r *trainingSet) setFields(task Task) []field {
@@ -73,14 +73,15 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 	return r
 }
 
-// copied ends a fit that only keeps its samples. needed are bytes on the device for n rows.
+// copied ends a fit that only keeps its samples. needed returns the bytes on the device for n
+// rows.
 func (f *fitting) copied(needed func(n int) int64) {
 	if t := f.task(f.points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))
 	}
 }
 
-// isOfClasses reports whether a State is of a classifier, for learners of both tasks.
+// isOfClasses reports whether a State belongs to a classifier, for learners of both tasks.
 func isOfClasses(s State) (bool, error) {
 	task, err := param[string](s, "task")
 	if err == nil && Task(task) != Regression && Task(task) != Classification {

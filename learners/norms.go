@@ -7,12 +7,12 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of
-// the constrained problem with the same solution. It is that of the first output of a
-// regression, and summed over the functions of K classes.
+// squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of the
+// constrained problem with the same solution. It belongs to the first output of a regression, or
+// is the sum over the functions of K classes.
 const squaredNorm = "squared norm"
 
-// normFacts are the fact ‖f‖² of a support vector machine and, where it is negative, why.
+// normFacts returns the fact ‖f‖² of a support vector machine and, if it is negative, the reason.
 func normFacts(square float64) []Fact {
 	facts := []Fact{{squaredNorm, square}}
 	if square < 0 {
@@ -34,8 +34,8 @@ func squares(h backend.Host[float64]) (sum float64) {
 // coefNorm returns ‖w‖² of the first output.
 func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
 
-// expansionNorm returns the fact ‖f‖² of the first output: none where expansionSquare
-// knows none.
+// expansionNorm returns the fact ‖f‖² of the first output, or none if expansionSquare cannot
+// compute it.
 func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
 	if square, ok := expansionSquare(y, alpha, b, weights, lambda); ok {
 		return []Fact{{squaredNorm, square}}
@@ -43,14 +43,15 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 	return nil
 }
 
-// noiseFacts are what a linear fit of p parameters, one more with an intercept, says of noise N(0, σ²/w_i): the
-// estimate ‖r‖²/(n − p) of σ², unbiased for least squares and above σ² on average with
-// a penalty, and the log likelihood at the estimate ‖r‖²/n that maximizes it,
+// noiseFacts returns the facts of a linear fit about the noise N(0, σ²/w_i). p is the number of
+// parameters, without the intercept. The facts are the estimate ‖r‖²/(n − p) of σ², which is
+// unbiased for least squares and above σ² on average with a penalty, and the log likelihood at
+// the estimate ‖r‖²/n that maximizes it,
 //
 //	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
 //
-// for ‖r‖² = Σ w_i r_i² of the first output over the n of the rows with weight > 0. An exact
-// fit has neither.
+// where ‖r‖² = Σ w_i r_i² for the first output and n is the number of rows of weight > 0. An
+// exact fit has neither fact.
 func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil
@@ -72,9 +73,8 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 	return append(facts, Fact{"log likelihood", log})
 }
 
-// expansionSquare returns ‖f‖² = αᵀKα of the first output from the system
-// (K + λW⁻¹)α + b·1 = y that α solves, so that Kα takes no product; false where rounding
-// of αᵀ(y − b − λW⁻¹α) leaves nothing of it.
+// expansionSquare returns ‖f‖² = αᵀKα of the first output. Since α solves (K + λW⁻¹)α + b·1 = y,
+// no product with K is needed. It returns false if rounding errors dominate αᵀ(y − b − λW⁻¹α).
 func expansionSquare(y, alpha backend.Host[float64], b, weights []float64, lambda float64) (float64, bool) {
 	sum, size := 0.0, 0.0
 	for i := range alpha.Rows {

@@ -36,24 +36,22 @@ func (l *NystromRidge) parameters() []Parameter {
 	}
 }
 
-// NystromRidge is kernel ridge regression with kernel functions at M centers
-// instead of at all samples: f(x) = Σ_j β_j k(c_j, x) + b with the β and b that
-// minimize
+// NystromRidge is kernel ridge regression with kernel functions at M centers instead of at all
+// samples: f(x) = Σ_j β_j k(c_j, x) + b with the β and b that minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// With every sample a center it is KernelRidge. λ is unscaled; with Falkon's
-// convention it is λ_Falkon·n. The work grows with nM or nM², the memory with
-// M².
+// If every sample is a center it is KernelRidge. λ is unscaled; with Falkon's convention it is
+// λ_Falkon·n. The work grows with nM or nM², the memory with M².
 type NystromRidge struct {
-	Kernel      kernels.Kernel     // nil is chosen as in KernelRidge
+	Kernel      kernels.Kernel     // the default is that of KernelRidge
 	Lambda      float64            // ≥ 0
 	NoIntercept bool               // b = 0; false, the default: an unpenalized b
 	Centers     int                // M; 0 is about 10√n
 	Choice      solvers.CenterRule // "" is solvers.UniformCenters
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol         float64            // relative residual of the normal equations; 0 is 1e-6
-	Seed        uint64             // of every random choice
+	Seed        uint64             // seed of all random choices
 }
 
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
@@ -62,7 +60,7 @@ type NystromRidgeModel struct {
 	solution
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
 	data, err := inMemory(dev, nystromRidgeName, x, y, o)
 	if err != nil {
@@ -71,9 +69,9 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into
-// memory. They bring their weights and keys along: those of o are not looked at.
-// mercer.FitRows calls it on the shared device, and mercer fit --stream for a file.
+// FitRows is Fit for samples that are read in passes and need not fit into memory. The samples
+// include their weights and keys; those of o are ignored. mercer.FitRows calls it on the shared
+// device, and mercer fit --stream for a file.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, l.parameters(), &m, &err)
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
@@ -96,12 +94,12 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}, nil
 }
 
-// Centers returns a copy of the M×d centers; nil when the model is not fitted.
+// Centers returns a copy of the M×d centers, or nil if the model is not fitted.
 func (m *NystromRidgeModel) Centers() *mat.Dense {
 	return densePoints(m.points)
 }
 
-// Beta returns a copy of the M×t coefficients; nil when the model is not fitted.
+// Beta returns a copy of the M×t coefficients, or nil if the model is not fitted.
 func (m *NystromRidgeModel) Beta() *mat.Dense {
 	return denseOf(m.coef)
 }

@@ -28,27 +28,27 @@ func (l *OneClassSVM) parameters() []Parameter {
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
-// OneClassSVM finds where samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least 0
-// on a region that holds all but a share ν of them and is otherwise small, in the
-// sense of ‖f‖. Predict returns f: ≥ 0 is like the samples. At most a share ν of the
-// samples, by weight, has f < 0: these have β_i = w_i, and b is the largest number that is
-// optimal to the tolerance, so that all others have f ≥ 0.
+// OneClassSVM estimates the region in which samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least
+// 0 on a region that contains all but a fraction ν of them and for which ‖f‖ is small. Predict
+// returns f; f ≥ 0 means that x is like the samples. At most a fraction ν of the samples, by
+// weight, has f < 0. These samples have β_i = w_i; b is the largest number that is optimal to the
+// tolerance, so that all other samples have f ≥ 0.
 //
 //	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //
-// Solved and scaled as LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and
-// Σβ_i = νΣw_i; Schölkopf's f is this one divided by νΣw. SMO (package svm) takes
-// O(n·support) values of k, and there are at least νn support vectors: with a
-// large ν it is no sparser than a density estimate. Targets are not looked at.
+// The scaling is that of LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and Σβ_i = νΣw_i;
+// Schölkopf's f is this f divided by νΣw. SMO (package svm) takes O(n·support) values of k, and
+// there are at least νn support vectors: with a large ν the model is no sparser than a density
+// estimate. Targets are ignored.
 type OneClassSVM struct {
-	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
+	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
-	Tol     float64        // in units of f, or of its range at the start where that is below 1; 0 is 1e-3
-	MaxIter int            // 0 is 10 million steps, or 100n if that is more; a given number that is too small leaves the fact "warning"
+	Tol     float64        // in units of f, or of the range of f at the start if that is below 1; 0 is 1e-3
+	MaxIter int            // 0 is 10 million steps, or 100n if that is more; if a given number is too small, the fact "warning" says so
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
 }
 
-// Fit fits the n×d samples x; y is not looked at.
+// Fit fits the n×d samples x; y is ignored.
 func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (m *SupportModel, err error) {
 	defer named(oneClassSVMName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, oneClassSVMName, l.parameters(), x, nil, o)

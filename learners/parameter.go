@@ -13,40 +13,40 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Parameter describes a parameter of a learner, and is bound to the field of the struct
-// that keeps it. Each learner lists its parameters once: from that list come the flags
-// of the command, the values that Make stores, and what Fit checks and fills in. The
-// functions below make one of each type.
+// Parameter describes a parameter of a learner and is bound to the field of the struct that holds
+// it. Each learner lists its parameters once. The flags of the command, the values that Make
+// stores, and the checks and defaults of Fit all come from that list. The functions below make
+// one parameter of each type.
 type Parameter struct {
 	Name    string   `json:"name"` // also the name of the command's flag
 	Type    string   `json:"type"`
-	Default string   `json:"default"` // empty: none
+	Default string   `json:"default"` // "" means that there is no default
 	Rule    string   `json:"rule"`
 	Help    string   `json:"help"`
-	Choices []string `json:"choices,omitempty"` // of a oneOf
-	When    *When    `json:"when,omitempty"`    // nil: it always has an effect
-	Task    Task     `json:"task,omitempty"`    // which it has an effect in; empty: in all
-	Python  string   `json:"python"`            // what the estimators of the Python package call it
+	Choices []string `json:"choices,omitempty"` // the values of a oneOf
+	When    *When    `json:"when,omitempty"`    // nil means that it always has an effect
+	Task    Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
+	Python  string   `json:"python"`            // the name in the estimators of the Python package
 
-	chosen   bool // Default says in words what Fit chooses where none is given
-	required bool // a field that is zero is refused in Fit
-	zero     any  // what the text of a zero is stored as, and the field's zero stands for Default; nil: a zero
+	chosen   bool // Default describes what Fit chooses if no value is given
+	required bool // Fit refuses a field that is zero
+	zero     any  // what the text of a zero is stored as if the field's zero stands for Default; nil means a zero
 	parse    func(text string) (any, error)
-	check    func(v any) error // the rule; nil: all values obey it
-	refuse   func() string     // the rule that the fields break together, or ""; nil: there is none
+	check    func(v any) error // the rule for a value; nil allows all values
+	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule
 	field    any               // pointer to the field
-	store    func(v any)       // into the field
-	load     func() any        // out of the field, as parse returns it
+	store    func(v any)       // writes the field
+	load     func() any        // reads the field, as a value that parse returns
 }
 
-// pythonNames are the names of scikit-learn for parameters that it calls otherwise.
+// pythonNames are the names of scikit-learn for parameters that it names differently.
 var pythonNames = map[string]string{
 	"lambda": "alpha", "lambdas": "alpha", "intercept": "fit_intercept", "iterations": "max_iter", "seed": "random_state",
 	"cache": "cache_size", "centers": "n_components", "features": "n_components", "restarts": "n_restarts_optimizer", "scale": "fit_scale",
 }
 
-// pythonName is the name of a parameter in Python: that of scikit-learn, or its own with
-// underscores.
+// pythonName returns the name of a parameter in Python: that of scikit-learn, or the parameter's
+// with underscores.
 func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
@@ -62,8 +62,8 @@ const (
 	ListType   = "numbers"
 )
 
-// Parse returns the value of a text, or an error without the parameter's name:
-// "must be a finite number ≥ 0, got -1".
+// Parse returns the value of a text. Its error does not name the parameter: "must be a finite
+// number ≥ 0, got -1".
 func (p Parameter) Parse(text string) (any, error) {
 	if p.parse == nil {
 		return nil, errors.New("is of a Parameter that is not in the Catalogue")
@@ -71,7 +71,7 @@ func (p Parameter) Parse(text string) (any, error) {
 	return p.parse(text)
 }
 
-// rule is what a number must be, in words and as a function.
+// rule is a condition on a number, as a text and as a function.
 type rule struct {
 	text string
 	ok   func(v float64) bool
@@ -87,7 +87,7 @@ var (
 	part        = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
 )
 
-// atLeast is the rule of integers.
+// atLeast is the rule that an integer is at least n.
 func atLeast(n int) rule {
 	return rule{fmt.Sprintf("an integer ≥ %d", n), func(v float64) bool { return v >= float64(n) }}
 }
@@ -128,28 +128,25 @@ func converted[F, V any](p Parameter, field *F, parse func(text string) (V, erro
 
 func parseNumber(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) { // out of range is for the rule to refuse
+	if err != nil && !math.IsInf(v, 0) { // the rule refuses a number out of range
 		return 0, fmt.Errorf("want a number, got %q", text)
 	}
 	return v, nil
 }
 
-// number is a parameter that is a number. standard is its default, "" for one
-// that may be left out.
+// number is a numeric parameter. standard is its default, or "" for an optional parameter.
 func number(name string, field *float64, standard string, r rule, help string) Parameter {
 	return bound(Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help}, field, parseNumber, r.check)
 }
 
-// mebibytes is a number of MiB that is kept in bytes, at least one: 0 would be the
-// default.
+// mebibytes is a number of MiB, at least one, that is stored in bytes: 0 would mean the default.
 func mebibytes(name string, field *int64, standard, help string) Parameter {
 	return converted(Parameter{Name: name, Type: NumberType, Default: standard, Rule: positive.text, Help: help}, field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
 		func(bytes int64) float64 { return float64(bytes) / (1 << 20) })
 }
 
-// numbers is a parameter that is a list of numbers with commas between them; it may
-// be left out.
+// numbers is an optional parameter that is a list of numbers with commas between them.
 func numbers(name string, field *[]float64, r rule, help string) Parameter {
 	return bound(Parameter{Name: name, Type: ListType, Rule: r.text + " for each target, with commas between them", Help: help}, field, func(text string) (list []float64, err error) {
 		for i, part := range strings.Split(text, ",") {
@@ -170,7 +167,7 @@ func numbers(name string, field *[]float64, r rule, help string) Parameter {
 	})
 }
 
-// intParam is a parameter that is an integer.
+// intParam is an integer parameter.
 func intParam[T int | uint64](name string, field *T, standard string, r rule, help string) Parameter {
 	return converted(Parameter{Name: name, Type: IntType, Default: standard, Rule: r.text, Help: help}, field, func(text string) (int, error) {
 		v, err := strconv.Atoi(text)
@@ -181,7 +178,7 @@ func intParam[T int | uint64](name string, field *T, standard string, r rule, he
 	}, func(v int) error { return r.check(float64(v)) }, func(v int) T { return T(v) }, func(v T) int { return int(v) })
 }
 
-// boolParam is a parameter that is true or false, as its field.
+// boolParam is a parameter that is true or false, as is its field.
 func boolParam(name string, field *bool, standard, help string) Parameter {
 	return bound(Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help}, field, func(text string) (bool, error) {
 		v, err := strconv.ParseBool(text)
@@ -192,10 +189,10 @@ func boolParam(name string, field *bool, standard, help string) Parameter {
 	}, nil)
 }
 
-// intercept is the parameter "intercept", whose field says that there is none.
+// intercept is the parameter "intercept"; its field means that there is none.
 func intercept(field *bool, help string) Parameter { return inverted("intercept", field, help) }
 
-// inverted is a boolParam whose field says the opposite.
+// inverted is a boolParam whose field has the opposite meaning.
 func inverted(name string, field *bool, help string) Parameter {
 	p := boolParam(name, field, "true", help)
 	p.store = func(v any) { *field = !v.(bool) }
@@ -203,8 +200,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter that is one of some words, the first the default. first is the
-// word for the field "" where that is no choice by itself; otherwise empty.
+// oneOf is a parameter that is one of some words; the first is the default. first is the word for
+// the field "" if "" is not itself a choice, otherwise empty.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -228,7 +225,7 @@ func oneOf[T ~string](name string, field *T, first string, choices []T, help str
 		})
 }
 
-// either is a parameter that is one of two words, kept as whether it is the second.
+// either is a parameter that is one of two words; its field says whether it is the second.
 func either(name string, field *bool, no, yes, help string) Parameter {
 	return choice(name, field, []string{no, yes}, help, func(word string) bool { return word == yes }, func(v bool) string {
 		if v {
@@ -250,13 +247,13 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 		}, in, out)
 }
 
-// kernel is the parameter "kernel". chosen says what nil means to the learner.
+// kernel is the parameter "kernel". chosen describes the kernel that the learner chooses for nil.
 func kernel(field *kernels.Kernel, chosen string) Parameter {
 	return bound(Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true},
 		field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
 }
 
-// The parameters that many learners have.
+// Parameters of several learners.
 
 func medianKernel(field *kernels.Kernel) Parameter {
 	return kernel(field, "gaussian, sigma half the median distance")
@@ -280,8 +277,8 @@ func seedNumber(field *uint64) Parameter {
 
 func (p Parameter) isZero() bool { return reflect.ValueOf(p.field).Elem().IsZero() }
 
-// set stores the values in the fields, but for those of parameters without an effect.
-// The error is what values contradict each other.
+// set stores the values in the fields, except those of parameters without an effect. Its error is
+// about values that contradict each other.
 func set(parameters []Parameter, values parsed) *ParameterError {
 	for _, p := range parameters {
 		if v, ok := values[p.Name]; ok && p.When.met(values) {
@@ -305,7 +302,8 @@ func refused(parameters []Parameter) *ParameterError {
 	return nil
 }
 
-// valuesOf are the values of the fields, without those that have no default and are zero.
+// valuesOf returns the values of the fields, without zero values of parameters that have no
+// default.
 func valuesOf(parameters []Parameter) parsed {
 	values := parsed{}
 	for _, p := range parameters {
@@ -316,8 +314,8 @@ func valuesOf(parameters []Parameter) parsed {
 	return values
 }
 
-// complete checks the fields, which a program may have set to anything, and sets those
-// that are zero to their defaults, where zero is no value of the parameter.
+// complete checks the fields, to which a program may have assigned any values, and sets fields
+// that are zero to their defaults unless zero is a valid value of the parameter.
 func complete(parameters []Parameter) error {
 	values := valuesOf(parameters)
 	for _, p := range parameters {
@@ -349,17 +347,17 @@ func complete(parameters []Parameter) error {
 	return nil
 }
 
-// When is the condition under which a parameter has an effect: another has one of some
-// values, or, where there are none, was not given.
+// When is the condition under which a parameter has an effect: another parameter has one of some
+// values or, if there are no values, was not given.
 type When struct {
 	Parameter string   `json:"parameter"`
 	Values    []string `json:"values,omitempty"`
 }
 
-// String is the condition in words: "only with solver sgd".
+// String returns the condition as text: "only with solver sgd".
 func (w *When) String() string { return w.Of("") }
 
-// Of is String with a prefix of the parameter's name, such as the -- of a flag.
+// Of is String with a prefix before the parameter's name, such as the -- of a flag.
 func (w *When) Of(prefix string) string {
 	if len(w.Values) == 0 {
 		return "only without " + prefix + w.Parameter
@@ -367,7 +365,7 @@ func (w *When) Of(prefix string) string {
 	return "only with " + prefix + w.Parameter + " " + strings.Join(w.Values, " or ")
 }
 
-// met reports whether the values fulfil the condition; there may be none.
+// met reports whether the values satisfy the condition; w may be nil.
 func (w *When) met(v parsed) bool {
 	if w == nil {
 		return true
@@ -378,13 +376,13 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// with returns p with an effect only where another parameter has one of the values.
+// with returns p with an effect only if another parameter has one of the values.
 func (p Parameter) with(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// without returns p with an effect only where another parameter is not given.
+// without returns p with an effect only if another parameter is not given.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
 // of returns p with an effect only in one task.
@@ -393,38 +391,38 @@ func (p Parameter) of(t Task) Parameter {
 	return p
 }
 
-// withHelp returns p with another text of help.
+// withHelp returns p with another help text.
 func (p Parameter) withHelp(help string) Parameter {
 	p.Help = help
 	return p
 }
 
-// chosenAs returns p with a default in words, which Fit chooses.
+// chosenAs returns p with a description of the default, which Fit chooses.
 func (p Parameter) chosenAs(words string) Parameter {
 	p.Default, p.chosen = words, true
 	return p
 }
 
-// neededInGo returns p with a field that a program must set: Fit refuses its zero.
+// neededInGo returns p as a field that a program must set: Fit refuses its zero.
 func (p Parameter) neededInGo() Parameter {
 	p.required = true
 	return p
 }
 
-// zeroAs returns p with the text of zero stored as v, so that the zero of the field
-// stands for the default.
+// zeroAs returns p with the text of zero stored as v, so that the zero of the field can stand for
+// the default.
 func (p Parameter) zeroAs(v any) Parameter {
 	p.zero = v
 	return p
 }
 
-// refusedIf returns p with a rule that depends on several fields: "" where it is kept.
+// refusedIf returns p with a rule about several fields; rule returns "" if they satisfy it.
 func (p Parameter) refusedIf(rule func() string) Parameter {
 	p.refuse = rule
 	return p
 }
 
-// parsed are the values of parameters by their names, those without a value left out.
+// parsed holds the values of parameters by their names, without parameters that have no value.
 type parsed map[string]any
 
 // has reports whether a parameter was given or has a default.

@@ -7,20 +7,21 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Parts is what a fitted model consists of, for people to look at. It is a copy.
+// Parts holds what a fitted model consists of, for inspection. It is a copy.
 type Parts struct {
-	// Kernel is that of f(x) = Σ_i k(x_i, x) a_i + b; nil for other models.
+	// Kernel is the kernel of f(x) = Σ_i k(x_i, x) a_i + b, or nil for other models.
 	Kernel kernels.Kernel
-	// Points are the x_i, m×d: samples with a coefficient, support or relevance vectors,
-	// centers; of models without coefficients all samples. They are a *mat.Dense, or a
-	// backend.CSR if the model was fitted to sparse samples. Nil for models without a kernel.
+	// Points are the x_i, m×d: samples with a coefficient, support or relevance vectors, or
+	// centers; for models without coefficients all samples. They are a *mat.Dense, or a
+	// backend.CSR if the model was fitted to sparse samples. They are nil for models without a
+	// kernel.
 	Points mat.Matrix
-	// Coef is m×k, a row of coefficients a_i for each point, or without points the d×k
-	// weights W of xᵀW + b; nil for models that have neither. There is a column for each
-	// output, or decision value; of an SVC of K classes K − 1, a point's in the machines of
-	// its class and each other.
+	// Coef is m×k with a row of coefficients a_i for each point, or without points the d×k
+	// weights W of xᵀW + b, or nil for models that have neither. It has a column for each output
+	// or decision value. For an SVC of K classes it has K − 1 columns: the coefficients of a
+	// point in the machines of its class and each other class.
 	Coef      *mat.Dense
-	Intercept []float64 // b, an entry for each column of Coef, or machine
+	Intercept []float64 // b, with an entry for each column of Coef or each machine
 }
 
 // PartsOf returns the parts of a model.

@@ -55,7 +55,7 @@ func (l *Perceptron) parameters() []Parameter {
 	return list
 }
 
-// loopParameters are those of all perceptrons.
+// loopParameters are the common parameters of all perceptrons.
 func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
 		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) of two classes, in training and in predictions"),
@@ -75,24 +75,23 @@ func averageFrom(field *int) Parameter {
 	return intParam("average-from", field, "0", atLeast(0), "epochs before those whose hypotheses are averaged")
 }
 
-// untilClean is how many epochs there may be until one has no mistake.
+// untilClean limits the number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
-// PerceptronKind says which of the hypotheses that a perceptron goes through
-// predicts.
+// PerceptronKind says which of the hypotheses of a perceptron's run predicts.
 type PerceptronKind string
 
 const (
-	LastPerceptron     PerceptronKind = ""         // the last one: Rosenblatt's
-	AveragedPerceptron PerceptronKind = "averaged" // their average over all steps, also those without a mistake
-	VotedPerceptron    PerceptronKind = "voted"    // all, each with a vote and one more for each sample that it classified correctly
+	LastPerceptron     PerceptronKind = ""         // the last one, as in Rosenblatt's perceptron
+	AveragedPerceptron PerceptronKind = "averaged" // their average over all steps, including steps without a mistake
+	VotedPerceptron    PerceptronKind = "voted"    // all of them; each has one vote and one more for each sample that it classified correctly
 )
 
 var perceptronKinds = map[string]PerceptronKind{
 	perceptronName: LastPerceptron, "averaged-perceptron": AveragedPerceptron, "voted-perceptron": VotedPerceptron,
 }
 
-// name is the learner's.
+// name returns the learner's name.
 func (k PerceptronKind) name() string {
 	if k == LastPerceptron {
 		return perceptronName
@@ -100,42 +99,42 @@ func (k PerceptronKind) name() string {
 	return string(k) + "-perceptron"
 }
 
-// Perceptron learns f(x) = wᵀx + b from mistakes. Two classes: where
-// sgn f(x_i) ≠ y_i, with sgn(0) = −1 or by choice +1,
+// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with
+// sgn(0) = −1 or optionally +1,
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// K classes have a w_t and b_t each; the first of the largest f_t is predicted,
-// and a mistake adds the same to the right class and takes it from the
-// predicted one. With Batch m the samples of a batch are judged by the same w,
-// which then moves by the mean of their changes: stochastic gradient descent on
-// max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the
-// step of its sample: w_i y_i x_i; a sample of weight 0 is absent. That is what
-// repeating it would do for m = n, up to a factor of all steps.
+// K classes have a w_t and b_t each. The class of the largest f_t is predicted, the first of
+// equals, and a mistake adds the same change to the right class and subtracts it from the
+// predicted one. With Batch m the samples of a batch are evaluated with the same w, which then
+// changes by the mean of their changes: stochastic gradient descent on max(0, −y f(x)) for m = 1,
+// gradient descent for m = n. A weight multiplies the step of its sample: w_i y_i x_i; a sample
+// of weight 0 is ignored. For m = n this equals repeating the sample, up to a common factor of
+// all steps.
 //
-// It stops after an epoch without mistakes. On separable samples it does so
-// after at most (2R/γ)² mistakes, without an intercept (R/γ)², where γ is the margin of
-// the best w of length 1 (Novikoff, 1962), times the size of a batch and the
-// ratio of the largest weight to the smallest; others end with Epochs, and then
-// the averaged or voted kind predicts better than the last w.
+// It stops after an epoch without mistakes. On separable samples this happens after at most
+// (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the
+// largest weight to the smallest; γ is the margin of the best w of length 1 (Novikoff, 1962). On
+// other samples the fit ends with Epochs, and the averaged or voted kind predicts better than the
+// last w.
 //
-// Cost: O(n d C) for each epoch and a block's inner products. Sources:
-// Rosenblatt (1958); Freund and Schapire (1999).
+// An epoch costs O(n d C), plus the inner products of a block. Sources: Rosenblatt (1958); Freund
+// and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // b stays Start; false, the default: b is learned
 	Rate        float64 // η > 0; 0 is 1
 	Epochs      int     // 0 is 100
-	Batch       int     // 0 is 1; n or more: all samples
-	NoShuffle   bool    // the order of x in each epoch; false, the default: a new one
-	Replace     bool    // n draws with replacement in each epoch; the last, in order, shows that none is mistaken
-	Seed        uint64  // of the order
+	Batch       int     // 0 is 1; n or more means all samples
+	NoShuffle   bool    // keep the order of x in each epoch; false, the default: a new random order
+	Replace     bool    // draw n samples with replacement in each epoch; a last epoch in order verifies that there are no mistakes
+	Seed        uint64  // seed of the order
 
 	ZeroIsPositive bool // sgn(0) = +1 instead of −1, in training and in predictions
 
-	Start       float64    // b at the start, of two classes; it stays with NoIntercept
-	Coef        mat.Matrix // w at the start, d×C; nil is 0
-	AverageFrom int        // epochs before those that the averaged kind averages; the last w where there are no more
+	Start       float64    // b at the start, for two classes; it stays with NoIntercept
+	Coef        mat.Matrix // w at the start, d×C; nil means 0
+	AverageFrom int        // number of epochs before the averaged kind starts to average; if there are no more, it takes the last w
 }
 
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
@@ -198,8 +197,8 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return last, nil
 }
 
-// loop checks the samples and prepares the loop that all perceptrons share, over the
-// samples of weight > 0.
+// loop checks the samples and prepares the loop over the samples of weight > 0 that all
+// perceptrons share.
 func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	if f.o.Weights != nil {
 		f.x, f.y, f.points, f.o.Weights = f.kept(f.x), f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
@@ -217,7 +216,7 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	}, classes
 }
 
-// perceptronFacts are what a perceptron reports of its fit with decision values f. norm is the
+// perceptronFacts returns the facts of a perceptron's fit with decision values f. norm is the
 // length of w, radius the largest ‖φ(x)‖.
 func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
 	functional, criterion := l.Margin(f)
@@ -228,7 +227,7 @@ func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float
 	if norm == 0 {
 		return facts
 	}
-	functional += 0 // −0 is 0
+	functional += 0 // −0 becomes 0
 	geometric := functional / norm
 	facts = append(facts, Fact{squaredNorm, norm * norm}, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
 	if l.Outputs == 1 && geometric > 0 && !l.Started {
@@ -241,8 +240,8 @@ func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float
 	return facts
 }
 
-// PerceptronModel is a fitted Perceptron, the last or the averaged one. Its
-// facts are epochs, mistakes, margins and Novikoff's bound.
+// PerceptronModel is a fitted Perceptron, with the last or the averaged w. Its facts are epochs,
+// mistakes, margins and Novikoff's bound.
 type PerceptronModel struct{ linearClassifier }
 
 // State implements Model. Its arrays are "coef", d×C, "intercept", 1×C, and

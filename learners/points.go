@@ -46,8 +46,8 @@ func pointsOf(name string, x mat.Matrix) (numeric.Points, error) {
 	return numeric.DensePoints(h), err
 }
 
-// denseSamples returns x for a learner that takes no sparse samples. It refuses to make a
-// dense copy for which there is no memory.
+// denseSamples returns x for a learner that does not accept sparse samples. It refuses to make a
+// dense copy that exceeds the memory.
 func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (backend.Host[float64], error) {
 	s, err := sparseOf("x", x)
 	if err != nil {
@@ -71,7 +71,7 @@ func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (
 	return h, nil
 }
 
-// densePoints returns a copy of points as a dense matrix; nil where there are none.
+// densePoints returns a copy of points as a dense matrix, or nil if there are none.
 func densePoints(p numeric.Points) *mat.Dense {
 	if p.Sparse == nil || p.Rows == 0 {
 		return denseOf(p.Dense)
@@ -81,7 +81,7 @@ func densePoints(p numeric.Points) *mat.Dense {
 	return mat.NewDense(h.Rows, h.Cols, h.Data)
 }
 
-// copyOfPoints returns a copy of points, a *mat.Dense or a backend.CSR; nil where there are none.
+// copyOfPoints returns a copy of points, a *mat.Dense or a backend.CSR, or nil if there are none.
 func copyOfPoints(p numeric.Points) mat.Matrix {
 	switch {
 	case p.Rows == 0:

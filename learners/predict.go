@@ -13,21 +13,21 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// predictor is the part of a prediction that differs between models: queue
-// out ← f(x) without the intercept, given the fixed matrices on the device.
+// predictor is the part of a prediction that differs between models: queue computes out ← f(x)
+// without the intercept, given the fixed matrices on the device.
 type predictor struct {
 	learner   string
-	features  int            // 0: not fitted
-	kernel    kernels.Kernel // whose rule the points must obey; nil: there is none
+	features  int            // 0 if the model is not fitted
+	kernel    kernels.Kernel // the kernel whose rule the points must satisfy; nil if there is no rule
 	fixed     []numeric.Points
 	intercept []float64
 	sum       bool // out ← k(x, fixed[0]) fixed[1]
-	self      bool // k(x, x) is needed too
+	self      bool // k(x, x) is also needed
 	linear    bool // xW + b, for sparse and dense x alike
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
-// expansion is the predictor of Σ_j k(x, x_j) V_j + b.
+// expansion returns the predictor of Σ_j k(x, x_j) V_j + b.
 func expansion(learner string, k kernels.Kernel, points numeric.Points, v backend.Host[float64], b []float64) predictor {
 	return predictor{
 		learner: learner, features: points.Cols, intercept: b, kernel: k, sum: true,
@@ -38,7 +38,7 @@ func expansion(learner string, k kernels.Kernel, points numeric.Points, v backen
 	}
 }
 
-// affine is the predictor of xW + b.
+// affine returns the predictor of xW + b.
 func affine(learner string, w backend.Host[float64], b []float64) predictor {
 	return predictor{
 		learner: learner, features: w.Rows, intercept: b, linear: true,
@@ -54,8 +54,8 @@ var (
 	errNoDevice  = errors.New("no device was given")
 )
 
-// predict runs p over x in blocks of rows, so that the memory on the device
-// does not grow with them.
+// predict runs p over x in blocks of rows, so that the memory on the device does not grow with
+// the number of rows.
 func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	f, err := p.run(ctx, dev, x)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return f, nil
 }
 
-// predictError names the learner of a model that could not predict; a model that is
-// not fitted may have none.
+// predictError adds the learner's name to the error of a prediction; a model that is not fitted
+// may have no name.
 func predictError(learner string, err error) error {
 	if learner == "" {
 		return fmt.Errorf("learners: predict: %w", err)
@@ -119,7 +119,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns x as points that the model can be applied to.
+// check returns x as points in the model's domain.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
 	if p.features == 0 {
 		return points, errNotFitted
@@ -155,7 +155,7 @@ func (p predictor) inForm(points numeric.Points) numeric.Points {
 	return points
 }
 
-// checkValues refuses rows that the model cannot be applied to.
+// checkValues refuses rows outside the model's domain.
 func (p predictor) checkValues(points numeric.Points) error {
 	err := points.CheckFinite("x")
 	if err == nil && p.kernel != nil {
@@ -191,8 +191,8 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 // otherUnits is the advice about a row whose prediction is not finite.
 const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
 
-// checked returns what a model has made of its sums for the rows of x, or an error where a
-// number of it is not finite. what names one of them.
+// checked returns the values f of a model for the rows of x, or an error if one of them is not
+// finite. what names a value.
 func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -203,9 +203,9 @@ func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) 
 	return f, nil
 }
 
-// checkPredicted refuses results for the rows of x that are not finite: from kernel values
-// that are none or out of range, from points or a model whose sums overflow. what names a
-// result, and first is the number of the first row.
+// checkPredicted refuses values for the rows of x that are not finite, because kernel values are
+// undefined or out of range, or because sums overflow. what names a value, and first is the
+// number of the first row.
 func checkPredicted(what string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

@@ -13,32 +13,31 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Predictor is a Model made ready on a device, for programs that ask for
-// predictions again and again, a few at a time: what the model consists of stays
-// on the device, in the form that it is evaluated fastest in (backend.Expander).
-// Model.Predict puts it there each time, which for one row costs more than the
-// prediction.
+// Predictor is a Model that is prepared on a device, for programs that ask for predictions again
+// and again, a few at a time. The model's data stay on the device in the form that is evaluated
+// fastest (backend.Expander). Model.Predict copies them each time, which for one row costs more
+// than the prediction.
 //
-// Its methods may be called by several goroutines at once. Those of a Predictor that is
+// Several goroutines may call its methods at the same time. The methods of a Predictor that is
 // nil, zero or closed return ErrClosed.
 type Predictor struct {
 	model   Model
 	dev     backend.Device
-	ready   bool      // the rest is set; otherwise model.Predict is called
-	plain   predictor // of f, or of the decision values
-	classes *Classes  // of a classifier that decides by them
+	ready   bool      // the fields below are set; otherwise model.Predict is called
+	plain   predictor // for f, or for the decision values
+	classes *Classes  // the classes of a classifier that decides by decision values
 	sum     backend.Expansion[float64]
 	fixed   []backend.Matrix[float64]
 
-	use    sync.RWMutex // held for reading by what needs the fields that Close clears
+	use    sync.RWMutex // held for reading by calls that use the fields that Close clears
 	closed bool
 }
 
-// ErrClosed is that of a Predictor that Close has ended, or that NewPredictor did not make.
+// ErrClosed is the error of a Predictor that was closed, or was not made by NewPredictor.
 var ErrClosed = run.ErrClosed
 
-// begin is called before the fields that Close clears are read, and followed by
-// p.use.RUnlock where it returns nil.
+// begin must be called before reading the fields that Close clears; if it returns nil, the caller
+// then calls p.use.RUnlock.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", ErrClosed)
@@ -51,9 +50,9 @@ func (p *Predictor) begin() error {
 	return nil
 }
 
-// NewPredictor makes m ready on dev: O(nd) for a sum of n kernel functions of d
-// features, and as much memory again until Close. Models of other forms than a
-// sum of kernel functions or xW + b are kept as they are.
+// NewPredictor prepares m on dev. For a sum of n kernel functions of d features it takes O(nd)
+// operations, and the same order of memory until Close. Models that are neither a sum of kernel
+// functions nor xW + b are not converted.
 func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 	if dev == nil {
 		return nil, errors.New("learners: predictor: no device was given")
@@ -88,7 +87,7 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 
 func (p *Predictor) failed(err error) error { return predictError(p.model.Learner(), err) }
 
-// Model returns the model; nil where there is none.
+// Model returns the model, or nil if there is none.
 func (p *Predictor) Model() Model {
 	if p == nil {
 		return nil
@@ -96,7 +95,8 @@ func (p *Predictor) Model() Model {
 	return p.model
 }
 
-// Dims returns the columns of x and of what Predict returns; zeros where there is no model.
+// Dims returns the number of columns of x and of the result of Predict; both are 0 if there is no
+// model.
 func (p *Predictor) Dims() (features, outputs int) {
 	if p == nil || p.model == nil {
 		return 0, 0
@@ -104,8 +104,8 @@ func (p *Predictor) Dims() (features, outputs int) {
 	return p.model.Dims()
 }
 
-// Close waits for the predictions under way and gives the memory on the device back; the
-// device stays open. Later predictions return ErrClosed.
+// Close waits for running predictions and frees the memory on the device; the device stays open.
+// Later predictions return ErrClosed.
 func (p *Predictor) Close() {
 	if p == nil {
 		return
@@ -120,7 +120,7 @@ func (p *Predictor) Close() {
 	p.sum, p.fixed = nil, nil
 }
 
-// Predict returns what Model.Predict does, but for rounding.
+// Predict returns the result of Model.Predict up to rounding.
 func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	}
 	defer p.use.RUnlock()
 	features, outputs := p.Dims()
-	values := len(x) > 0 && len(x) == features-2 // of kernels.Precomputed; predict refuses them for other kernels
+	values := len(x) > 0 && len(x) == features-2 // points of kernels.Precomputed; predict refuses them for other kernels
 	if len(x) != features && !values || len(dst) != outputs {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}

@@ -2,28 +2,28 @@ package learners
 
 import "strings"
 
-// Report is what a fit tells about its model, as the command, the C library and saved models
-// have it in JSON. What a restored model does not know is left out, and so is a figure that is
-// not finite, for which JSON has no word.
+// Report is what a fit reports about its model. The command, the C library and saved models write
+// it as JSON. It omits what a restored model does not know, and figures that are not finite,
+// which JSON cannot represent.
 type Report struct {
 	Learner     string         `json:"learner"`
 	Outputs     int            `json:"outputs"`
 	Classes     []string       `json:"classes,omitempty"`
 	Solver      string         `json:"solver,omitempty"`
 	Residual    *float64       `json:"residual,omitempty"`
-	Reason      string         `json:"reason,omitempty"`     // why this solver
+	Reason      string         `json:"reason,omitempty"`     // why this solver was chosen
 	Iterations  int            `json:"iterations,omitempty"` // of an iterative solver
-	Fallback    string         `json:"fallback,omitempty"`   // why it did not go as planned
-	Notes       []string       `json:"notes,omitempty"`      // such as that it resumed from a checkpoint
+	Fallback    string         `json:"fallback,omitempty"`   // why the planned method failed
+	Notes       []string       `json:"notes,omitempty"`      // such as that the fit resumed from a checkpoint
 	MemoryBytes int64          `json:"memory_bytes,omitempty"`
-	Facts       map[string]any `json:"facts,omitempty"` // by Fact.Key
+	Facts       map[string]any `json:"facts,omitempty"` // keyed by Fact.Key
 }
 
-// Key returns the name of the fact in a Report: with underscores between its words.
+// Key returns the name of the fact in a Report, with underscores between words.
 func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
 
-// NewReport returns the report of a model. name returns the name that a front end has for a
-// parameter in the advice of a warning, or "" where advice to change it is left out.
+// NewReport returns the report of a model. name returns a front end's name for a parameter in the
+// advice of a warning, or "" to omit the advice about it.
 func NewReport(m Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()

@@ -17,9 +17,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows are the samples of a file, for learners with FitRows: features and
-// targets as e encodes them, and weights where it has a column of them, read again in each pass. s must have learned, so
-// that the number of rows is known; e is usually what it learned.
+// Rows returns the samples of a file, for learners with FitRows: features and targets as e
+// encodes them, and weights if e has a column of them. Each pass reads the file again. s must
+// have learned, so that the number of rows is known; e is usually the encoder it learned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func (r fileRows) pass(ctx context.Context, keyed bool, use func(b solvers.Block
 	})
 }
 
-// blockRows is the number of rows of a block.
+// blockRows returns the number of rows of a block.
 func (r fileRows) blockRows() int {
-	const bytes = 1 << 22 // of a block, of which three are in memory
+	const bytes = 1 << 22 // size of a block; three blocks are in memory
 	return max(1, bytes/8/(r.d+r.t))
 }
 
-// dense is m where it stands.
+// dense returns m without a copy.
 func dense(m *mat.Dense) backend.Host[float64] {
 	raw := m.RawMatrix()
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
@@ -104,9 +104,9 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 	return s.RowsFitter(task)
 }
 
-// RowsFitter is Fitter for samples that are read in passes; few learners can. For
-// Classification the one target is the place of a class in Options.Classes, as
-// an Encoder with classes gives it.
+// RowsFitter is Fitter for samples that are read in passes, which few learners support. For
+// Classification the only target is the index of a class in Options.Classes, as an Encoder with
+// classes gives it.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)
@@ -186,7 +186,7 @@ func (r classRows) PassKeys(ctx context.Context, use func(b solvers.Block) error
 	return solvers.PassKeys(ctx, r.data, r.signed(use))
 }
 
-// signed is use for blocks whose targets are places of classes.
+// signed wraps use for blocks whose targets are indices of classes.
 func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block) error {
 	var index []int
 	return func(b solvers.Block) error {
@@ -213,7 +213,7 @@ func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (d
 	return solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is kernelFor by different rows, drawn by seed.
+// kernelForRows is kernelFor with different rows, drawn by seed.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

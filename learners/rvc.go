@@ -27,39 +27,36 @@ func (l *RVC) parameters() []Parameter {
 	return append([]Parameter{medianKernel(&l.Kernel)}, evidenceParameters(&l.Tol, "0.1", &l.MaxIter, &l.Seed)...)
 }
 
-// RVC is the relevance vector machine for classification: the log odds of the
-// second of two classes are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and
-// φ_j = k(x_j, ·) and weights N(0, 1/α_j) a priori. The posterior is taken for a
-// Gaussian about its mode μ (Laplace), with the covariance
-// Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), and α maximizes the evidence
+// RVC is the relevance vector machine for classification. The log odds of the second of two
+// classes are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0,
+// 1/α_j) of the weights. The posterior is approximated by a Gaussian about its mode μ (Laplace),
+// with the covariance Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), and α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by steps of Tipping and Faul (2003) with targets linearised at the mode and the
-// derivative of log|Σ| by the mode: the function that promises to gain most is added,
-// changed or deleted. Steps are taken in batches of up to 256 among the model and the 128
-// most promising functions outside; one that does not raise the evidence is taken back.
-// When batches do not raise it, Newton steps for all α and then single steps do. For
-// K > 2 classes there are K such machines, each class against the rest, and the
-// probabilities of the classes are made to sum to 1.
+// by steps of Tipping and Faul (2003), with targets linearized at the mode and the derivative of
+// log|Σ| with respect to the mode: the function with the largest expected gain is added, changed
+// or deleted. Steps are taken in batches of up to 256 functions, among those of the model and the
+// 128 most promising others; a batch that does not raise the evidence is undone, and then Newton
+// steps for all α and single steps follow. For K > 2 classes there are K such machines, each
+// class against the rest, and the probabilities of the classes are normalized to sum to 1.
 //
-// Φ is kept on the device: n² numbers twice. A batch costs a few Newton steps,
-// O(nm²) for m functions in the model, and one product of O(n²m); the fact "modes" counts
-// the modes that were looked for. A fit that ends
-// before Tol is reached returns its model with the fact "warning". The support is
-// far smaller than that of svc.
+// Φ is stored on the device: n² numbers twice. A batch costs a few Newton steps, O(nm²) for m
+// functions in the model, and one product of O(n²m); the fact "modes" counts the computed modes.
+// If a fit ends before it reaches Tol, its model has the fact "warning". There are far fewer
+// relevance vectors than support vectors of svc.
 type RVC struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is half the median distance between rows
-	Tol     float64        // 0 is 0.1: gain of the log evidence
-	MaxIter int            // for a machine; 0 is 1000 steps, or 10n if that is more
-	Seed    uint64         // of the choice of rows where Kernel is nil
+	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
+	Tol     float64        // smallest gain of the log evidence that is pursued; 0 is 0.1
+	MaxIter int            // steps per machine; 0 is 1000, or 10n if that is more
+	Seed    uint64         // for the choice of rows if Kernel is nil
 }
 
-// RVCModel is a fitted RVC. Its decision values are the log odds of the second of two
-// classes, or of each class against the rest; steps and the log evidence among its facts
-// are summed over the machines.
+// RVCModel is a fitted RVC. Its decision values are the log odds of the second of two classes, or
+// of each class against the rest. The numbers of steps and the log evidence in its facts are sums
+// over the machines.
 type RVCModel struct {
-	kernelClassifier             // the points are the relevance vectors of any machine
+	kernelClassifier             // the points are the relevance vectors of all machines
 	traces           [][]float64 // log evidence of each machine; nil for a restored model
 }
 
@@ -86,8 +83,8 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 // Relevance returns a copy of the relevance vectors.
 func (m *RVCModel) Relevance() *mat.Dense { return densePoints(m.points) }
 
-// Traces returns the log evidence of each machine at first and after each batch of
-// steps that raised it; nil for a restored model.
+// Traces returns the log evidence of each machine at the start and after each batch of steps that
+// raised it, or nil for a restored model.
 func (m *RVCModel) Traces() [][]float64 {
 	var list [][]float64
 	for _, t := range m.traces {

@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianDistance is the median of the distances between the rows of x that differ and
-// have a weight, of at most 500 of them, chosen by seed: the sigma at which searches of
-// the Gaussian kernel begin.
+// MedianDistance returns the median distance between different rows of x of weight > 0, at most
+// 500 of them, chosen by seed. Searches of the Gaussian kernel start at this sigma.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	p, err := pointsOf("x", x)
 	if err == nil {
@@ -29,17 +28,17 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 	return sigma, nil
 }
 
-// DefaultSigma is the sigma of the Gaussian kernel that learners choose where none is
-// given: half of MedianDistance. Of d independent standardized features that is about
-// √(d/2), where exp(−γ‖x − z‖²) has scikit-learn's default γ = 1/d; unlike that it does
-// not depend on the scale of x, and a feature that is constant does not count.
+// DefaultSigma returns the sigma of the Gaussian kernel that learners choose by default: half of
+// MedianDistance. For d independent standardized features it is about √(d/2), for which exp(−γ‖x
+// − z‖²) has scikit-learn's default γ = 1/d. Unlike that default it does not depend on the scale
+// of x, and constant features do not affect it.
 func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	sigma, err = MedianDistance(ctx, x, weights, seed)
 	return sigma / 2, err
 }
 
-// medianDistance is neighbors.MedianDistance. A fit refuses what is not finite in x; here
-// it is looked for only after an error.
+// medianDistance is neighbors.MedianDistance. A fit refuses x that is not finite; here x is
+// checked only after an error.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
@@ -48,8 +47,8 @@ func medianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, err
 }
 
-// kernelFor is k, or where it is nil the Gaussian whose sigma is that of DefaultSigma. It
-// refuses one that is not made for the samples.
+// kernelFor returns k, or if k is nil the Gaussian with the sigma of DefaultSigma. It refuses a
+// kernel that does not accept the samples.
 func kernelFor(ctx context.Context, k kernels.Kernel, x numeric.Points, weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
 		sigma, err := medianDistance(ctx, x, weights, seed)

@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// What the support vector machines share: their settings, the kernel of the
-// samples, and a model of kernel functions at support vectors.
+// This file has the common parts of the support vector machines: their parameters, the kernel of
+// the samples, and a model of kernel functions at support vectors.
 
-// smoParameters are those of the work, that all of them have. r is the rule of tol.
+// smoParameters are the common parameters of the solver. r is the rule of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	return []Parameter{
 		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or of its range at the start where that is below 1"),
@@ -20,7 +20,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	}
 }
 
-// costParameters are C, and λ in its place.
+// costParameters are C, and λ as an alternative.
 func costParameters(c, lambda *float64) []Parameter {
 	return []Parameter{
 		number("C", c, "1", positive, "penalty of a sample beyond its margin").without("lambda"),
@@ -28,8 +28,8 @@ func costParameters(c, lambda *float64) []Parameter {
 	}
 }
 
-// penaltyOf is C, or 1/(2nλ) where λ is given in its place, n the sum of the weights of
-// that many rows.
+// penaltyOf returns C, or 1/(2nλ) if λ is given instead, where n is the sum of the weights of the
+// rows.
 func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	if lambda == 0 {
 		return c, nil
@@ -44,16 +44,16 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	return c, nil
 }
 
-// marginTol is the rule of the tolerance of classes: f = 0, with which the steps
-// begin, violates the conditions by 2.
+// marginTol is the rule of the tolerance for classes: the start of the steps, f = 0, violates the
+// conditions by 2.
 var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
 
-// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, as
-// svr and one-class-svm fit it. The objective among its facts is the minimum of the
-// learner's formula, by the dual: what LIBSVM prints as obj with the other sign.
+// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and
+// one-class-svm. The objective among its facts is the minimum of the learner's formula, computed
+// from the dual: the negative of what LIBSVM prints as obj.
 type SupportModel struct{ kernelExpansion }
 
-// smo solves p, and returns its model.
+// smo solves p and returns its model.
 func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	par, err := par.WithDefaults(f.points.Rows)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
 }
 
-// smoFacts are the work and the objectives of machines, summed.
+// smoFacts returns the sums of the steps and objectives of machines.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result
 	for _, r := range results {

@@ -10,25 +10,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis k
-// is the sum of the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c). It has
-// one vote, and one more for each sample that it classified correctly in
-// training; f_0 = 0 has only the latter (Freund and Schapire 1999, figure 1). The
-// decision values are the votes: of two classes those for the second less those
-// for the first, of more those for each, as fractions of all.
+// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis k is the sum of
+// the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c). It has one vote, and one more for each
+// sample that it classified correctly in training; f_0 = 0 has only the latter votes (Freund and
+// Schapire 1999, figure 1). The decision values are fractions of the votes: for two classes those
+// for the second minus those for the first, for more classes those for each class.
 //
-// Predicting costs the kernel values with the samples that were mistaken, and a
-// running sum over all mistakes.
+// A prediction costs the kernel values with the misclassified samples, and a running sum over all
+// mistakes.
 type VotedModel struct {
 	model
 	kernel kernels.Kernel
 	classified
-	centers numeric.Points // samples that were mistaken
+	centers numeric.Points // misclassified samples
 	votes   online.Votes
 }
 
-// newVoted makes the model of what a loop remembers. facts are those of the last
-// hypothesis.
+// newVoted makes the model from the history of a loop. facts are those of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
 	var mistaken backend.Host[float64]
@@ -64,7 +62,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	return checked(m.Learner(), "decision value of a hypothesis", votes, nil)
 }
 
-// parts are those of the last hypothesis.
+// parts returns the parts of the last hypothesis.
 func (m *VotedModel) parts() Parts {
 	coef, b := m.votes.Last(m.centers.Rows)
 	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.centers), Coef: denseOf(coef), Intercept: b}

@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Samples of weight 0 are left out of every fit: what is kept has the rows of weight > 0.
+// Every fit leaves out samples of weight 0 and keeps the rows of weight > 0.
 
-// weightOf is the weight of sample i.
+// weightOf returns the weight of sample i.
 func weightOf(o Options, i int) float64 {
 	if o.Weights == nil {
 		return 1
@@ -34,7 +34,7 @@ func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[flo
 	return kept
 }
 
-// ofPositive returns the entries of a list whose weight is > 0; nil weights: all.
+// ofPositive returns the entries of a list whose weight is > 0; nil weights select all.
 func ofPositive[T any](list []T, weights []float64) []T {
 	if weights == nil {
 		return list
@@ -48,7 +48,7 @@ func ofPositive[T any](list []T, weights []float64) []T {
 	return kept
 }
 
-// positiveWeights returns the weights that are > 0; n ones where there are none.
+// positiveWeights returns the weights that are > 0, or n ones if weights is nil.
 func positiveWeights(weights []float64, n int) []float64 {
 	if weights == nil {
 		return slices.Repeat([]float64{1}, n)

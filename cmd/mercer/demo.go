@@ -28,7 +28,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Fit and check models on bundled data; print a table and draw a picture",
+		Short: "Fit models to bundled data; print a table, draw a picture",
 		Args:  atMost(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
 	}

@@ -77,7 +77,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
-				"which has no parameter", "the input is no column", "is for --features", "it is for principal", "distances or features", "depend on the origin", "of rows with themselves", "is about the table of",
+				"which has no parameter", "the input is no column", "is for --features", "only principal uses it", "distances or features", "centering does not change", "of rows with themselves", "applies only to the table of",
 			}, func(text string) bool {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})

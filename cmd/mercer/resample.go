@@ -83,32 +83,32 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 type resampleFlags struct {
 	learnerFlags
 	objects objectFlags
-	all     *dataset.Table // once it was read
+	all     *dataset.Table // nil until it has been read
 }
 
-// addAll adds the flags of a table too.
+// addAll also adds the flags of a table.
 func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 	f.add(c)
 	f.objects.add(c)
 	input.add(c.Flags())
 }
 
-// resampling is a table whose rows models are fitted to and scored on, again and again.
+// resampling holds a table whose rows are repeatedly divided into training rows and scored rows.
 type resampling struct {
 	a    *app
 	f    *resampleFlags
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // of all rows: for classes and categories
+	full *dataset.Encoder // learned from all rows: for classes and categories
 	data validate.Data
 	p    *progress
 
-	weights []float64 // of all rows; nil: all 1
+	weights []float64 // of all rows; nil means all 1
 
 	memory  *budget
-	devices []backend.Device // that share the models
-	close   func()           // of the devices
+	devices []backend.Device // the devices that share the models
+	close   func()           // closes the devices
 }
 
 // newResampling reads the table and opens the devices, which the caller closes.
@@ -166,9 +166,9 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	return r, nil
 }
 
-// use encodes all rows of a table, which finds what is wrong with it as a whole, and divides
-// it, or where its input is texts, trees or a Gram matrix the kernel values, which do not
-// depend on the rows that are held out.
+// use encodes all rows of a table, which finds errors of the table as a whole, and prepares the
+// division of the rows. For texts, trees and a Gram matrix it divides the kernel values, which do
+// not depend on the held-out rows.
 func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	r.all, r.full, r.weights = t.Table, t.Encoder, t.Weights
 	if err := r.memory.encoding(r.all, r.full, ""); err != nil {
@@ -183,7 +183,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 		return err
 	}
 	if _, err := r.f.times(r.weights, r.full.Classes(), y); err != nil {
-		return err // before the folds, which have no part in it
+		return err // the error is not about a fold
 	}
 	r.data = t
 	if r.f.objects.kernel != nil || r.full.Gram {
@@ -208,7 +208,7 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	return p, err
 }
 
-// runner is what fits models to parts of the rows, within what the data leave of the memory.
+// runner returns what fits models to subsets of the rows, within the memory that the data leave.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
 	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
 	within := r.memory.fitting(ctx, &o)
@@ -225,7 +225,7 @@ func checkFolds(t *dataset.Table, folds int) error {
 	return nil
 }
 
-// kFold divides the rows, with the share of each class in every fold if stratify is set.
+// kFold divides the rows; with stratify, every fold has the same share of each class.
 func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, 
 	return scores, explained(err, explain)
 }
 
-// explained says which of several fits failed.
+// explained adds to an error which of several fits failed.
 func explained(err error, explain func(i int, err error) error) error {
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
 		return explain(failed.Fit, failed.Err)
@@ -258,12 +258,12 @@ func explained(err error, explain func(i int, err error) error) error {
 	return err
 }
 
-// ofFolds explains a fit without one of the folds.
+// ofFolds names the fold that a failed fit left out.
 func ofFolds(folds int) func(i int, err error) error {
 	return func(i int, err error) error { return fmt.Errorf("%w; without fold %d of %d", err, i%folds+1, folds) }
 }
 
-// reportUnknown prints which texts the rows held out had that those of a model had not.
+// reportUnknown prints which texts of held-out rows were unseen in training.
 func (r *resampling) reportUnknown() {
 	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
 		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
@@ -303,7 +303,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Folds: folds, Repeats: repeats, Measures: validate.Measures(scores), Planned: r.memory.total()})
 }
 
-// outOfBag is the error by the bootstrap.
+// outOfBag computes the error by the bootstrap.
 func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfBag, error) {
 	within, runner := r.runner(ctx)
 	b, err := runner.OutOfBag(within, r.fit, rounds, r.f.seed)
@@ -348,8 +348,8 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// title is the measure's name for eyes, with the number of models that it is the mean of
-// where others have none.
+// title returns the measure's display name. If the measure exists for only some of the models,
+// their number follows.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
@@ -357,7 +357,7 @@ func title(m validate.Measure, models string) string {
 	return titles[m.Name]
 }
 
-// titles are the names of measures for eyes.
+// titles are the display names of measures.
 var titles = map[string]string{"rmse": "RMSE", "mae": "MAE", "r2": "R²", "accuracy": "accuracy", "log_loss": "log loss", "auc": "AUC"}
 
 // resampleReport is what cv and bootstrap print.
@@ -370,16 +370,16 @@ type resampleReport struct {
 	Repeats  int                `json:"repeats,omitempty"`
 	Rounds   int                `json:"rounds,omitempty"`
 	Measures []validate.Measure `json:"measures"`
-	// Of the bootstrap.
+	// Set by the bootstrap:
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
-	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // in some round at least: OutOfBag is the mean over them
+	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // rows that are out of bag at least once: OutOfBag is the mean over them
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
-	// Of numbers: their sum is the square of OutOfBag.
+	// Set for numbers: the sum of the two is the square of OutOfBag.
 	Bias     *float64 `json:"bias2_and_noise,omitempty"`
 	Variance *float64 `json:"variance,omitempty"`
 
-	Planned int64 `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Planned int64 `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
 	process.Used
 }
 
@@ -424,7 +424,7 @@ func (r resampleReport) text() string {
 	return text
 }
 
-// outOfRows says of how many rows the error is, where some were in every bag.
+// outOfRows says how many rows the error is based on, if some rows were in every sample.
 func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
 		return fmt.Sprintf("out-of-bag rows (%d of %d)", r.RowsOut, r.N)

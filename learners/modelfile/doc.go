@@ -16,19 +16,19 @@
 //	learner   such as "kernel-ridge"
 //	model     the parameters, a JSON object
 //	encoder   how a table becomes the model's features, JSON; absent if unknown
-//	objects   of texts and trees: kernel, training objects, and the names of the
-//	          arrays of points of which only the first two columns are kept, JSON
+//	objects   for texts and trees: kernel, training objects, and the names of the
+//	          arrays of points of which only the first two columns are saved, JSON
 //	sha256    of everything above and the arrays, in hexadecimal
 //
-// The checksum runs over the other metadata in the order of their keys, then
-// over the arrays in the order of their names. Every string is written with
-// its length in front, as 8 bytes, little endian; so is every number:
+// The checksum is the hash of the other metadata in the order of their keys, then
+// of the arrays in the order of their names. Every string is preceded by its
+// length, as 8 bytes, little endian; numbers have the same form:
 //
 //	for each metadatum: key, value
 //	for each array: name, "F64", rank, each dimension
 //	the data of the file
 //
-// The same model gives the same bytes. Loading trusts nothing: sizes are
-// checked against the file before memory is taken, and a file that is cut
-// short, changed, or of another origin gives an error of one line.
+// The same model gives the same bytes. Loading checks everything: sizes are
+// compared with the file before memory is allocated, and a truncated, modified or
+// foreign file gives a one-line error.
 package modelfile

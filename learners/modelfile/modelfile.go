@@ -29,18 +29,17 @@ const calibration = "calibration"
 // Bundle is what a file holds.
 type Bundle struct {
 	Model   learners.Model
-	Encoder *dataset.Encoder // how a table becomes the model's features and targets; nil: not known
-	Objects *Objects         // when the encoder's input is a column of texts or trees
+	Encoder *dataset.Encoder // how a table is converted to the model's features and targets; nil if unknown
+	Objects *Objects         // set if the encoder's input is a column of texts or trees
 
-	// Fit is what the program that fitted the model reports of it, a JSON object; nil:
-	// nothing.
+	// Fit is the report of the program that fitted the model, a JSON object, or nil.
 	Fit json.RawMessage
 
-	// Calibration is of rows that Model was not fitted to; nil: there were none.
+	// Calibration is based on rows that Model was not fitted to; nil if there were none.
 	Calibration *learners.Calibration
 }
 
-// check returns nil when the encoder's columns are those of the model.
+// check returns an error if the encoder's columns are not those of the model.
 func (b Bundle) check() error {
 	d, t := b.Model.Dims()
 	if b.Calibration != nil {
@@ -62,7 +61,7 @@ func (b Bundle) check() error {
 		if !b.Precomputed() {
 			return errors.New("the encoder is of a Gram matrix, but the model's kernel is of features")
 		}
-		n += 2 // of the points of kernels.Precomputed
+		n += 2 // the points of kernels.Precomputed have two extra columns
 	}
 	if n != d && b.Objects == nil {
 		return fmt.Errorf("the encoder makes %s, the model takes %d", count.Of(n, "feature"), d)
@@ -73,8 +72,8 @@ func (b Bundle) check() error {
 	return nil
 }
 
-// Precomputed reports whether the model was fitted to a Gram matrix, so that it takes
-// points of kernels.Precomputed that stand for kernel values with its training rows.
+// Precomputed reports whether the model was fitted to a Gram matrix, so that it takes points of
+// kernels.Precomputed that represent kernel values with its training rows.
 func (b Bundle) Precomputed() bool {
 	if b.Model == nil {
 		return false
@@ -97,9 +96,8 @@ func isNovelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// Load returns the bundle of a file that Save wrote. The predictions of its
-// model have the same bits as those of the model that was saved. Any other file
-// gives an error that names path and what is wrong with it.
+// Load returns the bundle of a file that Save wrote. The predictions of its model have the same
+// bits as those of the saved model. The error about any other file names path and what is wrong.
 func Load(path string) (Bundle, error) {
 	b, err := load(path)
 	if err != nil {
@@ -108,13 +106,12 @@ func Load(path string) (Bundle, error) {
 	return b, nil
 }
 
-// pathError is the one form of this package's errors: the path once, as it was
-// given, and the reason.
+// pathError formats all errors of this package: the path once, as given, and the reason.
 func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")
 	}
-	// Both name a path themselves: this one again, or that of the temporary file.
+	// Both types of errors contain a path: this one again, or that of the temporary file.
 	switch e := err.(type) {
 	case *fs.PathError:
 		err = e.Err
@@ -125,7 +122,8 @@ func pathError(path string, err error) error {
 }
 
 func load(path string) (Bundle, error) {
-	// Looked at before it is opened: opening a pipe would wait for its writer.
+	// The type of the file is checked before opening, because opening a pipe would wait for its
+	// writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return Bundle{}, err
@@ -154,7 +152,7 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// Read is Load for the bytes of a file that are elsewhere: r has size of them.
+// Read is Load for the contents of a file in r, which has size bytes.
 func Read(r io.ReaderAt, size int64) (Bundle, error) {
 	b, err := read(r, size)
 	if err != nil {
@@ -192,7 +190,7 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 	return b, nil
 }
 
-// checkOrigin tells foreign and newer files from damaged ones.
+// checkOrigin distinguishes foreign and newer files from damaged ones.
 func checkOrigin(metadata map[string]string) error {
 	if f, ok := metadata["format"]; !ok {
 		return errors.New("is a safetensors file, but not a model of mercer: its metadata name no format")
@@ -209,7 +207,7 @@ func checkOrigin(metadata map[string]string) error {
 	return nil
 }
 
-// decode makes the bundle from its texts and arrays.
+// decode makes the bundle from its metadata and arrays.
 func decode(state learners.State, metadata map[string]string) (b Bundle, err error) {
 	if err := json.Unmarshal([]byte(metadata["model"]), &state.Params); err != nil {
 		return b, fmt.Errorf("its parameters: %w", err)

@@ -13,15 +13,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Objects are what a model was fitted to when that were texts or trees: their
-// kernel, and the training objects that the points of kernels.Precomputed
-// count. An encoder whose input is raw needs them.
+// Objects are the texts or trees that a model was fitted to: their kernel, and the training
+// objects that the points of kernels.Precomputed number. An encoder with raw input needs them.
 type Objects struct {
 	Kernel   string   `json:"kernel"`   // for objects.Parse
 	Training []string `json:"training"` // object i is point i
 }
 
-// check returns nil when the objects are those of the encoder and the model.
+// check returns an error if the objects do not belong to the encoder and the model.
 func (o *Objects) check(e *dataset.Encoder, features int) error {
 	raw := e != nil && e.Raw() != ""
 	switch {
@@ -37,13 +36,12 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// Points are as many numbers as there are training objects squared, and all but
-// two of each row are kernel values among the training objects, which no
-// prediction for another object looks at. They are left out of the file and
-// read as 0; Bundle.Complete puts them back for variances and intervals, which
-// look at them.
+// The arrays of points have as many numbers as the square of the number of training objects. All
+// but two numbers of each row are kernel values among the training objects, which the prediction
+// for another object does not use. The file omits them and they are read as 0; Bundle.Complete
+// computes them for variances and intervals, which use them.
 
-// trim leaves kernel values out of the arrays of points and returns their names.
+// trim removes kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
 	trimmed = maps.Clone(arrays)
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {
@@ -55,8 +53,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints tells points of training objects by what stands in them twice: the
-// kernel value of an object with itself.
+// arePoints recognizes points of training objects by a redundancy: the kernel value of an object
+// with itself is there twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false
@@ -71,10 +69,10 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	return true
 }
 
-// maxPoints is the largest number of elements that points are read as.
+// maxPoints is the largest number of elements of an array of points.
 const maxPoints = 1<<31 - 1
 
-// pad undoes trim.
+// pad reverses trim.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
 	padded := maps.Clone(arrays)
 	for _, name := range names {
@@ -99,10 +97,10 @@ func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (
 // savedObjects is Objects in the file.
 type savedObjects struct {
 	Objects
-	Points []string `json:"points"` // the arrays of which kernel values are left out
+	Points []string `json:"points"` // the arrays whose kernel values are omitted
 }
 
-// decodeObjects reads the objects and completes the arrays.
+// decodeObjects reads the objects and pads the arrays.
 func decodeObjects(text string, arrays map[string]backend.Host[float64]) (*Objects, map[string]backend.Host[float64], error) {
 	var saved savedObjects
 	d := json.NewDecoder(strings.NewReader(text))

@@ -9,11 +9,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bayes is Bayesian search (Jones, Schonlau and Welch 1998): the logarithm of
-// the score as a function of the logarithms of the factors is taken to be a
-// Gaussian process, fitted to the trials so far, and the next trial is where the
-// improvement on the best of them is expected to be largest. The first trials
-// are the start and points of a Halton sequence, which are spread evenly.
+// bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the
+// score, as a function of the logarithms of the factors, by a Gaussian process fitted to the
+// trials so far. The next trial is the point with the largest expected improvement on the best
+// trial. The first trials are the start and points of a Halton sequence, which are spread evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
@@ -25,7 +24,7 @@ func (s *search) bayes() error {
 	for i := range s.planned {
 		u := make([]float64, dims)
 		switch {
-		case i == 0: // the start
+		case i == 0: // the start of the search
 		case i < first:
 			for k := range u {
 				u[k] = 2*halton(i, k) - 1
@@ -51,9 +50,9 @@ func (s *search) bayes() error {
 	return nil
 }
 
-// promising returns the point of the largest expected improvement, of 2,000 at
-// random, half of them near the best point. The improvement of a normal variable
-// of mean μ and deviation σ on the value f is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
+// promising returns the point with the largest expected improvement, among 2,000 random points,
+// half of them near the best point. The expected improvement of a normal variable of mean μ and
+// deviation σ on the value f is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
 func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)
@@ -106,7 +105,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	noise := model.Lambda() * model.Scale()[0]
 	choice, most := 0, math.Inf(-1)
 	for i := range candidates {
-		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // of the score itself
+		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // of the score without noise
 		gain := y.At(best, 0) - mean.At(i, 0)
 		if deviation > 0 {
 			z := gain / deviation
@@ -119,8 +118,8 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	return ask.RawRowView(choice), nil
 }
 
-// instead returns a point at random, where the Gaussian process of the scores has no model: all
-// scores are equal, or rounding dominates its matrix. A canceled context ends the search.
+// instead returns a random point if the Gaussian process of the scores cannot be fitted: all
+// scores are equal, or rounding errors dominate its matrix. A canceled context ends the search.
 func (s *search) instead(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err
@@ -128,8 +127,8 @@ func (s *search) instead(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// flat is a score on a scale where the best do not drown: logarithmic for
-// squared errors.
+// flat transforms a score so that large scores do not hide the differences of the best:
+// logarithmically for squared errors.
 func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score

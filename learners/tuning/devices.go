@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// parts is the progress of n pieces of work that go on at once; see run.Parts.
+// parts returns the progress of n concurrent pieces of work; see run.Parts.
 func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	of := run.Parts(n, func(fraction float64) { whole(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
@@ -19,14 +19,14 @@ func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers
 	}
 }
 
-// job is where a score is computed.
+// job holds the devices that compute a score.
 type job struct {
-	devices []backend.Device // the first one, or where it has parts all of them
+	devices []backend.Device // the first one, or all of them if the score has parts
 	inside  func(solvers.Progress)
 }
 
-// tryAll judges kernels for all λ, several at once where there are devices for it;
-// the score of one is +Inf when it has none.
+// tryAll scores kernels for all λ, several kernels at once if there are devices for it; a kernel
+// without a score has +Inf.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
 	one := func(x []float64, j job) (t Trial, last, err error) {

@@ -1,18 +1,18 @@
-// Package tuning looks for the parameters of a kernel and the λ of kernel ridge
+// Package tuning searches the parameters of a kernel and the λ of kernel ridge
 // regression.
 //
 // A Search tries kernels, some of whose parameters vary on logarithmic scales,
-// and for each of them a whole path of λ (solvers.Path), which costs a few
+// and for each kernel a whole path of λ (solvers.Path), which costs a few
 // times as much as one fit:
 //
 //	search.go    Search, its parameters and result
 //	space.go     which parameters vary, and how far
-//	score.go     what a kernel and a λ are judged by: leave-one-out errors,
+//	score.go     the criteria for a kernel and a λ: leave-one-out errors,
 //	             generalized cross-validation, the marginal likelihood
-//	kfold.go     or the errors on folds that are held out
+//	kfold.go     or the errors on held-out folds
 //	line.go      one common factor of all parameters: a grid, a golden section
-//	bayes.go     each parameter by itself: Bayesian search
-//	gradient.go  each by itself, by the likelihood and its derivatives
+//	bayes.go     a factor for each parameter: Bayesian search
+//	gradient.go  a factor for each, by the likelihood and its derivatives
 //
 // Any other learner is tuned by a SearchGrid of its parameters and of kernels, each point of
 // which is fitted without each fold:

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// gradient finds all parameters and λ by climbing the likelihood by its derivatives. Each point
-// that was evaluated is a trial of one λ, the best first.
+// gradient maximizes the likelihood over all parameters and λ by its derivatives. Each evaluated
+// point becomes a trial with one λ; the best comes first.
 func (s *search) gradient() error {
 	s.planned = 1
 	const restarts = 2

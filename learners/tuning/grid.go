@@ -25,16 +25,16 @@ import (
 // GridSteps is the number of kernels that SearchGrid tries where Steps is 0.
 const GridSteps = 7
 
-// GridParams are the choices of SearchGrid.
+// GridParams are the parameters of SearchGrid.
 type GridParams struct {
-	Learner string        // its name
-	Task    learners.Task // "": the first of its tasks
+	Learner string        // the name of the learner
+	Task    learners.Task // "" means the first of its tasks
 	// Axes are parameters of the learner with the values to try; the last one varies fastest.
 	// The learner's own grid, Description.Grid, is added unless an axis has its parameter or
 	// one that excludes it.
 	Axes []Axis
-	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params but with
-	// GridSteps steps by default. nil: the Gaussian of the median distance, or no kernel where
+	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
+	// GridSteps steps by default. nil means the Gaussian of the median distance, or no kernel if
 	// the learner has none or is linear by default.
 	Kernel kernels.Kernel
 	Vary   []string
@@ -42,13 +42,13 @@ type GridParams struct {
 	Steps  int
 	// Criterion is KFold, the default, or Evidence, for learners that report one.
 	Criterion Criterion
-	Folds     int    // of KFold; 0: 5. Each has its share of every class
-	Seed      uint64 // of the folds, and of learners that draw numbers
+	Folds     int    // for KFold; 0 is 5. Every fold has the same share of each class
+	Seed      uint64 // for the folds, and for learners that draw random numbers
 }
 
-// Axis is a parameter of a learner and the values to try, as texts that Description.Make takes.
-// A number before × is multiplied by one of the data: for lasso the λ from which on all
-// weights are 0, otherwise the variance of the target.
+// Axis is a parameter of a learner with the values to try, as texts for Description.Make. A
+// number before × is multiplied by one that depends on the data: for lasso the smallest λ at
+// which all weights are 0, otherwise the variance of the target.
 type Axis struct {
 	Parameter string
 	Values    []string
@@ -56,21 +56,21 @@ type Axis struct {
 
 // Setting is a point of a grid.
 type Setting struct {
-	Parameters map[string]string // as Description.Make takes them
+	Parameters map[string]string // for Description.Make
 	Fit        learners.Fitter
-	// Score is the root of the mean squared error on the folds, the part of the samples whose
-	// class is wrong, or −log p of a sample; +Inf where Err says why there is none.
+	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
+	// wrong, or −log p of a sample. It is +Inf if Err is set.
 	Score   float64
-	SD      float64 // of the scores of the folds
-	Seconds float64 // of its fits
+	SD      float64 // standard deviation of the scores of the folds
+	Seconds float64 // time of all its fits
 	Err     error
 
-	scores, totals []float64 // of the folds: sums of errors by the weights, and the weights
+	scores, totals []float64 // per fold: weighted sums of errors, and sums of weights
 }
 
-// SearchGrid fits each point of a grid without each fold and scores it there, in the order of
-// the points. The fits share the devices of r, or the threads of its only one. Weights are
-// those of the scores too. A point that cannot be fitted has its error in Err.
+// SearchGrid fits each point of a grid without each fold and scores it on the fold; results are
+// in the order of the points. The fits share the devices of r, or the threads of its only device.
+// Weights also apply to the scores. A point that cannot be fitted has its error in Err.
 func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
 	d, err := learners.Find(par.Learner)
 	if err != nil {
@@ -103,7 +103,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	return settings, par.fit(ctx, r, settings, splits, folds)
 }
 
-// strata numbers the class of each sample; nil for regression.
+// strata returns the class number of each sample, or nil for regression.
 func strata(task learners.Task, y *mat.Dense) (list []int) {
 	if task != learners.Classification {
 		return nil
@@ -187,11 +187,11 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 	return settings, nil
 }
 
-// axes returns the axes of the caller and, unless one of them replaces it, the grid of the
-// learner.
+// axes returns the axes of the caller, and the grid of the learner unless an axis replaces it.
 func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
-	// lasso has λ or θ, support vector machines C or λ, l0 λ or a support.
+	// These parameters exclude each other: λ and θ of lasso, C and λ of support vector machines,
+	// λ and the support of l0.
 	instead := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
 	replaced := slices.ContainsFunc(par.Axes, func(a Axis) bool {
 		return a.Parameter == name || instead[a.Parameter] == name || instead[name] == a.Parameter
@@ -202,7 +202,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
 }
 
-// scaleOf returns the factor of the numbers before ×; see Axis.
+// scaleOf returns the factor for numbers before ×; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
 	y := all.Y
 	if par.Task == learners.Classification {
@@ -280,7 +280,8 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// As many folds at a time as there are devices, so that each device encodes one.
+	// The fits run for as many folds at a time as there are devices, so that each device encodes
+	// one fold.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {
@@ -295,7 +296,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
 		return err
 	}
-	if len(devices) > len(r.Devices) { // what has no room in a share of the memory is fitted alone
+	if len(devices) > len(r.Devices) { // a fit that exceeds its share of the memory runs alone
 		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
@@ -312,7 +313,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	return nil
 }
 
-// fitAll runs the fits, as many at once as there are devices.
+// fitAll runs the fits, as many at a time as there are devices.
 func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gridFit, splits validate.Splits) error {
 	if len(fits) == 0 {
 		return nil
@@ -333,7 +334,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		f.setting.Seconds += seconds[k]
 	}
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
-		if par.Criterion == Evidence { // of all samples
+		if par.Criterion == Evidence { // fitted to all samples
 			return failed.Err
 		}
 		return fmt.Errorf("%w; without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
@@ -341,9 +342,8 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits to the training samples and returns the sum over the samples held out, by
-// their weights, of squared errors, of 1 where the class is wrong, or of −log p, and the sum
-// of the weights.
+// evaluate fits to the training samples and returns the weighted sum over the held-out samples of
+// squared errors, of 1 for each wrong class, or of −log p, and the sum of the weights.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.X, p.Y, o)
@@ -386,7 +386,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 	return sum, total, nil
 }
 
-// finish computes the score from the sums of the folds.
+// finish computes the score from the sums over the folds.
 func (s *Setting) finish(par GridParams) {
 	figure := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {
@@ -406,8 +406,8 @@ func (s *Setting) finish(par GridParams) {
 	}
 }
 
-// BestSetting returns the place of the first of the settings with the best score. Where none
-// has a score the error is that of the last.
+// BestSetting returns the index of the first setting with the best score. If no setting has a
+// score, the error is that of the last one.
 func BestSetting(settings []Setting) (best int, err error) {
 	for i, s := range settings {
 		if s.Score < settings[best].Score {
@@ -421,7 +421,7 @@ func BestSetting(settings []Setting) (best int, err error) {
 	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
 }
 
-// EvidenceOf returns the log evidence that a model reports.
+// EvidenceOf returns the log evidence in a model's facts.
 func EvidenceOf(m learners.Model) (float64, bool) {
 	if d, ok := m.(learners.Describer); ok {
 		for _, fact := range d.Facts() {

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// folds is the score by k folds: each is held out once from a path through the
-// others. A λ counts only when it has a solution without every fold.
+// folds computes the score by k folds: each fold is held out once from a path through the others.
+// A λ needs a solution without every fold.
 func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	var live []int
 	for i := range p.Y.Rows {
@@ -67,8 +67,8 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	return points, nil
 }
 
-// fold sets the scores to the squared errors on the rows held out, times their
-// weights, and returns the sum of those.
+// fold sets the scores to the weighted squared errors on the held-out rows, and returns the sum
+// of the weights.
 func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
 	x := pointsOf(p)

@@ -6,14 +6,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// grid tries factors that are equally far apart on a logarithmic scale.
+// grid tries factors that are equally spaced on a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
 	_, err := s.tryAll(s.space.line(s.planned))
 	return err
 }
 
-// line are steps points from 1/reach to reach; one step is the start itself.
+// line returns steps points from 1/reach to reach; with one step, only the start.
 func (s *space) line(steps int) [][]float64 {
 	list := make([][]float64, steps)
 	for i := range list {
@@ -26,8 +26,8 @@ func (s *space) line(steps int) [][]float64 {
 	return list
 }
 
-// Kernels returns the kernels that Grid tries from k, with Vary, Reach and Steps as in
-// Params; k alone where nothing varies.
+// Kernels returns the kernels that Grid tries from k, with Vary, Reach and Steps as in Params, or
+// only k if nothing varies.
 func Kernels(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
 	s, err := newSpace(k, vary, reach)
 	if err != nil || len(s.vary) == 0 {
@@ -44,11 +44,10 @@ func Kernels(k kernels.Kernel, vary []string, reach float64, steps int) ([]kerne
 	return list, nil
 }
 
-// golden tries a coarse grid of a third of the steps, at least five, and then
-// narrows the interval around the best of it by golden sections (Kiefer 1953),
-// with seven trials at least:
-// each step needs one more trial and leaves 0.618 of the interval. Where the
-// score has several minima it ends in one near the best of the grid.
+// golden tries a coarse grid of a third of the steps, at least five, and then narrows the
+// interval around its best point by golden sections (Kiefer 1953), with at least seven trials:
+// each step needs one more trial and reduces the interval to 0.618 of its length. If the score
+// has several minima, the search ends in one near the best point of the grid.
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)
@@ -70,7 +69,7 @@ func (s *search) golden() error {
 	const part = 0.6180339887498949
 	low, high := at[max(best-1, 0)], at[min(best+1, coarse-1)]
 	x1, x2 := high-part*(high-low), low+part*(high-low)
-	f1, f2 := math.NaN(), math.NaN() // not tried yet
+	f1, f2 := math.NaN(), math.NaN() // not computed yet
 	for s.made < s.planned {
 		if math.IsNaN(f1) {
 			f1, err = s.try([]float64{x1})

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is how many λ are tried between the neighbors of the best one.
+// closer is the number of λ that are tried between the neighbors of the best λ.
 const closer = 6
 
-// score judges one kernel for all λ.
+// score scores one kernel for all λ.
 func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if s.par.Criterion == KFold {
 		return s.folds(p, j)
@@ -64,7 +64,7 @@ func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
 	return points, nil
 }
 
-// samples is the number of samples, repetitions counted.
+// samples returns the number of samples, including repetitions.
 func (s *search) samples() float64 {
 	if s.p.Weights == nil {
 		return float64(s.p.Y.Rows)
@@ -76,9 +76,8 @@ func (s *search) samples() float64 {
 	return sum
 }
 
-// between returns λ between the neighbors of the best point, equally spaced by
-// their logarithms, none of them tried before; nothing when the best one is 0 or
-// has no neighbor.
+// between returns λ between the neighbors of the best point, equally spaced by their logarithms,
+// without λ that were tried before. It returns none if the best λ is 0 or has no neighbor.
 func between(points []Point) []float64 {
 	best := -1
 	for i, p := range points {

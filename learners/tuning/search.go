@@ -16,78 +16,76 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Criterion is what a kernel and a λ are judged by; less is better.
+// Criterion is the score of a kernel and a λ; lower is better.
 type Criterion string
 
 const (
 	LeaveOneOut Criterion = "loo"      // mean squared leave-one-out error, in closed form
 	GCV         Criterion = "gcv"      // generalized cross-validation, in closed form
-	KFold       Criterion = "kfold"    // mean squared error on folds that are held out
-	Evidence    Criterion = "evidence" // −log marginal likelihood per sample, its scale fitted
+	KFold       Criterion = "kfold"    // mean squared error on held-out folds
+	Evidence    Criterion = "evidence" // −log marginal likelihood per sample, with a fitted scale
 )
 
-// Criteria lists them, the default first.
+// Criteria lists the criteria, the default first.
 var Criteria = []string{string(LeaveOneOut), string(GCV), string(KFold), string(Evidence)}
 
-// Strategy is how kernels are chosen.
+// Strategy says how kernels are chosen.
 type Strategy string
 
 const (
-	Grid     Strategy = "grid"     // one factor of all parameters, equally spaced
-	Golden   Strategy = "golden"   // one factor, by a golden section after a few of a grid
-	Bayes    Strategy = "bayes"    // a factor for each, where a Gaussian process of the score expects most
+	Grid     Strategy = "grid"     // one common factor for all parameters, equally spaced
+	Golden   Strategy = "golden"   // one common factor, by a golden section after a coarse grid
+	Bayes    Strategy = "bayes"    // a factor for each, where a Gaussian process expects the largest improvement
 	Gradient Strategy = "gradient" // a factor for each, by derivatives; Evidence only
 )
 
-// Strategies lists them, the default first.
+// Strategies lists the strategies, the default first.
 var Strategies = []string{string(Grid), string(Golden), string(Bayes), string(Gradient)}
 
-// Params are the choices of a caller; the zero value is right for most.
+// Params are the parameters of a Search; the zero value suits most problems.
 type Params struct {
 	Criterion Criterion // "": LeaveOneOut
 	Strategy  Strategy  // "": Grid
-	// Vary names the parameters that vary, as kernels.Params does; nil: the
-	// length scales; empty: none. Gradient varies all, and refuses a list.
+	// Vary names the parameters that vary, by their names in kernels.Params; nil means the length
+	// scales, empty means none. Gradient varies all and refuses a list.
 	Vary []string
-	// Reach is how many times larger or smaller than at the start they may
-	// become; 0: 30. Gradient refuses it, having a reach of its own.
+	// Reach is the largest factor by which a parameter may differ from its start; 0 is 30.
+	// Gradient refuses it, because it has its own limit.
 	Reach float64
-	// Steps is the number of kernels that are tried; 0: 15, with Bayes 10 and 10
-	// more for each parameter. Gradient refuses it.
+	// Steps is the number of kernels to try; 0 is 15, or with Bayes 10 plus 10 for each
+	// parameter. Gradient refuses it.
 	Steps int
-	// Lambdas are tried with each kernel, and no others; nil: from 1e-8 to 1e3 times
-	// the mean of k(x, x), two a decade, and then, except with KFold, some more
-	// around the best. Gradient refuses them.
+	// Lambdas are the only λ that are tried with each kernel; nil means two per decade from 1e-8
+	// to 1e3 times the mean of k(x, x) and then, except with KFold, some more near the best.
+	// Gradient refuses them.
 	Lambdas  []float64
-	Folds    int    // of KFold, others refuse it; 0: 5
-	Seed     uint64 // of folds and of random starts
-	Memory   int64  // bytes that may be taken on the device; 0: all that it has free
+	Folds    int    // for KFold, other criteria refuse it; 0 is 5
+	Seed     uint64 // for folds and random starts
+	Memory   int64  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
-	// Devices work beside the one that Search is given: each fits kernels of a grid
-	// or folds of its own. What is found does not depend on their number where they
-	// are all of one kind.
+	// Devices share the work with the device of Search: each fits kernels of a grid, or folds.
+	// The result does not depend on their number if all are of one kind.
 	Devices []backend.Device
 }
 
 // Point is a λ that was tried.
 type Point struct {
 	Lambda float64
-	Score  float64 // +Inf when Err is set
+	Score  float64 // +Inf if Err is set
 	Err    error   // why there is no score, or why FirstFit could not fit it
 }
 
 // Trial is a kernel that was tried.
 type Trial struct {
 	Kernel kernels.Kernel
-	// Factors are what the parameters were multiplied by: one for all of them,
-	// or one for each.
+	// Factors are the factors of the parameters: one common factor, or one for each.
 	Factors []float64
-	Points  []Point // by λ, rising
-	Best    int     // of Points
+	Points  []Point // in the order of increasing λ
+	Best    int     // index of the best of Points
 	Seconds float64
 }
 
-// Lambda is the best λ, Score its score: NaN and +Inf where no λ was tried.
+// Lambda returns the best λ, and Score its score: NaN and +Inf if no λ was tried.
 func (t Trial) Lambda() float64 { return t.best().Lambda }
 func (t Trial) Score() float64  { return t.best().Score }
 
@@ -98,18 +96,18 @@ func (t Trial) best() Point {
 	return t.Points[t.Best]
 }
 
-// Result is what a Search found.
+// Result is the result of a Search.
 type Result struct {
-	Params Params   // with the defaults in place
+	Params Params   // with defaults filled in
 	Vary   []string // the parameters that varied
-	Trials []Trial  // in the order in which they were made; of Gradient the best first
-	Best   int      // of Trials
-	// Warning names the point of the best score, which could not be fitted, and the one that
-	// FirstFit has fitted instead; "": they are the same.
+	Trials []Trial  // in the order of the search; for Gradient the best first
+	Best   int      // index of the best of Trials
+	// Warning names the point with the best score, if it could not be fitted, and the point that
+	// FirstFit fitted instead; otherwise it is "".
 	Warning string
 }
 
-// Kernel, Lambda and Score are those of the best trial: nil, NaN and +Inf where there is none.
+// Kernel, Lambda and Score return the values of the best trial: nil, NaN and +Inf if there is none.
 func (r *Result) Kernel() kernels.Kernel { return r.best().Kernel }
 func (r *Result) Lambda() float64        { return r.best().Lambda() }
 func (r *Result) Score() float64         { return r.best().Score() }
@@ -122,9 +120,10 @@ func (r *Result) best() Trial {
 }
 
 // FirstFit calls fit with the kernels and λ that have a score, the best first, until fit returns
-// nil; that point becomes the best one of r. An error that says that rounding or the range of
-// float64 leaves no solution at a point is kept in its Err, and the next point is tried. Another
-// error is returned at once, and so is that of the best point where none can be fitted.
+// nil; that point becomes the best one of r. If the error says that rounding or the range of
+// float64 leaves no solution, it is kept in the point's Err, and the next point is tried. Any
+// other error is returned at once. If no point can be fitted, the error for the best point is
+// returned.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
 	if r == nil || len(r.Trials) == 0 {
 		return errors.New("tuning: the result has no trials: it was not made by Search")
@@ -162,11 +161,11 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	return err
 }
 
-// Search looks for the kernel and the λ with the best score for p, beginning at
-// p.Kernel; p.Lambda is used by Gradient alone, as its start. Weights are those of
-// the scores too. A λ that is too small for a kernel is passed over, and so is a
-// kernel for which all are; when nothing is left the error is that of the last. A score is no
-// proof that a fit reaches its tolerance: FirstFit takes the best point that can be fitted.
+// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only
+// Gradient uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small
+// for a kernel is skipped, and so is a kernel all of whose λ are; if nothing remains, the error
+// is that of the last. A score does not guarantee that a fit reaches its tolerance: FirstFit
+// takes the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {
@@ -276,8 +275,8 @@ func (par Params) complete() (Params, error) {
 	return par, nil
 }
 
-// defaultLambdas are the λ that are tried where none are given: two a decade from 1e-8 to
-// 1e3 times the mean of k(x, x).
+// defaultLambdas returns the default λ: two per decade from 1e-8 to 1e3 times the mean of k(x,
+// x).
 func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	x := pointsOf(p)
 	if x.Rows == 0 {
@@ -299,7 +298,7 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	return solvers.Lambdas(1e-8*mean, 1e3*mean, 23), nil
 }
 
-// search is one Search.
+// search is a running Search.
 type search struct {
 	ctx    context.Context
 	dev    backend.Device
@@ -308,13 +307,13 @@ type search struct {
 	space  *space
 	res    *Result
 	narrow bool  // try more λ around the best
-	last   error // of a kernel that was passed over
+	last   error // the error of the last kernel that was skipped
 
-	planned, made int // trials
+	planned, made int // numbers of trials
 	progress      *run.Progress
 }
 
-// steps is the number of trials.
+// steps returns the number of trials.
 func (s *search) steps(standard int) int {
 	if s.par.Steps > 0 {
 		return s.par.Steps
@@ -322,7 +321,7 @@ func (s *search) steps(standard int) int {
 	return standard
 }
 
-// try is tryAll of one kernel.
+// try is tryAll for one kernel.
 func (s *search) try(x []float64) (float64, error) {
 	scores, err := s.tryAll([][]float64{x})
 	if err != nil {
@@ -331,7 +330,7 @@ func (s *search) try(x []float64) (float64, error) {
 	return scores[0], nil
 }
 
-// inside makes the progress of one of the planned trials that of the whole.
+// inside converts the progress of one of the planned trials to that of the search.
 func (s *search) inside(q solvers.Progress) {
 	s.progress.Report("tune", (float64(s.made)+q.Fraction)/float64(max(s.planned, s.made+1)))
 }

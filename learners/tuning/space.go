@@ -9,18 +9,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// space is the kernels that a search may try: some parameters of a kernel, each
-// multiplied by a factor from 1/reach to reach, or by what leads to the nearest value
-// that its rule allows.
+// space is the set of kernels that a search may try. Each of some parameters of a kernel is
+// multiplied by a factor from 1/reach to reach, and then moved to the nearest value that its rule
+// allows.
 type space struct {
 	kernel kernels.Kernel
 	params []kernels.Param
-	vary   []int // which of params
+	vary   []int // indices of the parameters that vary
 	reach  float64
 }
 
-// newSpace lets the named parameters vary. Where names is nil they are the length
-// scales, or, when there is none, all that are positive.
+// newSpace lets the named parameters vary. If names is nil, the length scales vary or, if there
+// are none, all positive parameters.
 func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	s := &space{kernel: k, params: kernels.Params(k), reach: reach}
 	for i, p := range s.params {
@@ -59,8 +59,8 @@ func (s *space) positive() []string {
 	return names
 }
 
-// at is the kernel whose varying parameters are multiplied by exp(x_i); an x of
-// length 1 is for all of them.
+// at returns the kernel whose varying parameters are multiplied by exp(x_i); an x of length 1
+// applies to all of them.
 func (s *space) at(x []float64) (kernels.Kernel, error) {
 	values := make([]float64, len(s.params))
 	for i, p := range s.params {

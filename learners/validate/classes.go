@@ -15,31 +15,30 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ClassificationScore compares predicted labels, and where there are any
-// decision values and probabilities, with the classes that were observed.
+// ClassificationScore compares predicted labels, and decision values and probabilities if there
+// are any, with the observed classes.
 type ClassificationScore struct {
-	// Classes are those of the model, and those that were observed besides.
+	// Classes are the classes of the model, followed by other classes that were observed.
 	Classes  learners.Classes
-	Accuracy float64 // part of the samples whose class was predicted
+	Accuracy float64 // fraction of the samples whose class was predicted
 	// Confusion[i][j] counts the samples of class i that were predicted as j.
 	Confusion [][]int
-	// LogLoss is the mean of −ln p of the observed class, p at least 2⁻⁵² as in
+	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
 	// scikit-learn; NaN without probabilities.
 	LogLoss float64
-	// AUC is the area under the curve of ROC for the second of two classes,
-	// ties counted half; for K > 2 the mean of those of each class against the
-	// rest, by the probabilities where there are any and by the decision values
-	// elsewhere. NaN where a class does not occur, nothing but it does, or one occurs
-	// that the model does not know.
+	// AUC is the area under the ROC curve for the second of two classes, where ties count one
+	// half. For K > 2 it is the mean over the classes, each against the rest, by the
+	// probabilities if there are any, otherwise by the decision values. It is NaN if a class does
+	// not occur, if only one class occurs, or if a class occurs that the model does not know.
 	AUC float64
-	N   int // samples
+	N   int // number of samples
 }
 
-// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels
-// y. The decision values, n×1 for two classes and n×K for more, and the n×K probabilities
-// are in the order of c; both may be nil. names are those of learners.Options.Classes, for
-// labels that c does not know; nil: labels are their own names. A sample counts by its
-// weight but in Confusion; nil weights are all 1. All are only read.
+// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y.
+// The decision values, n×1 for two classes and n×K for more, and the n×K probabilities are in the
+// order of c; both may be nil. names are those of learners.Options.Classes, for labels that c
+// does not know; nil means that labels are their own names. Weights apply to everything but
+// Confusion; nil weights are all 1. The arguments are not modified.
 func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s ClassificationScore, err error) {
 	defer named(&s, &err)
 	if y = given(y); y == nil {
@@ -142,7 +141,7 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 	return all, nil
 }
 
-// meanAUC: truth are places in all, the columns of scores those of c.
+// meanAUC returns the AUC; truth holds indices of all, and the columns of scores are those of c.
 func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {
@@ -169,15 +168,15 @@ func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64)
 	return sum
 }
 
-// ROC is the receiver operating characteristic: for falling thresholds of a
-// score, the part of the negative samples and the part of the positive ones, by their
-// weights, whose score is at least the threshold. It begins at (0, 0) and ends at (1, 1).
+// ROC is the receiver operating characteristic. For decreasing thresholds of a score it holds the
+// weighted fractions of the negative and of the positive samples whose score is at least the
+// threshold. It begins at (0, 0) and ends at (1, 1).
 type ROC struct {
 	False, True []float64
 }
 
-// NewROC returns the curve of scores, which must be finite, for samples that are
-// positive or not. weights may be nil: all 1. Without samples of both kinds it is empty.
+// NewROC returns the curve of scores, which must be finite. Nil weights are all 1. The curve is
+// empty unless there are positive and negative samples.
 func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	var order []int
 	all := map[bool]float64{}
@@ -196,7 +195,7 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	passed := map[bool]float64{}
 	for seen, i := range order {
 		passed[positive[i]] += weight(i)
-		// Equal scores pass a threshold together.
+		// Samples with equal scores pass a threshold together.
 		if seen+1 < len(order) && scores[order[seen+1]] == scores[i] {
 			continue
 		}
@@ -206,8 +205,8 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	return r
 }
 
-// AUC returns the area under the curve: the probability that a positive sample
-// scores above a negative one, ties counted half. NaN for an empty curve.
+// AUC returns the area under the curve: the probability that a positive sample has a higher score
+// than a negative one, where ties count one half. It is NaN for an empty curve.
 func (r ROC) AUC() float64 {
 	if len(r.True) == 0 {
 		return math.NaN()

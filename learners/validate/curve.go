@@ -16,13 +16,13 @@ import (
 // An error is Score.Error.
 type CurvePoint struct {
 	N             int
-	Held, Trained Summary // over the folds, on the samples held out and on the training samples
+	Held, Trained Summary // over the folds, on the held-out samples and on the training samples
 }
 
-// LearningCurve returns a point for each of some parts p, 0 < p ≤ 1, of the training samples.
-// For each part and each of k folds it fits one model to the first ⌈p·n⌋ of the n samples outside
-// the fold, in a random order that all parts share. fitted is as for Scores. The error of a fit
-// is a *FitError, whose Fit is i·k + j for part i and fold j.
+// LearningCurve returns a point for each of some fractions p, 0 < p ≤ 1, of the training samples.
+// For each fraction and each of k folds it fits one model to the first ⌈p·n⌋ of the n samples
+// outside the fold, in a random order that all fractions share. fitted is as for Scores. The
+// error of a fit is a *FitError, whose Fit is i·k + j for fraction i and fold j.
 func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
 	for _, p := range parts {
 		if !(p > 0 && p <= 1) {

@@ -22,15 +22,15 @@ type Data interface {
 }
 
 // Part is one division of Data: n×d training samples X with n×t targets Y, and the test samples
-// XTest with the targets YTest. Nil weights are all 1. Keys are those of learners.Options.
+// XTest with the targets YTest. Nil weights are all 1. Keys are as in learners.Options.
 type Part struct {
-	X, XTest             mat.Matrix // a backend.CSR of sparse samples; XTest is nil without test samples
+	X, XTest             mat.Matrix // a backend.CSR for sparse samples; XTest is nil without test samples
 	Y, YTest             *mat.Dense
 	Keys                 []uint64
 	Weights, TestWeights []float64
 }
 
-// bytes is what the matrices take.
+// bytes returns the size of the matrices.
 func (p *Part) bytes() (n int64) {
 	for _, m := range []mat.Matrix{p.X, p.XTest, p.Y, p.YTest} {
 		switch m := m.(type) {
@@ -80,14 +80,14 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 	return p, nil
 }
 
-// Table is Data of the rows of a table. What an encoder learns from a column, such as its
-// mean and its categories, is learned from the training rows of each division alone. The
-// classes, and which columns are texts, are those of the whole table. A column without a value
-// in the training rows of a division is left out there: see Empty.
+// Table is Data with the rows of a table. What an encoder learns from a column, such as its mean
+// and its categories, it learns only from the training rows of each division. The classes, and
+// the decision which columns are texts, are those of the whole table. A column without a value in
+// the training rows of a division is left out there: see Empty.
 type Table struct {
 	*dataset.Table                  // its rows of weight > 0
-	Weights        []float64        // of the rows; nil: all 1
-	Encoder        *dataset.Encoder // of the whole table
+	Weights        []float64        // of the rows; nil means all 1
+	Encoder        *dataset.Encoder // learned from the whole table
 
 	rules   dataset.Rules
 	mu      sync.Mutex
@@ -95,8 +95,8 @@ type Table struct {
 	empty   map[string]bool
 }
 
-// NewTable prepares the rows of t. whole is the encoder of a table that t is a part of; nil
-// learns it from t.
+// NewTable prepares the rows of t. whole is the encoder of a table that includes t; nil learns it
+// from t.
 func NewTable(t *dataset.Table, r dataset.Rules, whole *dataset.Encoder) (*Table, error) {
 	rows, weights, err := r.Weighted(t)
 	if err != nil {
@@ -145,8 +145,8 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 	return p, err
 }
 
-// Unknown returns the texts of rows to score on that the training rows of their division did
-// not have, of all divisions so far, sorted by column.
+// Unknown returns the texts of test rows that the training rows of their division did not have,
+// in all divisions so far, sorted by column.
 func (t *Table) Unknown() []dataset.Unknown {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,8 +154,8 @@ func (t *Table) Unknown() []dataset.Unknown {
 	return slices.Clone(t.unknown)
 }
 
-// Empty returns the columns that had no value in the training rows of some division so far,
-// sorted. The models of these divisions do not have them.
+// Empty returns the columns that had no value in the training rows of at least one division so
+// far, sorted. The models of these divisions lack these columns.
 func (t *Table) Empty() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +169,7 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// rowsAt returns a copy of some rows; nil for a matrix without columns.
+// rowsAt returns a copy of some rows, or nil for a matrix without columns.
 func rowsAt(h backend.Host[float64], rows []int) *mat.Dense {
 	if h.Cols == 0 || len(rows) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func rowsAt(h backend.Host[float64], rows []int) *mat.Dense {
 	return part
 }
 
-// chosen returns some elements of a list, nil of nil.
+// chosen returns some elements of a list, or nil for a nil list.
 func chosen[T any](list []T, at []int) []T {
 	if list == nil {
 		return nil

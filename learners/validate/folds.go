@@ -36,8 +36,8 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 		}
 		members[s] = append(members[s], i)
 	}
-	// Dealt like cards, one stratum after the other, so that the parts are as
-	// even as the strata.
+	// The samples are dealt like cards, one stratum after the other, so that the folds and their
+	// strata are as even as possible.
 	fold, next := make([]int, n), 0
 	for _, s := range order {
 		list := members[s]
@@ -56,8 +56,8 @@ const (
 	resampleStream = 0x626f6f74 // "boot"
 )
 
-// Resample draws n of n samples with replacement: how often each was drawn. Those
-// drawn 0 times, a part of about 1/e, are out of the bag.
+// Resample draws n of n samples with replacement and returns how often each was drawn. Samples
+// drawn 0 times, a fraction of about 1/e, are out of the bag.
 func Resample(n int, seed uint64, round int) []int {
 	r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))
 	counts := make([]int, n)
@@ -71,9 +71,9 @@ func Resample(n int, seed uint64, round int) []int {
 // repeat, and the samples that it is scored on.
 type Splits func(i int) (train, test []int)
 
-// KFold returns the divisions of k-fold cross-validation: division i holds fold i mod k out,
-// and the samples are divided anew after every k of them. n, k, strata and seed are as for
-// Folds.
+// KFold returns the divisions of k-fold cross-validation: division i holds out fold i mod k, and
+// after every k divisions the samples are divided again at random. n, k, strata and seed are as
+// for Folds.
 func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	fold, err := Folds(n, k, strata, seed)
 	if err != nil {
@@ -93,8 +93,8 @@ func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	}, nil
 }
 
-// Held returns the divisions that hold each fold out, in ascending order of the numbers of
-// the folds, and how many folds there are. fold[i] is the fold of sample i.
+// Held returns the divisions that hold out each fold, in the order of the fold numbers, and the
+// number of folds. fold[i] is the fold of sample i.
 func Held(fold []int) (Splits, int) {
 	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
 	return func(i int) (train, test []int) { return holdOut(fold, parts[i]) }, len(parts)
@@ -127,7 +127,7 @@ func Bootstrap(n int, seed uint64) Splits {
 	}
 }
 
-// Summary is the mean of some scores and how far they are apart.
+// Summary holds the mean and the standard deviation of some scores.
 type Summary struct {
 	Mean float64
 	SD   float64 // with the divisor n − 1; 0 for one score

@@ -9,18 +9,19 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// OutOfBag is the error of a learner by the bootstrap. An error is the root of the mean
-// squared error, or the part of the samples whose class is wrong.
+// OutOfBag is the bootstrap estimate of a learner's error: the root-mean-square error, or the
+// fraction of samples whose class is wrong.
 type OutOfBag struct {
-	Scores []*Score // of each round on the samples that it left out; nil where there are none
-	// Error is that of a sample by the models that did not see it, averaged over the N samples
-	// that some round left out. Apparent is that of a model of all samples on them. E632 is
-	// 0.632 Error + 0.368 Apparent, of the squares for numbers (Efron and Tibshirani, 1997).
+	Scores []*Score // of each round on its out-of-bag samples; nil if there are none
+	// Error is the mean over the N samples that are out of bag at least once of the error of the
+	// models fitted without the sample. Apparent is the training error of a model of all samples.
+	// E632 is 0.632 Error + 0.368 Apparent, for numbers in terms of the squares (Efron and
+	// Tibshirani, 1997).
 	Error, Apparent, E632 float64
 	N                     int
-	// Bias2 and Variance divide Error² of numbers into (f̄ − y)², the bias and the noise of the
-	// target, and the variance of f over the rounds, f̄ the mean of the models that did not see
-	// the sample (Geman, Bienenstock and Doursat, 1992). Classes have none.
+	// Bias2 and Variance divide Error² for numbers into (f̄ − y)², which is bias² plus the noise
+	// of the target, and the variance of f over the rounds, where f̄ is the mean of the models
+	// fitted without the sample (Geman, Bienenstock and Doursat, 1992). Classes have neither.
 	Bias2, Variance float64
 }
 
@@ -32,7 +33,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 	}
 	n := r.Data.Len()
 	drawn := Bootstrap(n, seed)
-	some := false // of a few samples each round may draw all
+	some := false // with few samples each round may draw all of them
 	for round := 0; round < rounds && !some; round++ {
 		_, test := drawn(round)
 		some = len(test) > 0
@@ -106,7 +107,7 @@ func (m *moments) add(predicted, truth []float64) {
 	}
 }
 
-// parts returns (f̄ − y)² and the variance of f, means over the targets, whose sum is the mean
+// parts returns (f̄ − y)² and the variance of f, as means over the targets; their sum is the mean
 // squared error.
 func (m *moments) parts() (bias, variance float64) {
 	for j, f := range m.mean {

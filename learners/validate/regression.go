@@ -13,20 +13,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// RegressionScore compares predictions with what was observed. With several
-// outputs each figure is the mean of those of the outputs, as in scikit-learn.
+// RegressionScore compares predictions with observed targets. With several outputs each figure is
+// the mean over the outputs, as in scikit-learn.
 type RegressionScore struct {
 	RMSE float64 // √(mean (y−f)²)
 	MAE  float64 // mean |y−f|
-	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 when f is exact
-	// and 0 otherwise.
+	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 if f is exact and 0 otherwise.
 	R2 float64
-	N  int // samples
+	N  int // number of samples
 }
 
-// ScoreRegression returns the score of the predictions pred for the n×t
-// targets y. A sample counts by its weight in every mean and sum; nil weights are all 1.
-// All are only read.
+// ScoreRegression returns the score of the predictions pred for the n×t targets y. Every mean and
+// sum is weighted; nil weights are all 1. The arguments are not modified.
 func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, err error) {
 	defer named(&s, &err)
 	hy, err := gonum.Host("y", y)
@@ -68,7 +66,7 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, 
 		s.MAE += e.scaled(e.absolute/n) / t
 		switch {
 		case !constant:
-			// Some value differs from any mean, so that c.squares > 0.
+			// At least one value differs from the mean, so that c.squares > 0.
 			c := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - mean })
 			s.R2 += (1 - math.Ldexp(e.squares/c.squares, 2*(e.exponent-c.exponent))) / t
 		case e.squares == 0:
@@ -82,16 +80,16 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, 
 	return s, nil
 }
 
-// A sum is over numbers that were divided by 2^exponent, the power of two next
-// above the largest of them: squares neither overflow nor vanish, and numbers of
-// the usual size give the bits that they give without scaling.
+// A sum is a sum of numbers divided by 2^exponent, the smallest power of two above the largest of
+// them: squares neither overflow nor underflow, and numbers of ordinary size give the same bits
+// as without scaling.
 type sum struct {
 	absolute, squares float64
 	exponent          int
 }
 
-// sums returns the sum over v(0), …, v(n−1), each as often as its weight says. It is 0
-// for zeros only, and NaN when one of them is not finite.
+// sums returns the weighted sum of v(0), …, v(n−1). It is 0 only if all are 0, and NaN if one of
+// them is not finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
 	most := 0.0
 	for i := range n {
@@ -115,11 +113,11 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 	return s
 }
 
-// scaled undoes the division for a mean of the numbers' size.
+// scaled reverses the division for a mean of the numbers.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
-// scoreWeights returns the weight of each of n samples, at most 1 and as nil weights are
-// where they are equal, and their sum.
+// scoreWeights returns the weight of each of n samples, scaled to at most 1, and their sum. Equal
+// weights are treated as nil weights.
 func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum float64, err error) {
 	if weights == nil {
 		return func(int) float64 { return 1 }, float64(n), nil
@@ -134,7 +132,7 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	return func(i int) float64 { return weights[i] / most }, sum, nil
 }
 
-// named is deferred by a function whose score s is zero where it fails.
+// named is deferred by a function and zeroes its score s if the function fails.
 func named[S any](s *S, err *error) {
 	if *err != nil {
 		var none S

@@ -16,14 +16,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Runner fits models to divisions of Data, as many at once as it has devices. The results do
+// Runner fits models to divisions of Data, as many at a time as it has devices. The results do
 // not depend on the number of devices if all are of one kind.
 type Runner struct {
 	Data    Data
 	Devices []backend.Device // at least one
-	// Options are those of every fit. Weights and Keys come from Data, Progress is that of all
-	// fits together, and Memory, where it is not 0, is for the parts and the fits on all devices
-	// at once.
+	// Options are the options of every fit. Data provide Weights and Keys, Progress reports on
+	// all fits together, and Memory, if it is not 0, limits the parts and the fits on all devices
+	// together.
 	Options learners.Options
 }
 
@@ -40,7 +40,7 @@ func (r Runner) check() error {
 
 // FitError is the error of one fit of a Runner.
 type FitError struct {
-	Fit int // from 0
+	Fit int // number of the fit, counted from 0
 	Err error
 }
 

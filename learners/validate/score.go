@@ -24,21 +24,21 @@ type Score struct {
 
 	Accuracy  *float64 `json:"accuracy,omitempty"`
 	LogLoss   *float64 `json:"log_loss,omitempty"` // nil without probabilities
-	AUC       *float64 `json:"auc,omitempty"`      // nil where a class is missing among the samples
+	AUC       *float64 `json:"auc,omitempty"`      // nil if a class is missing among the samples
 	Classes   []string `json:"classes,omitempty"`
 	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
 
 	Truth   *mat.Dense       `json:"-"` // n×t
 	Outcome Outcome          `json:"-"`
-	Weights []float64        `json:"-"` // nil: all 1
-	Known   learners.Classes `json:"-"` // those of the model
+	Weights []float64        `json:"-"` // nil means all 1
+	Known   learners.Classes `json:"-"` // the classes of the model
 }
 
 // Outcome holds the predictions of a model for n samples, a row for each sample.
 type Outcome struct {
-	Values   *mat.Dense // of Predict
-	Decision *mat.Dense // of a classifier
-	Proba    *mat.Dense // of a classifier with probabilities
+	Values   *mat.Dense // from Predict
+	Decision *mat.Dense // from a classifier
+	Proba    *mat.Dense // from a classifier with probabilities
 }
 
 // Apply computes the predictions of a model that Judged returned for the n×d samples x. With
@@ -218,8 +218,8 @@ func (s *Score) Loss(i int) float64 {
 	return sum
 }
 
-// Error returns the root of the mean squared error, or for classes the part of the samples
-// whose predicted class is wrong; NaN where neither is known.
+// Error returns the root-mean-square error, or for classes the fraction of samples whose
+// predicted class is wrong, or NaN if neither is known.
 func (s *Score) Error() float64 {
 	if s.Accuracy == nil && s.RMSE == nil {
 		return math.NaN()
@@ -242,7 +242,7 @@ func Defined(v float64) *float64 {
 // of a fold without one of the classes, has nil in Scores and no part in the mean.
 type Measure struct {
 	Name   string     `json:"name"`
-	Mean   *float64   `json:"mean"` // nil: it is defined for no model
+	Mean   *float64   `json:"mean"` // nil if it is defined for no model
 	SD     *float64   `json:"sd"`
 	Scores []*float64 `json:"scores"` // in the order of the models
 }
