@@ -464,7 +464,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 105000},
+	{"product lines", 104193},
 	{"exported names", 670},
 	{"exported fields", 815},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},

@@ -165,7 +165,7 @@ func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) 
 	if f.err != nil {
 		return nil, nil
 	}
-	c, err := lsq.New(f.ctx, f.x, f.y, f.o.Weights, intercept)
+	c, err := lsq.New(f.ctx, f.points, f.y, f.o.Weights, intercept)
 	if err != nil {
 		f.fail(err)
 		return nil, nil

@@ -183,7 +183,7 @@ var errNoSamples = errors.New("the model did not keep its samples: fit it with i
 func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 	x := m.samples.x
 	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.different(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {
-		c, err := lsq.New(ctx, x, m.samples.y, m.samples.weights, m.fitted)
+		c, err := lsq.New(ctx, numeric.DensePoints(x), m.samples.y, m.samples.weights, m.fitted)
 		if err != nil {
 			return nil, err
 		}

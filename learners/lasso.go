@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/lsq"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -19,7 +20,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalized; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, Sparse: true,
 	}, (*Lasso).parameters, Lasso.Fit)
 }
 
@@ -64,7 +65,8 @@ const (
 // least value, is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the
 // best so far, and the fact "warning" says so. With n ≥ d, or up to 2048 features, XᵀX
 // is formed on the device, O(nd²) and d² numbers, and a sweep is O(d·changes);
-// with more features X is kept, and a sweep is O(nd). Between sweeps, once they have cost as
+// with more features X is kept, and a sweep is O(nd). Sparse samples are kept by columns, and a
+// sweep is O(their elements). Between sweeps, once they have cost as
 // much, coordinate descent solves for the weights that are not 0 by Cholesky, after it has made
 // weights of columns that depend on others 0; each solution counts as a step. Each output is on its own.
 // With groups of nearly equal columns it picks one of each, and which one hangs
@@ -110,6 +112,9 @@ func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 
 func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) ([]*LinearModel, error) {
 	f := newFitting(ctx, dev, lassoName, l.parameters(), x, y, o)
+	d := f.points.Cols
+	var features []int32
+	f.points, features = f.points.Used()
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).LassoBytes)
 	if f.err != nil {
 		return nil, f.err
@@ -125,7 +130,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		if l.Theta > 0 {
 			facts = append(facts, Fact{"lambda", r.Lambda[0]})
 		}
-		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, warned(warned(facts, r.Warnings...), constant))
+		models[i] = newLinearModel(lassoName, !l.NoIntercept, numeric.Restored(r.Coef, features, d), r.Intercept, r.Lambda, warned(warned(facts, r.Warnings...), constant))
 	}
 	return models, nil
 }

@@ -22,6 +22,7 @@ type coordinate struct {
 	// If XᵀX is not formed: the columns of X and Y, and y − Xw for the state `of`.
 	x, y     backend.Host[float64]
 	residual []float64
+	shift    float64 // of sparse samples: y − Xw is residual + shift·√w
 	of       *lassoState
 	output   int
 	active   []int     // the set A of the last exact minimum
@@ -30,9 +31,12 @@ type coordinate struct {
 
 func newCoordinate(a *normal) *coordinate {
 	c := &coordinate{a: a, diagonal: a.diagonal(), output: -1}
-	if a.r != nil {
-		c.x, c.y = a.c.columns()
-		c.residual = make([]float64, a.c.n)
+	if !a.formed() {
+		if c.residual = make([]float64, a.c.n); a.sparse != nil {
+			c.y = a.sparse.y
+		} else {
+			c.x, c.y = a.c.columns()
+		}
 		return c
 	}
 	a.fixed.Free() // its products are not used, and a factorization reuses its memory
@@ -48,8 +52,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	if s.total == 0 {
 		return nil
 	}
-	if c.a.r != nil && c.of != s { // a new output: w = 0
-		c.of, c.output = s, c.output+1
+	if !c.a.formed() && c.of != s { // a new output: w = 0
+		c.of, c.output, c.shift = s, c.output+1, 0
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int
@@ -84,9 +88,14 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			if !slices.Equal(active, c.active) {
 				cost = len(active) * len(active) * len(active) / 6
 			}
-			if c.a.r == nil {
+			switch {
+			case c.a.formed():
 				work += changes * len(s.w)
-			} else {
+			case c.a.sparse != nil:
+				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // of a product
+				work += (len(list) + changes) * each
+				cost += len(active) * len(active) / 2 * each * factorRate
+			default:
 				work += (len(list) + changes) * c.a.c.n
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
@@ -259,10 +268,11 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 
 // recompute sets XᵀXw, or y − Xw, which accumulate rounding errors over many small changes.
 func (c *coordinate) recompute(s *lassoState) {
-	if c.a.r == nil {
+	if c.a.formed() {
 		clear(s.q)
 	} else {
 		copy(c.residual, c.y.Row(c.output))
+		c.shift = 0
 	}
 	for p, w := range s.w {
 		if w != 0 {
@@ -273,7 +283,7 @@ func (c *coordinate) recompute(s *lassoState) {
 
 func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	c.recompute(s)
-	if c.a.r != nil {
+	if !c.a.formed() {
 		for p := range s.q { // Xᵀr gives XᵀXw = Xᵀy − Xᵀr
 			s.q[p] = s.c[p] - c.product(p)
 		}
@@ -283,12 +293,18 @@ func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 
 // product returns x_pᵀ(y − Xw).
 func (c *coordinate) product(p int) float64 {
+	if c.a.sparse != nil {
+		if c.diagonal[p] == 0 {
+			return 0
+		}
+		return c.a.sparse.product(p, c.residual, c.shift)
+	}
 	return blas64.Dot(vector(c.x.Row(p)), vector(c.residual))
 }
 
 // slope returns x_pᵀ(y − Xw).
 func (c *coordinate) slope(s *lassoState, p int) float64 {
-	if c.a.r == nil {
+	if c.a.formed() {
 		return s.c[p] - s.q[p]
 	}
 	return c.product(p)
@@ -296,9 +312,12 @@ func (c *coordinate) slope(s *lassoState, p int) float64 {
 
 // moved updates what depends on weight p, which has changed by delta.
 func (c *coordinate) moved(s *lassoState, p int, delta float64) {
-	if c.a.r == nil {
+	switch {
+	case c.a.formed():
 		blas64.Axpy(delta, vector(c.a.moments.g.Row(p)), vector(s.q))
-	} else {
+	case c.a.sparse != nil:
+		c.shift = c.a.sparse.add(p, -delta, c.residual, c.shift)
+	default:
 		blas64.Axpy(-delta, vector(c.x.Row(p)), vector(c.residual))
 	}
 }

@@ -60,7 +60,7 @@ func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)
 	}
-	return c.normalBytes(n) + c.factorBytes(n, int64(min(2*n, c.d)))
+	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
 // factored returns the largest number of columns that coordinate descent factors: of twice
@@ -69,7 +69,16 @@ func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
 	}
-	return min(2*c.n, c.d)
+	return c.factoredOf(c.n)
+}
+
+// factoredOf is factored for n rows if XᵀX is not formed. Of sparse samples it is no more than
+// gramFeatures, beside whose factor the samples may be small.
+func (c *Samples) factoredOf(n int) int {
+	if c.sparse != nil {
+		return min(2*n, c.d, gramFeatures)
+	}
+	return min(2*n, c.d)
 }
 
 // Lasso solves l, starting each λ from the solution of the previous one, from the largest

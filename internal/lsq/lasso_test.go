@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -87,7 +88,7 @@ func TestLassoOfIndicators(t *testing.T) {
 	}{{300, 3, 20, true}, {300, 3, 20, false}, {300, 6, 30, true}, {200, 4, 80, true}, {200, 2, 150, false}} {
 		t.Logf("%d rows of %d × %d, seed 41", c.n, c.columns, c.levels)
 		x, y := indicators(c.n, c.columns, c.levels, c.standard, 41)
-		s, err := New(t.Context(), x, y, nil, true)
+		s, err := New(t.Context(), numeric.DensePoints(x), y, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +129,7 @@ func TestLassoBeyondRounding(t *testing.T) {
 				x.Row(i)[20+p] = x.Row(i)[p] + 1e-4*x.Row(i)[20+p]
 			}
 		}
-		s, err := New(t.Context(), x, y, nil, true)
+		s, err := New(t.Context(), numeric.DensePoints(x), y, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ type normal struct {
 	c       *Samples
 	moments *moments                // XᵀX empty where X is used
 	x       backend.Host[float64]   // n×d where X is used
+	sparse  *sparseColumns          // X of sparse samples, nothing of which is on the device
 	fixed   backend.Matrix[float64] // XᵀX or X
 	v, r    backend.Matrix[float64] // d×1 and n×1
 	out     backend.Host[float64]
@@ -31,10 +32,13 @@ type normal struct {
 const gramFeatures = 2048
 
 // byGram reports whether XᵀX is formed.
-func (c *Samples) byGram() bool { return c.d <= max(c.n, gramFeatures) }
+func (c *Samples) byGram() bool { return c.sparse == nil && c.d <= max(c.n, gramFeatures) }
 
 // normalBytes returns the device memory of normal for n rows.
 func (c *Samples) normalBytes(n int) int64 {
+	if c.sparse != nil {
+		return c.sparseBytes(n)
+	}
 	if c.byGram() {
 		return c.momentBytes(n) + 8*int64(c.d)*int64(c.d+2)
 	}
@@ -44,6 +48,11 @@ func (c *Samples) normalBytes(n int) int64 {
 func (c *Samples) normal(t *run.Task) (*normal, error) {
 	a := &normal{t: t, c: c, out: backend.NewHost[float64](c.d, 1)}
 	var err error
+	if c.sparse != nil {
+		a.sparse = c.sparseColumns()
+		a.moments = a.sparse.moments()
+		return a, nil
+	}
 	if c.byGram() {
 		if a.moments, err = c.moments(t); err == nil {
 			a.fixed, err = backend.Copy(t.B, a.moments.g)
@@ -103,8 +112,15 @@ func (a *normal) free() {
 	}
 }
 
+// formed reports whether XᵀX is at hand.
+func (a *normal) formed() bool { return a.moments.g.Rows > 0 }
+
 // apply sets dst to XᵀXw.
 func (a *normal) apply(dst, w []float64) error {
+	if a.sparse != nil {
+		a.sparse.apply(dst, w)
+		return a.t.Stopped()
+	}
 	b, d := a.t.B, a.c.d
 	if err := b.Upload(a.v, numeric.Column(w)); err != nil {
 		return err
@@ -125,6 +141,9 @@ func (a *normal) apply(dst, w []float64) error {
 
 // diagonal returns the squared norms of the columns of X.
 func (a *normal) diagonal() []float64 {
+	if a.sparse != nil {
+		return a.sparse.diagonal
+	}
 	list := make([]float64, a.c.d)
 	for p := range list {
 		if a.r == nil {
@@ -143,6 +162,9 @@ func (a *normal) diagonal() []float64 {
 
 // gramOf returns XᵀX of the columns in list, the lower triangle.
 func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
+	if a.sparse != nil {
+		return a.sparse.gramOf(list), nil
+	}
 	s := len(list)
 	g := backend.NewHost[float64](s, s)
 	if a.r == nil {
@@ -175,7 +197,9 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 // factorBytes returns the device memory of factor for n rows and the given number of columns.
 func (c *Samples) factorBytes(n int, columns int64) int64 {
 	need := columns * (columns + 1)
-	if !c.byGram() {
+	if c.sparse != nil {
+		need *= 3 // XᵀX, its copy on the device, and the factor
+	} else if !c.byGram() {
 		need += columns * int64(n)
 	}
 	return 8 * need

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -22,7 +23,8 @@ import (
 // not penalized is then 0, and b = ȳ − wᵀx̄ afterwards. Without an intercept the means are
 // zeros. It never stores all transformed rows at once unless they are requested.
 type Samples struct {
-	x, y         backend.Host[float64] // as they were given
+	x, y         backend.Host[float64] // as they were given; x is empty if the samples are sparse
+	sparse       *backend.CSR[float64] // nil if the samples are dense
 	weights      []float64             // the same
 	intercept    bool
 	rows         []int        // rows of weight > 0
@@ -34,9 +36,9 @@ type Samples struct {
 }
 
 // New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil:
-// all 1.
-func New(ctx context.Context, x, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
-	c := &Samples{x: x, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
+// all 1. Sparse samples are for Lasso alone.
+func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
+	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
 	for i := range x.Rows {
 		w := 1.0
 		if weights != nil {
@@ -49,10 +51,19 @@ func New(ctx context.Context, x, y backend.Host[float64], weights []float64, int
 	}
 	c.n = len(c.rows)
 	var err error
-	if c.meanX, err = c.mean(ctx, x, intercept); err != nil {
+	if c.sparse != nil {
+		c.meanX[0], c.meanX[1] = make([]float64, c.d), make([]float64, c.d)
+		for k, i := range c.rows {
+			columns, values := c.sparse.Row(i)
+			for at, p := range columns {
+				if intercept {
+					c.meanX[0][p] += c.root[k] * c.root[k] / c.weight * values[at]
+				}
+			}
+		}
+	} else if c.meanX, err = c.mean(ctx, x.Dense, intercept); err != nil {
 		return nil, err
-	}
-	if intercept {
+	} else if intercept {
 		c.findConstant()
 	}
 	c.meanY, err = c.mean(ctx, y, intercept)
