@@ -574,3 +574,31 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		}
 	}
 }
+
+// A service passes texts as they are to a model of their n-grams.
+func ExampleFitTable_texts() {
+	ctx := context.Background()
+	table, err := dataset.ReadCSV("-", strings.NewReader("message,topic\n"+
+		"I was charged twice,billing\nrefund my payment,billing\nthe invoice is wrong,billing\n"+
+		"the parcel is late,shipping\nwhere is my parcel,shipping\nthe package is lost,shipping\n"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	rules := dataset.Rules{Targets: []string{"topic"}, Labels: true, TFIDF: []string{"message"}}
+	m, err := mercer.FitTable(ctx, learners.SVC{Kernel: kernels.Linear{}}, table, rules, mercer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	request := json.RawMessage(`[{"message": "a refund, please"}, {"message": "my parcel has not arrived"}]`)
+	predictions, err := m.PredictRows(ctx, request, mercer.Wanted{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range predictions {
+		fmt.Println(p.Class)
+	}
+	// Output:
+	// billing
+	// shipping
+}
