@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -64,9 +65,14 @@ type taking struct {
 	moments bool
 }
 
+var errNoSummary = errors.New("dataset: there is no summary")
+
 // Add adds the rows of a table, for the rules r, which may name no weight. from is the byte of the
 // file t.Source from which the lines of t are counted.
 func (s *Summary) Add(t *Table, r Rules, from int64) error {
+	if s == nil {
+		return errNoSummary
+	}
 	o, err := t.summarize(nil, r, from, func(name string) taking {
 		c := s.Columns[name]
 		return taking{counts: c == nil || !c.Many, stored: true, moments: true}
@@ -662,6 +668,9 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 // source names the table in messages; d is its dialect. An error about a cell has the Offset that
 // Add was given.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
+	if s == nil {
+		return nil, errNoSummary
+	}
 	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
 	e, err := s.encoder(t, r, false, func(name string) (values, weights []float64) { return sample(name), nil })
 	if err != nil {

@@ -40,7 +40,7 @@ type Table struct {
 
 // ReadBytes returns about the number of bytes that the table and the parts of its file took at most
 // while a text file was read; 0 for other tables, which take no more while they are read.
-func (t *Table) ReadBytes() int64 { return t.peak }
+func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
 type Column struct {

@@ -60,6 +60,9 @@ type Samples struct {
 
 // Len returns the number of samples.
 func (s Samples) Len() int {
+	if s.X == nil {
+		return 0
+	}
 	n, _ := s.X.Dims()
 	return n
 }
