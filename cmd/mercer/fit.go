@@ -78,8 +78,9 @@ func tablesCommand() *cobra.Command {
              pandas, is left out; --decimal and --thousands say what commas in
              numbers mean
   LIBSVM     features x1, x2, … (and x0 where the index 0 occurs), target label
-  Matrix Market (.mtx), and NPZ of SciPy: sparse features x1, x2, … and the array y
   NPY, NPZ   of NumPy: features x1, x2, … and target y, of the arrays X and y
+  NPZ, MTX   sparse matrices of SciPy and Matrix Market: features x1, x2, …;
+             the target is an array y in the NPZ file, or that of --labels
   Parquet
   IDX        the format of MNIST: the target label comes from
              train-labels-idx1-ubyte beside train-images-idx3-ubyte
