@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/internal/svm"
 	"github.com/mercer-go/mercer/kernels"
@@ -21,6 +20,7 @@ func init() {
 		Name:    kernelPerceptronName,
 		Grid:    "epochs=1,3,10,30",
 		Tasks:   []Task{Classification},
+		Sparse:  true,
 		traces:  true,
 		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
 		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",
@@ -91,12 +91,12 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	}
 	cacheBytes := svm.CacheWithin(dev, o.Memory, l.Cache)
 	t := f.task(run.X.Rows, func(n int) int64 {
-		return svm.CachePlan(dev, numeric.DensePoints(run.X), n, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
+		return svm.CachePlan(dev, run.X, n, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
 	})
 	if f.err != nil {
 		return nil, f.err
 	}
-	cache, err := svm.NewRowCache(ctx, dev.F64(), k, numeric.DensePoints(run.X), svm.CacheSize{Bytes: cacheBytes, Least: 2, Batch: online.Block})
+	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, svm.CacheSize{Bytes: cacheBytes, Least: 2, Batch: online.Block})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		used[0] = 1 // f = 0 is a valid model: all changes have canceled
 	}
 	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
-	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, numeric.DensePoints(dropZeroWeight(run.X, used)), dropZeroWeight(e.A, used), e.B}
+	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, run.X.Kept(used), dropZeroWeight(e.A, used), e.B}
 	kept.classes = classes
 	return kept, nil
 }

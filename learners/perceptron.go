@@ -182,7 +182,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err := diverged(last); err != nil {
 		return nil, message.Errorf("the weights overflow: {lower $rate|scale the features down}")
 	}
-	values, err := last.predictor().run(ctx, dev, denseOf(run.X))
+	values, err := last.predictor().run(ctx, dev, denseOf(run.X.Dense))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // perceptrons share.
 func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	if f.o.Weights != nil {
-		f.x, f.y, f.points, f.o.Weights = f.kept(f.x), f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
+		f.y, f.points, f.o.Weights = f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
 	}
 	classes, index := f.classes()
 	classes.ZeroIsPositive = l.ZeroIsPositive
@@ -209,9 +209,9 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 		f.fail(fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start))
 	}
 	return &online.Loop{
-		X: f.x, Outputs: classes.Columns(), Class: index, Weights: f.o.Weights,
-		Rate: l.Rate, Batch: min(max(l.Batch, 1), f.x.Rows), Epochs: l.Epochs, Shuffle: !l.NoShuffle, Replace: l.Replace, Seed: l.Seed,
-		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * f.x.Rows, Remember: l.Kind == VotedPerceptron,
+		X: f.points, Outputs: classes.Columns(), Class: index, Weights: f.o.Weights,
+		Rate: l.Rate, Batch: min(max(l.Batch, 1), f.points.Rows), Epochs: l.Epochs, Shuffle: !l.NoShuffle, Replace: l.Replace, Seed: l.Seed,
+		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * f.points.Rows, Remember: l.Kind == VotedPerceptron,
 		Start: l.Start, Started: l.Start != 0 || l.Coef != nil, ZeroIsPositive: l.ZeroIsPositive,
 	}, classes
 }

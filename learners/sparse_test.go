@@ -660,3 +660,50 @@ func TestLassoOfSparseSamples(t *testing.T) {
 		t.Errorf("the path has %d weights at first and %d at the end", len(path[0].Support(0)), len(path[99].Support(0)))
 	}
 }
+
+// TestKernelPerceptronsOfSparseSamples: each kind makes the same mistakes on sparse and on dense
+// samples, and its model is restored with sparse centers.
+func TestKernelPerceptronsOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	all, f, weights := formulaRows()
+	x := all.SliceRows(0, 400)
+	h := backend.NewHost[float64](x.Rows, x.Cols)
+	x.DenseTo(h)
+	dense := mat.NewDense(h.Rows, h.Cols, h.Data)
+	weights[5] = 0
+	for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
+		for _, classes := range []int{2, 3} {
+			for _, l := range []learners.KernelPerceptron{{Kind: kind, Epochs: 3}, {Kind: kind, Epochs: 3, Batch: 16, Kernel: kernels.Polynomial{Degree: 2, C: 1}}, {Kind: kind, Epochs: 2, Budget: 50}} {
+				if l.Budget > 0 && kind != learners.LastPerceptron {
+					continue
+				}
+				o, y := learners.Options{Weights: weights[:400]}, formulaClasses(f[:400], classes)
+				decide := func(m learners.Model, err error) *mat.Dense {
+					t.Helper()
+					if err != nil {
+						t.Fatalf("%+v: %v", l, err)
+					}
+					d, err := m.(learners.Classifier).Decision(t.Context(), dev, x)
+					if err != nil {
+						t.Fatalf("%+v: %v", l, err)
+					}
+					return d
+				}
+				fit := func(x mat.Matrix) (learners.Model, error) { return l.Fit(t.Context(), dev, x, y, o) }
+				want := decide(fit(dense))
+				m, err := fit(x)
+				got := decide(m, err)
+				// The values are sums of at most 1200 changes of up to 3 times kernel values below 1000.
+				if tol := 1e-9; !mat.EqualApprox(got, want, tol) {
+					t.Errorf("%+v, %d classes: the decisions differ", l, classes)
+				}
+				if _, sparse := learners.PartsOf(m).Points.(backend.CSR[float64]); !sparse {
+					t.Errorf("%+v, %d classes: the centers are dense", l, classes)
+				}
+				if restored := decide(learners.Restore(m.State())); !mat.Equal(restored, got) {
+					t.Errorf("%+v, %d classes: the restored model decides otherwise", l, classes)
+				}
+			}
+		}
+	}
+}

@@ -29,9 +29,7 @@ type VotedModel struct {
 // newVoted makes the model from the history of a loop. facts are those of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
-	var mistaken backend.Host[float64]
-	m.votes, mistaken = run.Voted()
-	m.centers = numeric.DensePoints(mistaken)
+	m.votes, m.centers = run.Voted()
 	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
 }

@@ -2,6 +2,7 @@ package online
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -57,19 +58,15 @@ type linearHypothesis struct {
 
 // gather returns the samples of a block on the device: a part of x where they
 // follow each other.
-func gather(b backend.Backend[float64], x backend.Host[float64], block []int) (backend.Matrix[float64], error) {
+func gather(b backend.Backend[float64], x numeric.Points, block []int) (backend.Matrix[float64], error) {
 	inPlace := true
 	for r, i := range block {
 		inPlace = inPlace && i == block[0]+r
 	}
 	if inPlace {
-		return backend.Place(b, x.View(block[0], 0, len(block), x.Cols))
+		return x.Slice(block[0], len(block)).Place(b)
 	}
-	rows := backend.NewHost[float64](len(block), x.Cols)
-	for r, i := range block {
-		copy(rows.Row(r), x.Row(i))
-	}
-	return backend.Place(b, rows)
+	return x.Take(block).Place(b)
 }
 
 func (h *linearHypothesis) values(block []int) (backend.Host[float64], error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -33,11 +34,11 @@ type hypothesis interface {
 // added on the way. The result is that of the plain loop but for rounding, at
 // the speed of matrix products.
 type Loop struct {
-	X       backend.Host[float64] // the samples
-	Outputs int                   // columns of f: 1 for two classes
-	Class   []int                 // of each sample
-	Weights []float64             // of each sample, > 0; nil: 1
-	Bias    float64               // constant added to the inner products to learn b; 0 means that b is not learned
+	X       numeric.Points // the samples; sparse for Kernel alone
+	Outputs int            // columns of f: 1 for two classes
+	Class   []int          // of each sample
+	Weights []float64      // of each sample, > 0; nil: 1
+	Bias    float64        // constant added to the inner products to learn b; 0 means that b is not learned
 	Rate    float64
 	Batch   int
 	Epochs  int
@@ -241,7 +242,7 @@ func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 func (l *Loop) Square() (square float64) {
 	for i := range l.X.Rows {
 		sum := 0.0
-		for _, v := range l.X.Row(i) {
+		for _, v := range l.X.Stored(i) {
 			sum += v * v
 		}
 		square = max(square, sum)

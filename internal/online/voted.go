@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // Votes holds all hypotheses of a loop that records its changes, and the number of votes of
@@ -19,7 +20,7 @@ type Votes struct {
 }
 
 // Voted returns the votes and the centers, the samples that were mistaken.
-func (l *Loop) Voted() (v Votes, centers backend.Host[float64]) {
+func (l *Loop) Voted() (v Votes, centers numeric.Points) {
 	place := map[int]int{} // of a sample among the centers
 	var rows []int
 	for _, c := range l.Changes {
@@ -29,10 +30,7 @@ func (l *Loop) Voted() (v Votes, centers backend.Host[float64]) {
 		}
 	}
 	// There is a mistake: a hypothesis that is 0 predicts one class only.
-	centers = backend.NewHost[float64](len(rows), l.X.Cols)
-	for r, i := range rows {
-		copy(centers.Row(r), l.X.Row(i))
-	}
+	centers = l.X.Take(rows)
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have one step: hypotheses between them classified
