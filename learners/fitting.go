@@ -100,7 +100,14 @@ func (f *fitting) keptPoints() numeric.Points {
 	if f.err != nil {
 		return numeric.Points{}
 	}
-	return f.points.Kept(f.o.Weights)
+	return keptPoints(f.ctx, f.dev, f.points, f.o.Weights)
+}
+
+// keptPoints returns a copy of the samples of weight > 0 for a model, and reports that it takes
+// memory: the points of a Gram matrix are as large as the matrix.
+func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
+	run.ReportPlan(ctx, dev, points.CopyBytes(points.Rows))
+	return points.Kept(weights)
 }
 
 // oneTarget refuses a y with several columns.

@@ -161,7 +161,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		return nil, err
 	}
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
-	m.points, m.coef = points.Kept(o.Weights), dropZeroWeight(res.Alpha, o.Weights)
+	m.points, m.coef = keptPoints(ctx, dev, points, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if evaluations > 0 {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
 		m.remark(warning)

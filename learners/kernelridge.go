@@ -154,7 +154,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, err
 	}
 	m = &KernelRidgeModel{
-		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: points.Kept(o.Weights), coef: res.Alpha, intercept: res.Intercept},
+		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: keptPoints(ctx, dev, points, o.Weights), coef: res.Alpha, intercept: res.Intercept},
 		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
 	}
 	if m.points.Rows < points.Rows {

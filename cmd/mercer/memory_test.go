@@ -256,6 +256,26 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	}
 }
 
+// TestPlanOfTexts: the plan counts the copy of the kernel values that a model keeps.
+func TestPlanOfTexts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	required.Slow(t, "proc", "has 25 million kernel values")
+	const n = 5000
+	folder := t.TempDir()
+	table := filepath.Join(folder, "t.csv")
+	var b strings.Builder
+	b.WriteString("word,y\n")
+	for i := range n {
+		fmt.Fprintf(&b, "w%b,%d\n", i+n, i%7)
+	}
+	if err := os.WriteFile(table, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
+}
+
 // TestPlanOfCompressedTable: a file that is a thousandth of its table has the plan of the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -92,8 +92,21 @@ func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) 
 		return host.Matrix[float64]{}, err
 	}
 	n := len(objects)
-	data, err := kernels.TrainingPoints(n, gram.Data)
-	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, err
+	if n == 0 || cap(gram.Data) < n*(n+2) {
+		data, err := kernels.TrainingPoints(n, gram.Data)
+		return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, err
+	}
+	if err := kernels.CheckGram(n, gram.Data); err != nil {
+		return host.Matrix[float64]{}, err
+	}
+	// The points take the place of the matrix, of which Pairs made room for them: the last row first.
+	data := gram.Data[:n*(n+2)]
+	for i := n - 1; i >= 0; i-- {
+		row := data[i*(n+2) : (i+1)*(n+2)]
+		copy(row[2:], data[i*n:(i+1)*n])
+		row[0], row[1] = float64(i), row[2+i]
+	}
+	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, nil
 }
 
 // OtherPoints returns the points, for kernels.Precomputed, of objects that are not training

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,9 @@ func TestLearnerOnTexts(t *testing.T) {
 		gram, err := k.Gram(ctx, words, objects.Options{})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if same, err := kernels.TrainingPoints(n, slices.Clone(gram.Data)); err != nil || !slices.Equal(train.Data, same) {
+			t.Errorf("%s: the points that take the memory of the matrix are not those of the matrix, %v", text, err)
 		}
 		cross, err := k.Cross(ctx, others, words, objects.Options{})
 		if err != nil {

@@ -47,7 +47,11 @@ func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker fu
 	if err := o.fits(rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	out := host.New[float64](rows, cols)
+	room := rows * cols
+	if lower { // for TrainingPoints, which takes the memory of the matrix
+		room += 2 * rows
+	}
+	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, room)[:rows*cols]}
 	// The tasks, longest rows first, with the number of pairs before each, for the progress.
 	type task struct{ i, lo, hi int }
 	var tasks []task
