@@ -227,6 +227,9 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 	if flag := flags.Lookup("tree"); flag != nil {
 		flag.Hidden = !kernel
 	}
+	if flag := flags.Lookup("text"); flag != nil && list != nil && !kernel {
+		flag.Usage = "`COLUMN` of texts, of whose n-grams --tfidf makes features"
+	}
 	if kernel && flags.Lookup("text") != nil {
 		c.Long += "\n\n" + kernelHelp
 	}

@@ -39,7 +39,7 @@ func (o *objectFlags) add(c *cobra.Command) {
 		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is no column of numbers", ""}}
 	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
-	flags.StringVar(&o.analyzer, "tfidf", "", "make tf-idf features of the n-grams of --text, as TfidfVectorizer of scikit-learn does: "+strings.Join(analyzers(), ", "))
+	flags.StringVar(&o.analyzer, "tfidf", "", "`KIND` of the n-grams of --text that become tf-idf features, as by TfidfVectorizer of scikit-learn: "+strings.Join(analyzers(), ", "))
 	flags.IntSliceVar(&o.ngrams, "ngrams", []int{1}, "`NUMBERS` n of the n-grams, or the smallest and the largest with a comma")
 	flags.Lookup("ngrams").DefValue = "1" // not "[1]", which pflag would print
 	flags.Float64Var(&o.minDF, "min-df", 1, "`NUMBER` of training texts, or below 1 their share, that an n-gram must be in")
