@@ -53,10 +53,6 @@ func (d Dialect) Apply(f File) File {
 	return f
 }
 
-// Markers returns the cells that represent a missing value, in the form in which an Encoder stores
-// them.
-func (d Dialect) Markers() []string { return newReading(d.Apply(File{}).NAValues, points).list }
-
 // firstByte returns the first byte of s, or 0 if s is empty.
 func firstByte(s string) byte {
 	if s == "" {

@@ -88,7 +88,7 @@ type Text struct {
 // targets become features:
 //
 //   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
-//     (x − mean) / sd, where mean and sd, with the divisor n, are taken after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Moments.Rounding) becomes 0. The median, the mean and sd weight each row by its weight.
+//     (x − mean) / sd, where mean and sd, with the divisor n, are taken after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, the mean and sd weight each row by its weight.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see File.Decimal).
 //

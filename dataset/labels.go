@@ -93,19 +93,6 @@ func classesOf(list []string, texts bool) []string {
 	return slices.SortedFunc(maps.Values(spelling), byNumber)
 }
 
-// checkLabel returns the error for an invalid cell of a column of labels, or nil.
-func (t *Table) checkLabel(c *column, row int, texts, anyLabels bool) error {
-	switch _, k := c.number(row); {
-	case k < number:
-		return t.missingFault(c, row, needsClass)
-	case k == spelled && !anyLabels:
-		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+spelledLabel)
-	case k != number && !texts:
-		return t.cellFault(c, row, c.cell(row), c.rule(row, k)+asLabels)
-	}
-	return nil
-}
-
 const (
 	needsClass = "a target needs a class: give it one or drop the row"
 	asLabels   = ", as the other labels are"

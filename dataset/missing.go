@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -173,25 +172,3 @@ func spellingRule(r *reading, cell string, k kind) string {
 
 // oddText is the rule that a text in a column of numbers breaks.
 const oddText = "is not a number; correct it{, or $na-values}"
-
-// isOdd reports whether the texts of a column are errors in a column of numbers rather than
-// categories. They are errors if they have neither a letter nor a digit and do not outnumber the
-// numbers, if they are at most a tenth of the cells, or if there is a single text, without a digit,
-// and at least two numbers. (A single 12a among nine or fewer numbers is a house number.)
-func isOdd(entries []entry, counts []int) (odd bool, numbers, cells int) {
-	texts, words, digits := 0, false, false
-	for code, e := range entries {
-		switch n := counts[code]; {
-		case n == 0:
-		case e.kind == number:
-			numbers += n
-		case e.kind == text:
-			texts += n
-			digits = digits || strings.ContainsFunc(e.text, unicode.IsDigit)
-			words = words || digits || strings.ContainsFunc(e.text, unicode.IsLetter)
-		}
-	}
-	cells = texts + numbers
-	odd = texts > 0 && (!words && texts <= numbers || 10*texts <= cells || texts == 1 && !digits && numbers >= 2)
-	return odd, numbers, cells
-}

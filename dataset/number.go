@@ -75,12 +75,12 @@ func (n *Number) feature(v float64) float64 {
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)
-	return m.Number(fill, totalWeight(weights, len(values))-m.N, standardize)
+	return m.number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// Moments holds the statistics from which Learn standardizes a column of numbers. Missing cells are
+// moments holds the statistics from which Learn standardizes a column of numbers. Missing cells are
 // ignored.
-type Moments struct {
+type moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
@@ -94,7 +94,7 @@ type Moments struct {
 // mean, because the one-pass formula Σx² − n·mean² cancels when the mean is large (Chan, Golub and
 // LeVeque 1983, equation 1.7). The deviations are divided by a power of two above the largest, so
 // that no square overflows.
-func momentsOf(values, weights []float64) (m Moments) {
+func momentsOf(values, weights []float64) (m moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
 	}
@@ -144,16 +144,16 @@ func momentsOf(values, weights []float64) (m Moments) {
 }
 
 // shift adds d to the mean.
-func (m *Moments) shift(d float64) {
+func (m *moments) shift(d float64) {
 	mean := m.Mean + d
 	m.Mean, m.rest = mean, d-(mean-m.Mean)
 }
 
 // repeated returns the moments of the value v repeated n times.
-func repeated(n, v float64) Moments { return Moments{N: n, Mean: v, Low: v, High: v} }
+func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
 // add merges the moments of other values into m (Chan, Golub and LeVeque 1983, equation 2.1).
-func (m *Moments) add(o Moments) {
+func (m *moments) add(o moments) {
 	if o.N <= 0 {
 		return
 	}
@@ -170,14 +170,14 @@ func (m *Moments) add(o Moments) {
 	m.Low, m.High = min(m.Low, o.Low), max(m.High, o.High)
 }
 
-// Rounding is the largest standard deviation that is attributed to rounding: see
+// rounding is the largest standard deviation that is attributed to rounding: see
 // spread.Rounding. A column whose SD is not above it is constant.
-func (m Moments) Rounding() float64 { return spread.Rounding(m.N, m.Mean) }
+func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// Number returns the encoding that Learn derives from these moments for a column with the given
+// number returns the encoding that Learn derives from these moments for a column with the given
 // number of missing cells, which fill, the median, replaces. rule is the rule that the column
 // breaks, or "".
-func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rule string) {
+func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
 	}
@@ -186,7 +186,7 @@ func (m Moments) Number(fill, missing float64, standardize bool) (n *Number, rul
 		return n, ""
 	}
 	m.add(repeated(missing, fill))
-	rounding := m.Rounding()
+	rounding := m.rounding()
 	switch {
 	case m.Low == m.High:
 		n.Mean = m.Low

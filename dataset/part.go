@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"io"
 )
 
@@ -42,12 +43,23 @@ func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 }
 
 // ReadLines reads lines of a CSV file below its header, with the header and the dialect that Header
-// returned.
+// returned. The first of these lines is line 1 in errors.
 func (d Dialect) ReadLines(header []byte, lines io.Reader) (*Table, error) {
 	in, err := d.Apply(File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(header), lines)}).open()
 	if err != nil {
 		return nil, err
 	}
 	in.part = true
-	return readCSV(in)
+	t, err := readCSV(in)
+	above := bytes.Count(header, newline)
+	if fault := new(Error); errors.As(err, &fault) && fault.Line > above {
+		fault.Line -= above
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.lines {
+		t.lines[i] -= int32(above)
+	}
+	return t, nil
 }

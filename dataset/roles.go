@@ -18,12 +18,6 @@ func (e *Encoder) others() []string {
 	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
 }
 
-// CheckNames returns an *Error about source for a column that the rules name but names lacks, and
-// for a column with two roles. It does not report a missing target, which Learn does.
-func (r Rules) CheckNames(source string, names []string) error {
-	return (&Table{Source: source}).checkRoles(r, names)
-}
-
 // checkRoles returns an error for a column that the rules name but the table lacks, and for a
 // column with two roles. names lists the columns of the table; nil if not known yet.
 func (t *Table) checkRoles(r Rules, names []string) error {

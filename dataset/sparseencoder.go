@@ -115,7 +115,7 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 
 // sparseMoments returns the moments of the nonzero values of a column, ignoring NaN, and of the given
 // number of zeros; total is the weight of all rows.
-func sparseMoments(values, weights []float64, zeros int, total float64) Moments {
+func sparseMoments(values, weights []float64, zeros int, total float64) moments {
 	m := momentsOf(values, weights)
 	if zeros > 0 {
 		m.add(repeated(total-m.N, 0))
@@ -125,8 +125,8 @@ func sparseMoments(values, weights []float64, zeros int, total float64) Moments 
 
 // scaleOf returns the standard deviation, or 1 for a constant column, or the rule that the column
 // breaks.
-func scaleOf(m Moments) (scale float64, rule string) {
-	n, rule := m.Number(0, 0, true)
+func scaleOf(m moments) (scale float64, rule string) {
+	n, rule := m.number(0, 0, true)
 	if rule != "" {
 		return 0, rule
 	}

@@ -39,23 +39,16 @@ type columnSummary struct {
 	Faults        map[kind]*Error // the first cell of each kind but number
 	Words, Digits bool            // a text has a letter or a digit, or a digit
 
-	// Counts holds the distinct cells that are not missing. Many is set if there are more than
-	// MaxCategories of them, or if the column was not to be counted. Counts then holds no numbers, and
-	// at least the first MaxCategories texts in sorted order.
-	Counts  map[string]valueCount
+	// Counts maps each distinct cell that is not missing to the weight of its rows. Many is set if
+	// there are more than MaxCategories such cells, or if the numbers were not to be counted. Counts
+	// then holds no numbers, and at least the first MaxCategories texts in sorted order.
+	Counts  map[string]float64
 	Many    bool
 	Numbers total // the numbers that Counts lacks
 
 	Weight      float64 // of the rows
 	Rising      bool    // in the order of merging, the cells are integers in increasing order
 	Begin, Last float64 // the first and the last of them
-}
-
-// A valueCount is the number of times that a cell occurs, and the weight of its rows.
-type valueCount struct {
-	Kind          kind
-	Value, Weight float64
-	N             int64
 }
 
 // taking specifies which statistics of a column of a table are taken.
@@ -73,7 +66,7 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary
 	}
-	o, err := t.summarize(nil, r, from, func(name string) taking {
+	o, err := t.orEmpty().summarize(nil, r, from, func(name string) taking {
 		c := s.Columns[name]
 		return taking{counts: c == nil || !c.Many, stored: true, moments: true}
 	})
@@ -146,7 +139,7 @@ func (t *Table) summarizeColumn(c *column, weights []float64, take taking) *colu
 			_, k := c.number(i)
 			s.Kinds[missing]--
 			s.Kinds[k]++
-			s.put(c.cell(i), valueCount{k, values[i], 1, 1})
+			s.put(c.cell(i), k, values[i], 1)
 		}
 	} else {
 		s.addCodes(c, weights, take)
@@ -181,12 +174,17 @@ func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
 	s.Kinds[missing] = int64(len(c.codes))
 	for code, w := range c.valueWeights(counts, weights) {
 		e, n := c.entries[code], int64(counts[code])
+		if c.exact && e.kind == number {
+			e.text = c.reading.plain(e.text)
+		}
 		s.Kinds[missing] -= n
 		s.Kinds[e.kind] += n
-		if e.kind != number || take.counts {
-			s.put(e.text, valueCount{e.kind, e.value, w, n})
-		} else if n > 0 {
+		switch {
+		case n == 0:
+		case e.kind == number && !take.counts:
 			numbers, of = append(numbers, e.value), append(of, w)
+		default:
+			s.put(e.text, e.kind, e.value, w)
 		}
 	}
 	if take.moments {
@@ -198,7 +196,7 @@ func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
 // missing.
 func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
 	s.Many = !take.counts || !take.stored
-	exact := map[float64]valueCount{} // below 2⁵³, where no other cell rounds to the same number
+	exact := map[float64]float64{} // below 2⁵³, where no other cell rounds to the same number
 	for i, v := range values {
 		if v-v != 0 {
 			s.Kinds[missing]++
@@ -208,20 +206,19 @@ func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell 
 		if s.Many {
 			continue
 		}
-		n := valueCount{number, v, 1, 1}
+		w := 1.0
 		if weights != nil {
-			n.Weight = weights[i]
+			w = weights[i]
 		}
 		if math.Abs(v) >= 1<<53 {
-			s.put(cell(i), n)
+			s.put(cell(i), number, v, w)
 			continue
 		}
-		n.N, n.Weight = exact[v].N+1, exact[v].Weight+n.Weight
-		exact[v] = n
+		exact[v] += w
 		s.Many = len(exact) > MaxCategories
 	}
-	for v, n := range exact {
-		s.put(numberText(v), n)
+	for v, w := range exact {
+		s.put(numberText(v), number, v, w)
 	}
 	if s.Many {
 		s.Counts, s.Numbers = nil, total{}
@@ -231,26 +228,24 @@ func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell 
 	}
 }
 
-// put adds the count of a cell.
-func (s *columnSummary) put(cell string, n valueCount) {
+// put adds rows of the given weight with a cell.
+func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	switch {
-	case n.N == 0 || n.Kind <= marker:
+	case k <= marker:
 		return
-	case n.Kind == text:
+	case k == text:
 		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
 		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
-	case n.Kind == number && s.Many:
+	case k == number && s.Many:
 		if !s.texts() { // otherwise they are not needed
-			s.Numbers.add(repeated(n.Weight, n.Value))
+			s.Numbers.add(repeated(weight, value))
 		}
 		return
 	}
 	if s.Counts == nil {
-		s.Counts = map[string]valueCount{}
+		s.Counts = map[string]float64{}
 	}
-	old := s.Counts[cell]
-	n.N, n.Weight = n.N+old.N, n.Weight+old.Weight
-	if s.Counts[cell] = n; len(s.Counts) > MaxCategories {
+	if s.Counts[cell] += weight; len(s.Counts) > MaxCategories {
 		s.overflow()
 	}
 	if len(s.Counts) > 2*MaxCategories { // sorted once for each MaxCategories new texts
@@ -266,10 +261,10 @@ func (s *columnSummary) overflow() {
 		return
 	}
 	s.Many = true
-	for cell, n := range s.Counts {
-		if n.Kind == number {
+	for cell, w := range s.Counts {
+		if v, k := parseCell(cell); k == number {
 			delete(s.Counts, cell)
-			s.put(cell, n)
+			s.put(cell, k, v, w)
 		}
 	}
 }
@@ -289,8 +284,9 @@ func (s *columnSummary) merge(o *columnSummary) {
 	if o.Many {
 		s.overflow()
 	}
-	for cell, n := range o.Counts {
-		s.put(cell, n)
+	for cell, w := range o.Counts {
+		v, k := parseCell(cell) // a number in an unsupported spelling is a text here
+		s.put(cell, k, v, w)
 	}
 	s.Numbers.merge(&o.Numbers)
 	s.Weight += o.Weight
@@ -366,7 +362,7 @@ func (s *columnSummary) categories() *Text {
 	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
 	most := 0.0
 	for _, cell := range x.Categories {
-		if w := s.Counts[cell].Weight; w > most {
+		if w := s.Counts[cell]; w > most {
 			most, x.Fill = w, cell
 		}
 	}
@@ -458,10 +454,10 @@ func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number
 func (s *columnSummary) numbers() (all total, median float64, ok bool) {
 	all.merge(&s.Numbers)
 	var values, weights []float64
-	for _, n := range s.Counts {
-		if n.Kind == number {
-			all.add(repeated(n.Weight, n.Value))
-			values, weights = append(values, n.Value), append(weights, n.Weight)
+	for cell, w := range s.Counts {
+		if v, k := parseCell(cell); k == number {
+			all.add(repeated(w, v))
+			values, weights = append(values, v), append(weights, w)
 		}
 	}
 	if !s.Many {
@@ -502,7 +498,7 @@ func (s *total) addAll(values, weights []float64) {
 }
 
 // add adds numbers with the moments m.
-func (s *total) add(m Moments) {
+func (s *total) add(m moments) {
 	if m.N <= 0 {
 		return
 	}
@@ -527,8 +523,8 @@ func (s *total) merge(o *total) {
 	s.Squares.SetPrec(totalBits).Add(&s.Squares, &o.Squares)
 }
 
-func (s *total) moments() Moments {
-	m := Moments{N: s.N, Low: s.Low, High: s.High}
+func (s *total) moments() moments {
+	m := moments{N: s.N, Low: s.Low, High: s.High}
 	if m.N == 0 {
 		return m
 	}
@@ -628,8 +624,9 @@ func (s *Summary) column(name string) *columnSummary {
 	for _, n := range c.Kinds {
 		rows -= n
 	}
-	c.Kinds[number] += rows
-	c.put("0", valueCount{Kind: number, Weight: s.Weight - c.Weight, N: rows})
+	if c.Kinds[number] += rows; rows > 0 {
+		c.put("0", number, 0, s.Weight-c.Weight)
+	}
 	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // the summary of the table with the zero knows its row
 	return c
 }
@@ -662,6 +659,12 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	return nil
 }
 
+// OnlyTexts is Table.OnlyTexts for all rows.
+func (s *Summary) OnlyTexts(name string) bool {
+	c := s.Columns[name]
+	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
+}
+
 // Encoder returns the encoder that Learn would derive from all rows for the rules r, which may name
 // no weight, up to rounding. sample returns the numbers of a column, NaN where a cell is missing, in a
 // sample of the rows: it gives the medians of columns with more than MaxCategories distinct numbers.
@@ -672,6 +675,9 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 		return nil, errNoSummary
 	}
 	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
+	if s.Rows == 0 {
+		return nil, t.noRows()
+	}
 	e, err := s.encoder(t, r, false, func(name string) (values, weights []float64) { return sample(name), nil })
 	if err != nil {
 		return nil, err
@@ -702,7 +708,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 		in := newSparse(s.First, s.End-s.First)
 		for k := 0; k < in.Sparse.Columns && r.Standardize; k++ {
 			name := sparseName(s.First + k)
-			var m Moments
+			var m moments
 			if whole {
 				values, weights := sample(name)
 				zeros := 0
@@ -745,7 +751,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 			if all.N > 0 {
 				all.add(repeated(s.Weight-all.N, fill))
 			}
-			return all.moments().Number(fill, 0, r.Standardize)
+			return all.moments().number(fill, 0, r.Standardize)
 		})
 		if err != nil {
 			return nil, err

@@ -3,66 +3,11 @@ package dataset
 import (
 	"fmt"
 	"slices"
-
-	"github.com/mercer-go/mercer/internal/count"
 )
 
 // alwaysCategories is the number of distinct texts up to which the texts of a column are
 // categories, whatever the number of rows.
 const alwaysCategories = 20
-
-// learnCategories makes a category of each entry that occurs. The category with the largest total
-// weight replaces missing cells.
-func learnCategories(entries []entry, counts []int, weights []float64) (x *Text, present int) {
-	x = &Text{}
-	most := 0.0
-	for code, e := range entries {
-		n := counts[code]
-		if n == 0 || e.kind == marker {
-			continue
-		}
-		x.Categories = append(x.Categories, e.text)
-		present += n
-		if w := weights[code]; w > most || w == most && e.text < x.Fill {
-			most, x.Fill = w, e.text
-		}
-	}
-	slices.Sort(x.Categories)
-	return x, present
-}
-
-// textRule returns the rule that a column with the given counts of cells of each kind breaks, or
-// "", and the kind of the cell to report: the first cell of kind spelled, whose own rule takes
-// precedence, the first cell of kind text, or, for the kind missing, the column itself. example is
-// a cell. If the column is declared categorical, numbers in it are valid.
-func textRule(entries []entry, counts []int, kinds, present, rows int, declared bool, example string) (rule string, k kind) {
-	odd, numbers, cells := isOdd(entries, counts)
-	tooMany := kinds > MaxCategories || kinds > alwaysCategories && kinds > present/2
-	switch {
-	case declared && kinds <= MaxCategories:
-	case !declared && hasKind(entries, counts, spelled):
-		return "{, or $categorical}", spelled
-	case kinds > MaxCategories && (odd || 2*numbers > cells):
-		return oddText, text
-	case kinds > MaxCategories:
-		return fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)), missing
-	case odd, tooMany && 2*numbers > cells:
-		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells), text
-	case tooMany:
-		return fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(rows, "row")), missing
-	}
-	return "", missing
-}
-
-// hasKind reports whether one of the entries that occur is of kind k.
-func hasKind(entries []entry, counts []int, k kind) bool {
-	for code, e := range entries {
-		if counts[code] > 0 && e.kind == k {
-			return true
-		}
-	}
-	return false
-}
 
 // firstOf returns the first row of a coded column with a cell of the given kind, or −1.
 func (c *column) firstOf(k kind) int {

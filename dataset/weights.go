@@ -38,7 +38,7 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 
 // weightedMoments returns the moments of values with positive weights, where an integer weight acts
 // like repeating the value. It ignores NaN, and scales as momentsOf does.
-func weightedMoments(values, weights []float64) (m Moments) {
+func weightedMoments(values, weights []float64) (m moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {
 		if v == v {
@@ -71,7 +71,7 @@ func weightedMoments(values, weights []float64) (m Moments) {
 }
 
 // median returns the weighted median of the values whose moments are m.
-func (m Moments) median(values, weights []float64) (v float64, ok bool) {
+func (m moments) median(values, weights []float64) (v float64, ok bool) {
 	if weights != nil {
 		return weightedMedian(values, weights)
 	}

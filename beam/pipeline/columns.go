@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,20 +11,37 @@ import (
 // of a LIBSVM file ends with the highest feature that occurs in it, and higher features are 0 in
 // all its rows.
 
-// align adds to c the columns of a piece that c lacks, or returns an error if the pieces do not
-// match. p is the piece with the given names, or the first of several merged pieces.
-func (c *Census) align(p Piece, names []string, sparse bool) error {
-	if slices.Equal(c.Names, names) {
-		c.Sparse = c.Sparse && sparse
+// align returns an error if a file with the given names of columns does not match c.
+func (c *Census) align(source string, names []string, sparse bool) error {
+	mine := c.AllNames()
+	if c.Rows == 0 || slices.Equal(mine, names) {
 		return nil
 	}
-	missing, more := without(names, c.Names), without(c.Names, names)
+	missing, more := without(names, mine), without(mine, names)
 	if len(missing) > 0 && !(c.Sparse && areFeatures(missing)) || len(more) > 0 && !(sparse && areFeatures(more)) {
-		return otherColumns(c.First, c.Names, p, names)
+		return otherColumns(c.Source, mine, source, names)
 	}
-	c.widen(missing)
-	c.Sparse = c.Sparse && sparse
 	return nil
+}
+
+// widen adds to the sampled rows the cells of columns that were found later, which are 0. names are
+// all columns.
+func (c *Census) widen(names []string) {
+	names = slices.Sorted(slices.Values(names))
+	if slices.Equal(names, c.Cells) {
+		return
+	}
+	for i, row := range c.Sample {
+		cells := make([]string, len(names))
+		for j, name := range names {
+			cells[j] = "0"
+			if k, ok := slices.BinarySearch(c.Cells, name); ok {
+				cells[j] = row.Cells[k]
+			}
+		}
+		c.Sample[i].Cells = cells
+	}
+	c.Cells = names
 }
 
 // without returns the names that are not among the others.
@@ -52,45 +68,9 @@ func areFeatures(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) < 0 })
 }
 
-// widen inserts features that are 0 in all rows so far, in order, before the label.
-func (c *Census) widen(features []string) {
-	if len(features) == 0 {
-		return
-	}
-	features = slices.SortedFunc(slices.Values(features), func(a, b string) int { return cmp.Compare(feature(a), feature(b)) })
-	for _, name := range features {
-		column := newColumn()
-		column.addZeros(c.Rows)
-		c.Columns[name] = column
-	}
-	old := slices.Sorted(slices.Values(c.Names))
-	at := len(c.Names)
-	if i := slices.Index(c.Names, labelName); i >= 0 {
-		at = i
-	}
-	c.Names = slices.Insert(slices.Clone(c.Names), at, features...)
-	if features[0] == "x0" {
-		c.Names = slices.Insert(slices.Delete(c.Names, at, at+1), 0, "x0")
-	}
-	names := slices.Sorted(slices.Values(c.Names))
-	for i, row := range c.Sample {
-		cells := make([]string, len(names))
-		for j, name := range names {
-			cells[j] = "0"
-			if k, ok := slices.BinarySearch(old, name); ok {
-				cells[j] = row.Cells[k]
-			}
-		}
-		c.Sample[i].Cells = cells
-	}
-}
-
-// labelName is the name of the label column in formats without column names.
-const labelName = "label"
-
 // otherColumns returns the error for pieces with different columns.
-func otherColumns(a Piece, names []string, b Piece, others []string) error {
-	if b.before(a) {
+func otherColumns(a string, names []string, b string, others []string) error {
+	if b < a {
 		a, names, b, others = b, others, a, names
 	}
 	var what []string
@@ -100,7 +80,7 @@ func otherColumns(a Piece, names []string, b Piece, others []string) error {
 	if more := without(others, names); len(more) > 0 {
 		what = append(what, "has "+some(more)+" besides")
 	}
-	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b.Path, strings.Join(what, " and "), a.Path)
+	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b, strings.Join(what, " and "), a)
 }
 
 // some quotes the first names and counts the others.

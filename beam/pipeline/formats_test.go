@@ -251,6 +251,42 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestSparseTables: the features of a sparse table are divided by their standard deviations, and
+// nothing is subtracted from them: in memory, in passes, and by a pipeline, whose models are those
+// of the single machine to 1e-10.
+func TestSparseTables(t *testing.T) {
+	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
+	for _, p := range []Params{
+		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true},
+		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=20)"}, Functions: 20, Lambdas: []float64{1}, Seed: 5},
+	} {
+		p.Inputs, p.Targets, p.PieceBytes, p.Passes, p.Tol = []string{path}, []string{"label"}, 1024, 1, 1e-9
+		b, ran := fit(t, p)
+		want, enc := single(t, p, path, b)
+		near(t, p.Learner, arrays(b.Model), arrays(want), 1e-10)
+		s, err := dataset.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed, err := s.Learn(t.Context(), dataset.Rules{Targets: p.Targets, Standardize: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scales := func(e *dataset.Encoder) map[string]backend.Host[float64] {
+			if !e.OnlyScaled() || len(e.Inputs) != 1 || e.Inputs[0].Sparse.Columns != 90 {
+				t.Fatalf("the inputs are %+v", e.Inputs)
+			}
+			list := e.Inputs[0].Sparse.Scale
+			return map[string]backend.Host[float64]{"scales": {Rows: 1, Cols: len(list), Stride: len(list), Data: list}}
+		}
+		near(t, "in passes", scales(streamed), scales(enc), 0)
+		near(t, "by a pipeline", scales(b.Encoder), scales(enc), 1e-13)
+		if ran.Report.Rows != 240 || ran.Report.Features != 90 {
+			t.Errorf("the report is %+v", ran.Report)
+		}
+	}
+}
+
 // Indices that count from 0 give the features x0, x1, … in their order, in whichever
 // file the index 0 is.
 func TestIndicesFromZero(t *testing.T) {
@@ -496,7 +532,7 @@ func TestFileFaults(t *testing.T) {
 		{"LIBSVM with more features than a table", files{"a.csv": []byte("x1,label\n1,2\n"), "b.svm": []byte("1 3:1\n")}, []string{"*"}, `pipeline: %s/b.svm has "x2", "x3" besides, unlike %s/a.csv: all files must have the same columns`},
 		{"half of a compressed file", files{"a.csv.gz": gzipped(t, good)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
 		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: has the name of a Parquet file but not the signature"},
-		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/a.npy has no target column "y"; it has "x1", "x2", "x3"`},
+		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/*: has no target column "y"; it has "x1", "x2", "x3"`},
 	} {
 		dir := folder(t, c.files)
 		p := Params{Targets: []string{"y"}, Learner: "ridge", Model: filepath.Join(t.TempDir(), "m")}

@@ -16,8 +16,8 @@ import (
 var update = flag.Bool("update", false, "write what Beam learns to testdata/encoders/golden.json of package dataset")
 
 // TestGoldenEncoders checks the bits of what Beam learns from the tables of package dataset, cut into
-// pieces that are merged in a random order: the encoder of Learn, or the encoder that golden.json
-// names beside it.
+// pieces that are merged in a random order, or in one piece: the encoder of Learn, or the encoder
+// that golden.json names beside it.
 func TestGoldenEncoders(t *testing.T) {
 	const seed = 28
 	t.Logf("seed %d", seed)
@@ -49,11 +49,11 @@ func TestGoldenEncoders(t *testing.T) {
 		if len(rules.Targets) == 0 || rules.Weight != "" || rules.Categorical != nil || rules.Labels && !rules.AnyLabels {
 			continue // a pipeline has no such parameters
 		}
-		want, other := c.Others["beam"]
-		if !other {
-			want = c.Learn
-		}
-		for _, size := range []int64{0, 1024} {
+		for name, size := range map[string]int64{"beam": 1024, "beam, one piece": 0} {
+			want, other := c.Others[name]
+			if !other {
+				want = c.Learn
+			}
 			p, err := Params{Inputs: []string{filepath.Join(filepath.Dir(golden), c.Table)}, Targets: rules.Targets, Drop: rules.Drop, Classify: rules.Labels, NoStandardize: !rules.Standardize, RefuseMissing: rules.RefuseMissing, Model: "m", PieceBytes: size}.withDefaults()
 			if err != nil {
 				t.Fatal(err)
@@ -73,15 +73,14 @@ func TestGoldenEncoders(t *testing.T) {
 				got = string(some)
 			}
 			switch {
-			case *update && size == 0:
-				delete(c.Others, "beam")
+			case *update:
+				delete(c.Others, name)
 				if got != c.Learn {
 					if c.Others == nil {
 						c.Others = map[string]string{}
 					}
-					c.Others["beam"] = got
+					c.Others[name] = got
 				}
-				want = got
 			case got != want:
 				t.Errorf("%s, %v, pieces of %d bytes:\ngot  %s\nwant %s", c.Table, c.Rules, size, got, want)
 			}

@@ -55,7 +55,7 @@ func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y b
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return fmt.Errorf("pipeline: the encoder: %w", err)
 	}
-	return p.tables(ctx, func(t *dataset.Table) error {
+	return p.tables(ctx, func(t *dataset.Table, _ int64) error {
 		x, err := enc.Features(t)
 		if err != nil {
 			return err

@@ -172,7 +172,7 @@ func TestOneRule(t *testing.T) {
 // encoderOf is what Beam learns from pieces that come in a random order.
 func encoderOf(t *testing.T, p Params, r *rand.Rand) (*dataset.Encoder, error) {
 	t.Helper()
-	all := newCensus(p.keep())
+	all := &Census{Keep: p.keep()}
 	var list []Piece
 	if err := pieces(t.Context(), p, func(piece Piece) { list = append(list, piece) }); err != nil {
 		t.Fatal(err)

@@ -33,9 +33,6 @@ func (p Piece) group(fanout int) int {
 	return int(h.Sum64() % uint64(fanout))
 }
 
-// before orders pieces by path and position.
-func (p Piece) before(o Piece) bool { return p.Path < o.Path || p.Path == o.Path && p.From < o.From }
-
 // pieces expands the globs and splits the files. A file that matches several globs is used once.
 func pieces(ctx context.Context, p Params, emit func(Piece)) error {
 	var paths []string
@@ -180,8 +177,8 @@ func (p Piece) chunkBytes() int {
 }
 
 // tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend
-// on the piece alone.
-func (p Piece) tables(ctx context.Context, use func(t *dataset.Table) error) error {
+// on the piece alone. The lines of a table are counted from a byte of the file.
+func (p Piece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
 	}
@@ -189,7 +186,7 @@ func (p Piece) tables(ctx context.Context, use func(t *dataset.Table) error) err
 }
 
 // file reads a whole file, of any format.
-func (p Piece) file(ctx context.Context, use func(t *dataset.Table) error) error {
+func (p Piece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	f := p.Dialect.Apply(dataset.File{Path: p.Path})
 	if strings.Contains(p.Path, "://") {
 		local, done, err := fetch(ctx, p.Path)
@@ -203,7 +200,7 @@ func (p Piece) file(ctx context.Context, use func(t *dataset.Table) error) error
 	if err != nil {
 		return err
 	}
-	return s.Tables(ctx, use)
+	return s.Tables(ctx, func(t *dataset.Table) error { return use(t, 0) })
 }
 
 // fetch copies a file to this machine. The copy has no name: the system deletes it when it is
@@ -238,7 +235,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 }
 
 // part reads a part of a text file.
-func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error {
+func (p Piece) part(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
@@ -276,8 +273,13 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 			}
 			text = append(text, rest...)
 		}
-		if err := p.chunk(text, use); err != nil {
-			return p.placed(ctx, err, from)
+		t, err := p.chunk(text)
+		if err == nil && t != nil {
+			t.Source = p.Path
+			err = use(t, from)
+		}
+		if err != nil {
+			return placed(ctx, err, p.Path, from)
 		}
 		if ended {
 			return nil
@@ -287,22 +289,18 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 	}
 }
 
-// chunk calls use with a range of lines of a part, if it contains a row.
-func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
-	var t *dataset.Table
-	var err error
+// chunk reads a range of lines of a part. The table is nil if no line is a row.
+func (p Piece) chunk(text []byte) (t *dataset.Table, err error) {
 	switch {
 	case p.Header != nil:
 		t, err = p.Dialect.ReadLines(p.Header, bytes.NewReader(text))
 	case hasRow(text):
 		t, err = dataset.ReadLIBSVM("-", bytes.NewReader(text))
-	default:
-		return nil
 	}
-	if err != nil || t.Rows() == 0 {
-		return err
+	if err != nil || t != nil && t.Rows() == 0 {
+		return nil, err
 	}
-	return use(t)
+	return t, nil
 }
 
 // hasRow reports whether some line of a LIBSVM file is neither empty nor a comment.
@@ -315,34 +313,34 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed converts the line number in an error, counted from byte from of the file, to a line number
-// of the file, for which it counts the lines before that byte. If that fails, the message gives the
+// placed converts the line number in an error, counted from a byte of the file, to a line number of
+// the file, for which it counts the lines before that byte. If that fails, the message gives the
 // line and the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
-func (p Piece) placed(ctx context.Context, err error, from int64) error {
+func placed(ctx context.Context, err error, path string, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {
 		return err
 	}
 	copied := *fault
-	copied.Source = p.Path
-	if line := copied.Line - bytes.Count(p.Header, []byte{'\n'}); line > 0 {
-		if before, err := p.linesBefore(ctx, from); err == nil {
-			copied.Line = before + line
+	copied.Source, copied.Offset = path, 0
+	if copied.Line > 0 && from > 0 {
+		if before, err := linesBefore(ctx, path, from); err == nil {
+			copied.Line += before
 		} else {
-			copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", p.Path, line, from+1), 0
+			copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", path, copied.Line, from+1), 0
 		}
 	}
 	return &copied
 }
 
 // linesBefore counts the lines of the file before a byte.
-func (p Piece) linesBefore(ctx context.Context, to int64) (int, error) {
-	fs, err := filesystem.New(ctx, p.Path)
+func linesBefore(ctx context.Context, path string, to int64) (int, error) {
+	fs, err := filesystem.New(ctx, path)
 	if err != nil {
 		return 0, err
 	}
 	defer fs.Close()
-	f, err := fs.OpenRead(ctx, p.Path)
+	f, err := fs.OpenRead(ctx, path)
 	if err != nil {
 		return 0, err
 	}

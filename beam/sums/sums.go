@@ -103,6 +103,3 @@ func (s *Sums) UnmarshalBinary(b []byte) error {
 	s.low = read()
 	return nil
 }
-
-// Exact returns sum i as a pair of float64, without rounding.
-func (s *Sums) Exact(i int) (high, low float64) { return s.high[i], s.low[i] }
