@@ -111,7 +111,7 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	}
 	facts := perceptronFacts(run, e.F, e.Norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
-		return newVoted(kernelPerceptronName, k, classes, run, facts), nil
+		return newVoted(kernelPerceptronName, k, run.X, classes, run, facts), nil
 	}
 	facts = append(facts, Fact{"support", e.Support})
 	used := make([]float64, e.A.Rows) // as weights

@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/online"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -27,7 +28,7 @@ func init() {
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
 		register(Description{
-			Name: name, Grid: "epochs=1,3,10,30,100", traces: true, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
+			Name: name, Grid: "epochs=1,3,10,30,100", traces: true, Sparse: true, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
 			model: func(State) (fielded, error) {
 				if name == "voted-perceptron" {
 					return &VotedModel{}, nil
@@ -170,6 +171,10 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 			return nil, err
 		}
 	}
+	points, features := run.X, []int32(nil)
+	if l.Coef == nil {
+		run.X, features = points.Used()
+	}
 	t := f.task(run.X.Rows, run.LinearBytes)
 	if f.err != nil {
 		return nil, f.err
@@ -178,11 +183,16 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err != nil {
 		return nil, err
 	}
+	w = numeric.Restored(w, features, points.Cols)
 	last := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classified{classes}}}
 	if err := diverged(last); err != nil {
 		return nil, message.Errorf("the weights overflow: {lower $rate|scale the features down}")
 	}
-	values, err := last.predictor().run(ctx, dev, denseOf(run.X.Dense))
+	var samples mat.Matrix
+	if samples = points.Sparse; points.Sparse == nil {
+		samples = denseOf(points.Dense)
+	}
+	values, err := last.predictor().run(ctx, dev, samples)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +202,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	last.facts = perceptronFacts(run, dense(values), norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
-		return newVoted(l.Kind.name(), kernels.Linear{}, classes, run, last.facts), nil
+		return newVoted(l.Kind.name(), kernels.Linear{}, points, classes, run, last.facts), nil
 	}
 	return last, nil
 }

@@ -26,10 +26,13 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the history of a loop. facts are those of the last hypothesis.
-func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
+// newVoted makes the model from the history of a loop over the points. facts are those of the last
+// hypothesis.
+func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
-	m.votes, m.centers = run.Voted()
+	var mistaken []int
+	m.votes, mistaken = run.Voted()
+	m.centers = points.Take(mistaken)
 	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
 }

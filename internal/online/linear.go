@@ -4,11 +4,15 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // LinearBytes returns the device memory of Linear for n samples.
 func (l *Loop) LinearBytes(n int) int64 {
 	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
+	if l.X.Sparse != nil { // a block and its columns, which take two numbers for each feature at most
+		return 8*((2+columns)*d+b*(min(b, Block)+2*columns+2)) + 2*l.X.CopyBytes(int(b))
+	}
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
 }
 
@@ -85,6 +89,10 @@ func (h *linearHypothesis) values(block []int) (backend.Host[float64], error) {
 func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	g := backend.NewHost[float64](len(block), len(block))
 	return g, h.compute(block, g, func(x, out backend.Matrix[float64]) {
+		if h.X.Sparse != nil {
+			h.b.Gram(out, kernels.Linear{}, x, x)
+			return
+		}
 		h.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, out)
 	})
 }

@@ -34,7 +34,7 @@ type hypothesis interface {
 // added on the way. The result is that of the plain loop but for rounding, at
 // the speed of matrix products.
 type Loop struct {
-	X       numeric.Points // the samples; sparse for Kernel alone
+	X       numeric.Points // the samples
 	Outputs int            // columns of f: 1 for two classes
 	Class   []int          // of each sample
 	Weights []float64      // of each sample, > 0; nil: 1

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // Votes holds all hypotheses of a loop that records its changes, and the number of votes of
@@ -19,10 +18,9 @@ type Votes struct {
 	Bias  float64
 }
 
-// Voted returns the votes and the centers, the samples that were mistaken.
-func (l *Loop) Voted() (v Votes, centers numeric.Points) {
+// Voted returns the votes and the numbers of the centers, the samples that were mistaken.
+func (l *Loop) Voted() (v Votes, rows []int) {
 	place := map[int]int{} // of a sample among the centers
-	var rows []int
 	for _, c := range l.Changes {
 		if _, seen := place[c.Sample]; !seen {
 			place[c.Sample] = len(rows)
@@ -30,7 +28,6 @@ func (l *Loop) Voted() (v Votes, centers numeric.Points) {
 		}
 	}
 	// There is a mistake: a hypothesis that is 0 predicts one class only.
-	centers = l.X.Take(rows)
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have one step: hypotheses between them classified
@@ -49,7 +46,7 @@ func (l *Loop) Voted() (v Votes, centers numeric.Points) {
 		from, initial = next, 1
 	}
 	v.Votes.Data[m] = initial + float64(l.Steps-from)
-	return v, centers
+	return v, rows
 }
 
 // Count adds to votes, as fractions of all, those of a sample with the values k of its
