@@ -36,7 +36,7 @@ func (l *Lasso) parameters() []Parameter {
 	}
 }
 
-// LassoMethod names a way to minimize the lasso's objective.
+// LassoMethod names a method to minimize the lasso's objective.
 type LassoMethod = lsq.LassoMethod
 
 // The methods of Lasso: see package lsq.
@@ -46,42 +46,41 @@ const (
 	ISTA              = lsq.ISTA
 )
 
-// Lasso is linear regression with a penalty that makes weights 0:
-// f(x) = wᵀx + b with the w and b that minimize
+// Lasso is linear regression with a penalty that makes weights 0: f(x) = wᵀx + b with the w and b
+// that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// λ is that of this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so
-// that λ = 2n·alpha. From λ = 2‖Xᵀ(y − ȳ)‖_∞ on, w is 0. It is the posterior mode
-// under noise N(0, σ²/w_i) and independent Laplace priors of the weights with
-// density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
+// λ multiplies the norm in this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that
+// λ = 2n·alpha. For λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, w is 0. The solution is the posterior mode under noise
+// N(0, σ²/w_i) and independent Laplace priors of the weights with density (1/2τ)exp(−|w|/τ), for
+// λ = 2σ²/τ (Tibshirani 1996).
 //
-// With Theta the penalty is a bound: the w and b that minimize the sum subject to
-// ‖w‖₁ ≤ θ. That is the lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, given by the
-// facts and LinearModel.Lambda, or λ = 0 where least squares obeys the bound. The
-// fact "l1 norm" is ‖w‖₁ in both forms, of the first output as all facts: θ(λ).
+// With Theta the penalty is a bound: w and b minimize the sum subject to ‖w‖₁ ≤ θ. That is the
+// lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, given by the facts and LinearModel.Lambda, or λ = 0
+// if least squares satisfies the bound. In both forms the fact "l1 norm" is ‖w‖₁ = θ(λ); like all
+// facts it belongs to the first output.
 //
-// It stops when the duality gap, which bounds how far the objective is from its
-// least value, is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the
-// best so far, and the fact "warning" says so. With n ≥ d, or up to 2048 features, XᵀX
-// is formed on the device, O(nd²) and d² numbers, and a sweep is O(d·changes);
-// with more features X is kept, and a sweep is O(nd). Sparse samples are kept by columns, and a
-// sweep is O(their elements). Between sweeps, once they have cost as
-// much, coordinate descent solves for the weights that are not 0 by Cholesky, after it has made
-// weights of columns that depend on others 0; each solution counts as a step. Each output is on its own.
-// With groups of nearly equal columns it picks one of each, and which one hangs
-// by little: use ridge there.
+// It stops when the duality gap, which bounds the distance of the objective from its minimum, is
+// at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the best so far, and the fact
+// "warning" says so. With n ≥ d, or up to 2048 features, XᵀX is formed on the device, O(nd²) and
+// d² numbers, and a sweep is O(d·changes); with more features X is kept, and a sweep is O(nd).
+// Sparse samples are kept by columns, and a sweep is linear in the number of their elements.
+// Between sweeps, once these have cost as much, coordinate descent solves for the nonzero weights
+// by Cholesky, after setting the weights of linearly dependent columns to 0; each solution counts
+// as a step. Outputs are fitted separately. Of a group of nearly equal columns the lasso selects
+// one, and small changes of the data can change which one: use ridge there.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
-	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0: none
+	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0 means no bound
 	Method      LassoMethod // "" is CoordinateDescent
-	Rate        float64     // η of ISTA; 0 is 1/‖2XᵀX‖
+	Rate        float64     // step size η of ISTA; 0 is 1/‖2XᵀX‖
 	Tol         float64     // 0 is 1e-7
 	MaxIter     int         // 0 is 10000
 	NoIntercept bool        // b = 0; false, the default: an unpenalized b
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(lassoName, l.parameters(), &m, &err)
 	models, err := l.path(ctx, dev, x, y, []float64{l.Lambda}, o)
@@ -91,11 +90,10 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return models[0], nil
 }
 
-// Path fits a model for each λ of lambdas, each from where the one before ended:
-// in the order from the largest to the smallest it costs little more than the
-// last alone. l.Lambda is not looked at. Nil lambdas are 100, evenly spaced in
-// their logarithms, from where all weights are 0 to a thousandth of that. The
-// models are in the order of lambdas.
+// Path fits a model for each λ of lambdas, starting each from the preceding solution: in
+// decreasing order the path costs little more than the last model alone. l.Lambda is ignored. Nil
+// lambdas are 100 values, equally spaced in their logarithms, from the smallest λ at which all
+// weights are 0 down to a thousandth of it. The models are in the order of lambdas.
 func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {
 	defer named(lassoName, l.parameters(), &models, &err)
 	for i, v := range lambdas {

@@ -37,7 +37,7 @@ func (l *Logistic) parameters() []Parameter {
 	}
 }
 
-// LogisticSolver names a way to minimize the objective of Logistic.
+// LogisticSolver names a method to minimize the objective of Logistic.
 type LogisticSolver = glm.Solver
 
 // The solvers of Logistic: see package glm.
@@ -53,35 +53,34 @@ const (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// which is n times the mean cross-entropy + (λ/2n)‖W‖². Two classes have one
-// column, Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; K classes the softmax of K
-// columns, Pr(c | x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns beside
-// f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j); the form
-// e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not
-// penalized. λ is 1/C of scikit-learn.
+// which is n times the mean cross-entropy + (λ/2n)‖W‖². Two classes have one column, Pr(second |
+// x) = 1/(1 + e^−f), f = wᵀx + b; K classes have the softmax of K columns, Pr(c | x) = e^f_c /
+// Σ_j e^f_j, or with Reference K−1 columns and f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j);
+// the form e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not penalized. λ is 1/C of
+// scikit-learn.
 //
-// With λ > 0 there is one minimum, except that the K intercepts may all be
-// changed by the same number: theirs sum to 0. With λ = 0 there is one only
-// when the classes cannot be separated; otherwise Fit gives an error that says so, or with
-// MaxIter the model at the end of the iterations with the fact "warning".
-// It takes the K−1 columns of Reference then, whose minimum is the same function.
+// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts: they
+// are chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be separated;
+// otherwise Fit returns an error that says so, or with MaxIter the model at the end of the
+// iterations with the fact "warning". With λ = 0 it fits the K−1 columns of Reference, whose
+// minimum is the same function.
 //
-// The fact "remaining decrease" estimates the part of the loss that it may still fall by:
-// gᵀM⁻¹g/2 of the gradient g, M being the Hessian for newton, mean(p(1−p))·XᵀX + λI for
-// lbfgs and gradient-descent up to 4096 features, and the diagonal of that beyond and for
-// sgd. No scale of a feature changes it but by λ. Where the solver ends before it is at
-// most Tol, the model is that of the last step, with the fact "warning". Not for boundaries
-// that are no planes: see KernelLogistic.
+// The fact "remaining decrease" estimates the fraction of the loss by which it may still
+// decrease: gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI
+// for lbfgs and gradient-descent up to 4096 features, and the diagonal of that for more features
+// and for sgd. It depends on the scale of a feature only through λ. If the solver ends before it
+// is at most Tol, the model is that of the last step, with the fact "warning". For nonlinear
+// boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // b = 0; false, the default: an unpenalized b
 	Solver      LogisticSolver
 	Reference   bool
-	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-6 of gradient-descent, 1e-2 of sgd, which only reports it, 1e-9 of the others
-	MaxIter     int     // 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent, 20 epochs of sgd
-	Rate        float64 // of gradient-descent and sgd, on the mean loss; 0: chosen
-	Batch       int     // of sgd; 0 is 32
-	Seed        uint64  // of the order of sgd
+	Tol         float64 // largest remaining decrease; 0 is 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, and 1e-9 for the others
+	MaxIter     int     // 0 is 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent, 20 epochs for sgd
+	Rate        float64 // step size of gradient-descent and sgd on the mean loss; 0 means automatic
+	Batch       int     // batch size of sgd; 0 is 32
+	Seed        uint64  // for the order of the samples in sgd
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.
@@ -90,7 +89,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	points, features := f.points, []int32(nil)
-	if l.Lambda > 0 { // without it features that depend on others are refused
+	if l.Lambda > 0 { // without a penalty, linearly dependent features are refused
 		points, features = points.Used()
 	}
 	p := glm.Problem{X: points, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
@@ -107,12 +106,11 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, numeric.Restored(r.Coef, features, f.points.Cols), r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
-// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two
-// classes and K for more, of which the last is 0 after Logistic.Reference. Its decision
-// values are the log odds of the second of two classes; of more f, the logarithm of the
-// probabilities but for a number that all share. Its facts are the method, its
-// iterations, the value of the objective, the part of it that it may still fall by and the
-// largest entry of its gradient.
+// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two classes and K for
+// more, the last of which is 0 after Logistic.Reference. Its decision values are the log odds of
+// the second of two classes, or for more classes f, the logarithms of the probabilities up to a
+// common constant. Its facts are the method, the number of iterations, the value of the
+// objective, the fraction by which it may still decrease and the largest entry of its gradient.
 type LogisticModel struct {
 	linearClassifier
 	lambda float64

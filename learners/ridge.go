@@ -36,27 +36,26 @@ func (l *Ridge) parameters() []Parameter {
 	}
 }
 
-// Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b
-// that minimize
+// Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
 // The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha. Sparse samples are
-// solved by conjugate gradients with products of X and Xᵀ, in the primal, or by K where that costs
-// less; with Intervals, or λ = 0, a dense copy of them is made.
-// λ = 0 is least squares and needs x (centered, with an intercept) of full
-// column rank. The zero value is least squares with an intercept.
+// solved by conjugate gradients with products of X and Xᵀ, in the primal, or with K if that costs
+// less; with Intervals, or λ = 0, a dense copy of them is made. λ = 0 is least squares and needs
+// x (centered, with an intercept) of full column rank. The zero value is least squares with an
+// intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
-	Lambdas     []float64      // of each target, instead of Lambda; nil: Lambda for all
+	Lambdas     []float64      // one for each target, instead of Lambda; nil means Lambda for all
 	NoIntercept bool           // b = 0; false, the default: an unpenalized b
-	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
-	Intervals   bool           // keep a copy of the samples in the model, whose Intervals need them
+	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
+	Intervals   bool           // keep a copy of the samples in the model for its Intervals
 }
 
-// RidgeModel is a fitted Ridge. Its facts are, of the first output, ‖w‖² and, under
-// noise N(0, σ²/w_i), the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and
-// too large on average above, and the log likelihood.
+// RidgeModel is a fitted Ridge. Its facts, about the first output, are ‖w‖² and, under noise N(0,
+// σ²/w_i), the log likelihood and the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and
+// too large on average for λ > 0.
 type RidgeModel struct {
 	linear
 	solutions
@@ -64,7 +63,7 @@ type RidgeModel struct {
 	factor  run.Kept[map[float64]*lsq.Jackknife]
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
 	defer named(ridgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
@@ -114,8 +113,8 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// points returns the samples, and whether they are a dense copy of sparse ones: for intervals, which
-// keep them, and for λ = 0, where the rank decides.
+// points returns the samples, and whether they are a dense copy of sparse samples. A copy is made
+// for intervals, which keep the samples, and for λ = 0, where the rank matters.
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
@@ -125,9 +124,9 @@ func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numer
 	return numeric.DensePoints(h), true, err
 }
 
-// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, where each
-// target has its own λ "lambdas", 1×t, and where it keeps its n samples "samples",
-// n×d, "targets", n×t, and their "weights", 1×n, if they have some.
+// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, if each target has its
+// own λ "lambdas", 1×t, and if it keeps its n samples "samples", n×d, "targets", n×t, and their
+// "weights", 1×n, if they have weights.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {

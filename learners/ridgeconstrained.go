@@ -29,28 +29,27 @@ func (l *RidgeConstrained) parameters() []Parameter {
 	}
 }
 
-// RidgeConstrained is ridge regression with a bound instead of a penalty:
-// f(x) = wᵀx + b with the w and b that minimize
+// RidgeConstrained is ridge regression with a bound instead of a penalty: f(x) = wᵀx + b with the
+// w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)²   subject to   ‖w‖² ≤ θ
 //
-// for each output. It is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = θ,
-// or least squares where that obeys the bound, of many such w that of minimum
-// norm. ‖w(λ)‖ falls as λ grows, so the
-// root is found by Newton's method on 1/‖w(λ)‖ − 1/√θ, which is concave and
-// nearly straight, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
-// 1973). ‖w‖² meets θ to 1e-10 of itself. The facts say whether the constraint is active for the
-// first output, which it is where λ > 0, and what ‖w‖² is without it.
+// for each output. It is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = θ, or least squares
+// if that satisfies the bound; of several such w it is the one of minimum norm. ‖w(λ)‖ decreases
+// with λ, so that Newton's method finds the root of 1/‖w(λ)‖ − 1/√θ, which is concave and nearly
+// linear, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden 1973). ‖w‖² equals θ to a
+// relative error of 1e-10. The facts say for the first output whether the constraint is active,
+// which means λ > 0, and the value of ‖w‖² without it.
 //
-// Each step is a Cholesky factorization on the device: O(m³), m the smaller of
-// features and rows, some five for each output; XᵀX or XXᵀ, m² numbers, and X
-// where there are fewer rows than features.
+// Each step is a Cholesky factorization on the device: O(m³), where m is the smaller of the
+// numbers of features and rows, about five times for each output. The memory is XᵀX or XXᵀ, m²
+// numbers, and X if there are fewer rows than features.
 type RidgeConstrained struct {
-	Theta       float64 // ≥ 0; 0 is ‖w‖² of ridge with λ = 1, for each output
-	NoIntercept bool    // b = 0; false, the default: a b outside of the bound
+	Theta       float64 // ≥ 0; 0 means ‖w‖² of ridge with λ = 1, for each output
+	NoIntercept bool    // b = 0; false, the default: b is not subject to the bound
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+// Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
 	defer named(ridgeConstrainedName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)

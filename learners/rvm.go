@@ -15,7 +15,7 @@ import (
 
 const rvmName = "rvm"
 
-// evidenceParameters are those of both relevance vector machines.
+// evidenceParameters are the common parameters of both relevance vector machines.
 func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
 	return []Parameter{
 		number("tol", tol, standard, positive, "minimum gain of the log evidence that is worth a step"),
@@ -41,7 +41,7 @@ func (l *RVM) parameters() []Parameter {
 	}, evidenceParameters(&l.Tol, "0.003", &l.MaxIter, &l.Seed)...)
 }
 
-// RVMMethod names a way to maximize the evidence.
+// RVMMethod names a method to maximize the evidence.
 type RVMMethod = sparse.Method
 
 // The methods of RVM: see package sparse.
@@ -50,47 +50,45 @@ const (
 	FixedPoint = sparse.FixedPoint
 )
 
-// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with
-// the basis φ_0 = 1 and φ_j = k(x_j, ·), weights N(0, 1/α_j) a priori and noise of
-// variance σ²/w_i. α and σ² maximize the evidence
+// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 =
+// 1 and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. α and
+// σ² maximize the evidence
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
-// and at the maximum most α are infinite, so that few functions remain. Then
-// Σ = (σ⁻²ΦᵀΦ + A)⁻¹, μ = σ⁻²ΣΦᵀt, and a new target at x has the mean μᵀφ(x)
-// and the variance σ² + φ(x)ᵀΣφ(x). The log evidence does not fall at any step
-// beyond rounding: where a fixed-point step would lower it, the step of the EM
-// algorithm, which cannot, takes its place. k need not be positive
-// semi-definite. One target.
+// and at the maximum most α are infinite, so that few functions remain. Then Σ = (σ⁻²ΦᵀΦ + A)⁻¹,
+// μ = σ⁻²ΣΦᵀt, and a new target at x has the mean μᵀφ(x) and the variance σ² + φ(x)ᵀΣφ(x). Except
+// for rounding, the log evidence does not decrease at any step: if a fixed-point step would lower
+// it, the step of the EM algorithm, which cannot, replaces it. k need not be positive
+// semidefinite. There is one target.
 //
-// A fit that ends before Tol is reached returns the model of its last step, with the fact
-// "warning". So does one whose next step is singular to working precision, as of targets
+// If a fit ends before it reaches Tol, it returns the model of its last step, with the fact
+// "warning". It does the same if its next step is singular to working precision, as for targets
 // without noise.
 //
-// The variance takes α and σ² as known, though they were fitted to the same samples, so that
-// standardized errors of new targets have a deviation somewhat above 1 (Tipping 2001, 2.3, who
-// replaces the posterior of α and σ² by its mode). Conformal intervals correct it.
+// The variance takes α and σ² as known, although they were fitted to the same samples, so that
+// standardized errors of new targets have a standard deviation somewhat above 1 (Tipping 2001,
+// 2.3, who replaces the posterior of α and σ² by its mode). Conformal intervals correct this.
 //
-// ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, so that n of
-// some ten thousand is the end. The variance falls back to σ² far from the
-// relevance vectors, which is not what ignorance would say; where that matters
-// use gaussian-process.
+// ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, which limits n to some ten
+// thousand. Far from the relevance vectors the variance decreases to σ², although the uncertainty
+// is large there; if that matters, use gaussian-process.
 type RVM struct {
-	Kernel kernels.Kernel // nil: the Gaussian whose sigma is half the median distance between rows
-	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design
-	// matrix φ(x) of any functions, one a column. The relevance vectors of the model are
-	// unit vectors, and its kernel is linear.
+	Kernel kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
+	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design matrix
+	// φ(x) of any functions, one per column. The relevance vectors of the model are unit vectors,
+	// and its kernel is linear.
 	Features bool
 	Method   RVMMethod // "" is Sequential
-	Tol      float64   // 0 is 0.003: gain of the log evidence
+	Tol      float64   // smallest gain of the log evidence that is pursued; 0 is 0.003
 	MaxIter  int       // 0 is 1000 steps, or 10n if that is more
-	Seed     uint64    // of the choice of rows where Kernel is nil
+	Seed     uint64    // for the choice of rows if Kernel is nil
 }
 
 // RVMModel is a fitted RVM.
 type RVMModel struct {
-	kernelExpansion // of the means: the points are the relevance vectors
-	// R with Σ = RRᵀ: row 0 that of φ_0, then those of points.
+	kernelExpansion // the mean; its points are the relevance vectors
+	// root is R with Σ = RRᵀ: row 0 belongs to φ_0, the other rows to the points.
 	root  backend.Host[float64]
 	noise float64   // σ²
 	trace []float64 // log evidence after each step; nil for a restored model
@@ -139,8 +137,7 @@ func (m *RVMModel) Relevance() (points *mat.Dense, weights []float64) {
 // Noise returns σ².
 func (m *RVMModel) Noise() float64 { return m.noise }
 
-// Trace returns the log evidence after each step of Fit; nil for a restored
-// model.
+// Trace returns the log evidence after each step of Fit, or nil for a restored model.
 func (m *RVMModel) Trace() []float64 { return slices.Clone(m.trace) }
 
 // Variance implements Uncertain: σ² + φᵀΣφ.

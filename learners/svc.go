@@ -34,65 +34,63 @@ func (l *SVC) parameters() []Parameter {
 		})
 }
 
-// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of
-// f(x) + b tells the class, with the f and b that minimize
+// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts
+// the class, with the f and b that minimize
 //
 //	½‖f‖² + C Σ_i w_i max(1 − y_i(f(x_i) + b), 0)
 //
-// That is (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K > 2 classes
-// each pair has a machine of its own (one versus one), and the class with the
-// most votes wins; among equals the one with the larger decisions. The answer is
-// that of LIBSVM and scikit-learn's SVC with the same C and kernel.
+// That is (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K > 2 classes each pair has its
+// own machine (one versus one), and the class with the most votes wins, or of several the one
+// with the larger decision values. The result is that of LIBSVM and scikit-learn's SVC with the
+// same C and kernel.
 //
-// SMO (package svm) takes O(n·support) values of k for a pair, in rows that the device
-// computes in batches; pairs are worked on at the same time, as many as the
-// device has threads, up to eight. Memory: the rows of K that the cache holds,
-// and a copy of x. With the linear kernel on sparse samples it is dual coordinate descent instead,
-// of the same problem, where the passes that it is expected to take over the elements of x cost
-// less than K: no row of K is computed, and its duality gap is at most Tol/1000 of the objective. For n of many ten thousands with noisy classes the support
-// grows with n: then logistic regression on features, or kernel-logistic with
-// centers, costs less.
+// SMO (package svm) takes O(n·support) values of k for a pair, in rows that the device computes
+// in batches. Pairs are solved concurrently, as many as the device has threads, up to eight. The
+// memory is the cached rows of K and a copy of x. With the linear kernel and sparse samples, dual
+// coordinate descent solves the same problem if its expected passes over the elements of x cost
+// less than K: it computes no row of K, and its duality gap is at most Tol/1000 of the objective.
+// For tens of thousands of samples of noisy classes the number of support vectors grows with n:
+// then logistic regression on features, or kernel-logistic with centers, costs less.
 type SVC struct {
-	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
+	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1/(2nλ), or 1 without λ
-	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i of all classes; 0: C decides
+	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i over all classes; 0 means that C decides
 	Tol     float64        // < 2; 0 is 1e-3
-	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
+	MaxIter int            // steps per pair; 0 is 10 million, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of the order of coordinate descent, and of the parts of the cross-validation for Probabilities
+	Seed    uint64         // for the order of coordinate descent, and for the folds of the cross-validation for Probabilities
 
-	// Probabilities fits for each pair of classes a sigmoid to decision values of samples
-	// that the machine has not seen: those of five machines, each fitted to four fifths of
-	// the pair (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The probability
-	// of a pair's class never falls while its decision value rises; where the values tell
-	// nothing of the classes it is constant. For K > 2 the probabilities of the pairs are
-	// coupled (Wu, Lin and Weng 2004, their second method). It costs six times as much.
+	// Probabilities fits a sigmoid for each pair of classes to decision values of samples that
+	// the machine was not fitted to: those of five machines, each fitted to four fifths of the
+	// pair (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The probability of a
+	// pair's second class does not decrease with its decision value; it is constant if the
+	// decision values carry no information about the classes. For K > 2 the probabilities of the
+	// pairs are coupled (Wu, Lin and Weng 2004, their second method). It costs six times as much.
 	Probabilities bool
 }
 
-// SVCModel is a fitted SVC. Steps and objectives among its facts are summed over the
-// pairs. An objective is the minimum of the formula, by the dual: what LIBSVM prints as
-// obj with the other sign. For two classes there are ‖f‖² and the margin 1/‖f‖, the
-// distance from f = 0 to f = ±1 in the space of the kernel: half of that between the
-// classes where no sample is inside.
+// SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over
+// the pairs. An objective is the minimum of the formula, computed from the dual: the negative of
+// what LIBSVM prints as obj. For two classes there are also ‖f‖² and the margin 1/‖f‖, the
+// distance from f = 0 to f = ±1 in the space of the kernel: half of the distance between the
+// classes if no sample is inside the margin.
 //
-// A model with Probabilities predicts the class of the largest probability, as
-// svm-predict -b 1 of LIBSVM does, and among equal ones the class by the decision values.
-// Where the calibrated probability of two classes is 1/2 need not be f = 0, so that the
-// label may contradict the sign of Decision.
+// A model with Probabilities predicts the class with the largest probability, as svm-predict -b 1
+// of LIBSVM does, and among equal ones the class by the decision values. A calibrated probability
+// of 1/2 need not coincide with f = 0, so that the label may contradict the sign of Decision.
 type SVCModel struct {
 	model
 	classified
 	kernel kernels.Kernel
-	// The support vectors of class 0, then of class 1, and so on.
+	// points are the support vectors of class 0, then those of class 1, and so on.
 	points numeric.Points
-	counts []float64 // support vectors of each class
-	// coef has K−1 columns: for a support vector of class a its coefficients in
-	// the machines of a and each other class, in the order of the others.
+	counts []float64 // number of support vectors of each class
+	// coef has K−1 columns: for a support vector of class a its coefficients in the machines of a
+	// and each other class, in the order of the other classes.
 	coef backend.Host[float64]
-	b    []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; positive means the second
-	// Of each pair the probability of the second class is 1/(1 + exp(A f + B)); A in row 0,
-	// B in row 1. Empty without Probabilities.
+	b    []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; a positive value means the second class
+	// For each pair the probability of the second class is 1/(1 + exp(A f + B)), with A in row 0
+	// and B in row 1. It is empty without Probabilities.
 	sigmoid backend.Host[float64]
 }
 
@@ -124,7 +122,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	share := 1. // of the task that the machines are
+	share := 1. // fraction of the task for the machines
 	if l.Probabilities {
 		share = 1. / (1 + svm.Parts)
 	}
@@ -141,10 +139,10 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	return m, err
 }
 
-// Kernel returns the kernel, also where it was chosen by Fit.
+// Kernel returns the kernel of the fit, whether it was given or chosen by Fit.
 func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
-// newSVCModel gathers the support vectors of all pairs by class.
+// newSVCModel collects the support vectors of all pairs by class.
 func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
 	m := &SVCModel{model: model{learner: svcName}, classified: classified{classes}, kernel: p.Kernel, b: make([]float64, len(results))}
 	m.points, m.coef, m.counts = p.Support(results)
@@ -163,7 +161,7 @@ func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel
 	return m
 }
 
-// Support returns a copy of the support vectors, and how many each class has.
+// Support returns a copy of the support vectors, and their number for each class.
 func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 	for _, c := range m.counts {
 		counts = append(counts, int(c))
@@ -171,8 +169,8 @@ func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 	return densePoints(m.points), counts
 }
 
-// Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the
-// pairs (0, 1), (0, 2), …, (1, 2), …: > 0 is the second class.
+// Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the pairs (0, 1), (0,
+// 2), …, (1, 2), …; > 0 means the second class.
 func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: m.learner}
 	features := m.points.Cols
@@ -190,8 +188,8 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 			first += n
 		}
 	}
-	// A class's support vectors are in K−1 machines, not in all: block c of
-	// the columns of out is what they add to those.
+	// The support vectors of a class are in only K−1 machines: column block c of out is their
+	// contribution to those machines.
 	p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 		n, _ := out.Dims()
 		for i, c := range own {
@@ -210,8 +208,8 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return checked(m.learner, "decision value of a pair of classes", d, nil)
 }
 
-// Decision implements Classifier. For K > 2 classes it is the number of votes, and what
-// decides between equal numbers: see svm.Votes.
+// Decision implements Classifier. For K > 2 classes it is the number of votes plus a fraction
+// that breaks ties: see svm.Votes.
 func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	pairs, err := m.Pairs(ctx, dev, x)
 	if err != nil || m.classes.Len() == 2 {
@@ -269,7 +267,7 @@ func (m *SVCModel) fields() []field {
 	}
 }
 
-// checkCounts refuses counts that do not add up to the support vectors.
+// checkCounts refuses counts that do not sum to the number of support vectors.
 func (m *SVCModel) checkCounts() error {
 	left := m.points.Rows
 	for _, v := range m.counts {
@@ -302,7 +300,7 @@ func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return out, nil
 }
 
-// Decide returns the n×1 labels of rows by their decision values and probabilities.
+// Decide returns the n×1 labels of rows from their decision values and probabilities.
 func (m *SVCModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 	labels := m.classes.Decide(decision)
 	if len(m.classes.Labels) == 0 {

@@ -30,25 +30,23 @@ func (l *SVR) parameters() []Parameter {
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
 
-// SVR is ε-support vector regression: f(x) = Σ_i β_i k(x_i, x) + b with the f
-// that minimizes
+// SVR is ε-support vector regression: f(x) = Σ_i β_i k(x_i, x) + b with the f that minimizes
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// so that most β are 0. One target. The dual is solved by SMO (package svm), as
-// LIBSVM and scikit-learn's SVR do with the same C and ε: O(n·support) values of
-// k, and memory for the rows of K that the cache may hold. Unlike kernel ridge
-// it costs the more the noisier the targets are beyond ε. With NoStandardize, C and ε are
-// in units of y, as in LIBSVM and scikit-learn, and targets far from unit size need others.
+// so that most β are 0. There is one target. The dual is solved by SMO (package svm), as in
+// LIBSVM and scikit-learn's SVR with the same C and ε: O(n·support) values of k, and memory for
+// the cached rows of K. Unlike kernel ridge, it costs more if the noise of the targets exceeds ε.
+// With NoStandardize, C and ε are in units of y, as in LIBSVM and scikit-learn, and targets far
+// from unit size need other values.
 type SVR struct {
-	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
+	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1/(2nλ), or 1 without λ
-	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0: C decides
+	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C decides
 	Epsilon float64        // ≥ 0
-	// NoStandardize fits y itself; false, the default, fits (y − m)/s, where m is the mean
-	// of the samples' targets by their weights and s their standard deviation, or 1 where
-	// it is 0. β and b of the model are those of y. It is the fit to y with s·ε for ε and
-	// s·C for C.
+	// NoStandardize fits y itself; false, the default, fits (y − m)/s, where m is the weighted
+	// mean of the targets and s their standard deviation, or 1 if that is 0. β and b of the model
+	// are those for y. The result equals a fit to y with s·ε instead of ε and s·C instead of C.
 	NoStandardize bool
 	Tol           float64 // 0 is 1e-3
 	MaxIter       int     // 0 is 10 million steps, or 100n if that is more

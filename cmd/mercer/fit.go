@@ -30,7 +30,7 @@ type fitFlags struct {
 	testFraction float64
 	calibrate    float64
 	traced       bool
-	epochs       *epochTrace // of --trace
+	epochs       *epochTrace // for --trace
 	checkpoint   solvers.Checkpoint
 	objects      objectFlags
 }
@@ -44,11 +44,10 @@ func (a *app) fitCommand() *cobra.Command {
 		Short: "Fit a model to a table and save it",
 		Long: `Fit a model to a table and save it.
 
-Columns of text become one column for each value, empty cells the median (text:
-the most frequent value), and numbers are brought to mean 0 and variance 1. All
-of that is learned from the training rows and stored in the model, so that predict
-takes raw rows. mercer help tables describes the formats of TABLE, and which targets
-are classes.`,
+Columns of text become one column for each value, empty cells are replaced by the median
+(text: by the most frequent value), and numbers are standardized to mean 0 and variance
+1. The model stores what is learned from the training rows, so that predict takes raw
+rows. mercer help tables describes the formats of TABLE, and which targets are classes.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.fit(ctx, f, args[0]) }),
 	}
@@ -56,17 +55,17 @@ are classes.`,
 	f.add(c)
 	f.objects.add(c)
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
-	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
+	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit can resume")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
-	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
-	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "part of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
-	c.Flags().BoolVar(&f.traced, "trace", false, "report the loss after each epoch, and the mistakes in it; mercer plot epochs draws them")
-	c.Flags().BoolVar(&f.stream, "stream", false, "leave the table in its file and read it in passes, for one larger than the memory: "+strings.Join(streamLearners(), ", "))
+	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
+	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "fraction of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
+	c.Flags().BoolVar(&f.traced, "trace", false, "report the loss and the mistakes of each epoch; mercer plot epochs draws them")
+	c.Flags().BoolVar(&f.stream, "stream", false, "read the table in passes, for a table larger than the memory: "+strings.Join(streamLearners(), ", "))
 	a.input.add(c.Flags())
 	return c
 }
 
-// tablesCommand is a page of help and no command.
+// tablesCommand is a page of help, not a command.
 func tablesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tables",
@@ -87,17 +86,17 @@ func tablesCommand() *cobra.Command {
 
 All but NPZ and Parquet may be compressed by gzip or zstd; - is the standard input.
 
-A target of texts is one of classes, for learners of classification one of integers too,
-and with --task classification any target.
+A target of texts is a target of classes; for learners of classification a target of
+integers is too, and with --task classification every target is.
 
-Columns of text become one column for each value, empty cells the median (text: the most
-frequent value), and numbers are brought to mean 0 and variance 1 unless --no-standardize
-is given, all as learned from the training rows. Texts of a column that were not there in
-training become zeros; --unknown error refuses them.`,
+Columns of text become one column for each value, empty cells are replaced by the median
+(text: by the most frequent value), and numbers are standardized to mean 0 and variance 1
+unless --no-standardize is given. All values are learned from the training rows. Texts of
+a column that were unseen in training become zeros; --unknown error refuses them.`,
 	}
 }
 
-// refusals are the flags that the learner, or --stream, has no use for.
+// refusals lists the flags that have no effect with the learner or with --stream.
 func (f *fitFlags) refusals() []refusal {
 	d := f.description()
 	list := func(names []string) string { return strings.Join(names, ", ") }
@@ -111,7 +110,7 @@ func (f *fitFlags) refusals() []refusal {
 	}
 }
 
-// check returns the first flag that is wrong.
+// check returns an error for the first wrong flag.
 func (f *fitFlags) check() error {
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (f *fitFlags) check() error {
 	return nil
 }
 
-// insteadOfMemory is how a table is fitted that has no room.
+// insteadOfMemory says how to fit a table that exceeds the memory.
 func (f *fitFlags) insteadOfMemory() string {
 	switch names := streamLearners(); {
 	case f.objects.text != "" || f.objects.tree != "" || f.gram:
@@ -161,33 +160,33 @@ type fitReport struct {
 	Assumed     string            `json:"task_assumed,omitempty"`
 	Kernel      string            `json:"kernel,omitempty"`
 	Lambda      *float64          `json:"lambda,omitempty"`
-	Parameters  map[string]string `json:"parameters"` // those given and the defaults
+	Parameters  map[string]string `json:"parameters"` // the given parameters and the defaults
 	N           int               `json:"n"`
 	D           int               `json:"d"`
-	OnlyScaled  bool              `json:"only_scaled,omitempty"` // see dataset.Encoder.OnlyScaled
-	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text that make many features
-	Remarks     []string          `json:"remarks,omitempty"`     // on columns that look like dates or identifiers
+	OnlyScaled  bool              `json:"only_scaled,omitempty"` // as in dataset.Encoder.OnlyScaled
+	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text with many features
+	Remarks     []string          `json:"remarks,omitempty"`     // about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
-	Left        int               `json:"rows_of_weight_0,omitempty"` // which n does not count
-	ClassWeight []string          `json:"class_weight,omitempty"`     // as the flag has it
+	Left        int               `json:"rows_of_weight_0,omitempty"` // not counted in n
+	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of the flag
 	Device      string            `json:"device"`
-	Planned     int64             `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Planned     int64             `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
 	process.Used
 	Seconds fitSeconds `json:"seconds"`
 	Test    *score     `json:"test,omitempty"`
 
-	Epochs []learners.Epoch `json:"epochs,omitempty"` // of --trace
+	Epochs []learners.Epoch `json:"epochs,omitempty"` // set by --trace
 
-	Calibrated int    `json:"calibration_rows,omitempty"` // held out for prediction intervals
+	Calibrated int    `json:"calibration_rows,omitempty"` // number of rows held out for prediction intervals
 	Model      string `json:"model"`
 
-	order []string        // of the Parameters that were given, and lambda
-	facts []learners.Fact // Facts in their order
+	order []string        // the order of the given Parameters, and lambda
+	facts []learners.Fact // the Facts in their order
 }
 
-// A textColumn is a column of text with tf-idf features, or one that makes more than manyFeatures
-// indicator columns: a code or a name that was not meant to, perhaps.
+// A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator
+// columns, perhaps because it holds codes or names that were not meant as a feature.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
@@ -196,7 +195,7 @@ type textColumn struct {
 
 const manyFeatures = 20
 
-// remarks are the texts of remarks on columns.
+// remarks returns the texts of remarks on columns.
 func (a *app) remarks(list []dataset.Remark) (texts []string) {
 	for _, r := range list {
 		texts = append(texts, fmt.Sprintf("column %.60q %s", r.Column, r.Message(flagOf(a.command))))
@@ -220,11 +219,10 @@ func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	return list
 }
 
-// fitSeconds splits the wall time; what is left of the total is encoding,
-// saving and the like.
+// fitSeconds divides the wall time; the rest of the total is for encoding, saving and so on.
 type fitSeconds struct {
 	Read   float64 `json:"read"`
-	Gram   float64 `json:"gram"` // these three: 0 for learners that call no solver
+	Gram   float64 `json:"gram"` // these three are 0 for learners without a solver
 	Factor float64 `json:"factor"`
 	Solve  float64 `json:"solve"`
 	Total  float64 `json:"total"`
@@ -290,7 +288,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	// Before the solve, so that a row that cannot be scored does not cost the fit.
+	// This comes before the fit, so that a row that cannot be scored does not waste a fit.
 	var xTest, xHeld mat.Matrix
 	var yTest, yHeld *mat.Dense
 	var testClasses []string
@@ -361,7 +359,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	return a.conclude(ctx, &f, r, b, start)
 }
 
-// fitStream is fit for a table that stays in its file.
+// fitStream is fit for a table that is read in passes.
 func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
 	s, err := a.stream(file)
 	if err != nil {
@@ -420,14 +418,14 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
 	err = a.report(ctx, r, r.text)
-	if err != nil { // the work is not lost
+	if err != nil { // mention the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
 	}
 	return nil
 }
 
-// heldOut adds to the fault of a row of the test table what to do about it:
-// another split helps unless the table as a whole has a fault.
+// heldOut adds advice to an error about a row of the test table: another split helps unless the
+// error is about the table as a whole.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
@@ -441,8 +439,7 @@ func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, 
 	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or no %[2]s", fault, flag)
 }
 
-// encode returns the features and targets of a table; y is nil where there are
-// no targets.
+// encode returns the features and targets of a table; y is nil if there are no targets.
 func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, err = enc.Encode(t); err != nil || len(enc.Outputs) == 0 {
 		return x, nil, err
@@ -451,15 +448,15 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// trainingFeatures are what a learner takes for the rows of a table, and what its file
-// keeps of texts or trees, for which k is the kernel.
+// trainingFeatures returns the form in which a learner takes the rows of a table, and the texts
+// or trees, whose kernel is k, that the model file keeps.
 func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()
 	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
-// encodeTraining is encode for the rows of a fit: of a Gram matrix their points.
+// encodeTraining is encode for the rows of a fit; for a Gram matrix it returns their points.
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)
@@ -467,7 +464,7 @@ func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *ma
 	return x, y, err
 }
 
-// newFitReport reports a fit; the warnings name the flags of c.
+// newFitReport makes the report of a fit; the warnings name the flags of c.
 func newFitReport(c *cobra.Command, m learners.Model, dev backend.Device) fitReport {
 	name := flagOf(c)
 	r := fitReport{Program: "fit", Report: learners.NewReport(m, name), Device: dev.Info().Device, facts: learners.FactsOf(m, name)}
@@ -481,7 +478,7 @@ func newFitReport(c *cobra.Command, m learners.Model, dev backend.Device) fitRep
 	return r
 }
 
-// setParameters tells what the learner was given.
+// setParameters sets the parameters of the learner in the report.
 func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	r.Task, r.Parameters = task, map[string]string{}
 	for _, p := range f.description().Parameters {
@@ -499,7 +496,7 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	}
 }
 
-// text is the report for eyes.
+// text returns the report as text.
 func (r fitReport) text() string {
 	rows := [][]string{{"learner", r.Learner}}
 	add := func(name, format string, args ...any) {
@@ -612,7 +609,7 @@ func (r fitReport) text() string {
 	return text
 }
 
-// inLines breaks the second of two columns so that the table fits a terminal.
+// inLines wraps the second of two columns so that the table fits a terminal.
 func inLines(rows [][]string) [][]string {
 	first := 0
 	for _, row := range rows {
@@ -628,7 +625,7 @@ func inLines(rows [][]string) [][]string {
 	return list
 }
 
-// count is n and the word, in the plural where it belongs.
+// count returns n and the word, in the plural unless n is 1.
 func count(n int, word string) string { return counted.Of(n, word) }
 
 func plural(word string, n int) string { return counted.Word(n, word) }

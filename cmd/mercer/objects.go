@@ -20,13 +20,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// objectFlags name the column of texts or of trees that is the whole input, in
-// place of features. The learner then gets the kernel precomputed().
+// objectFlags name the column of texts or of trees that is the whole input, instead of features.
+// The learner then gets the kernel precomputed().
 type objectFlags struct {
 	text, tree string
-	kernel     objects.Kernel // nil: the input is features
+	kernel     objects.Kernel // nil if the input is features
 
-	// Of --tfidf, with which the n-grams of text are features beside the other columns.
+	// The fields for --tfidf, with which the n-grams of text are features besides the other
+	// columns.
 	analyzer  string
 	ngrams    []int
 	minDF     float64
@@ -40,14 +41,14 @@ func (o *objectFlags) add(c *cobra.Command) {
 	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
 	flags.StringVar(&o.analyzer, "tfidf", "", "`KIND` of the n-grams of --text that become tf-idf features, as by TfidfVectorizer of scikit-learn: "+strings.Join(analyzers(), ", "))
-	flags.IntSliceVar(&o.ngrams, "ngrams", []int{1}, "`NUMBERS` n of the n-grams, or the smallest and the largest with a comma")
-	flags.Lookup("ngrams").DefValue = "1" // not "[1]", which pflag would print
-	flags.Float64Var(&o.minDF, "min-df", 1, "`NUMBER` of training texts, or below 1 their share, that an n-gram must be in")
-	flags.BoolVar(&o.sublinear, "sublinear", false, "take 1 + log(tf) for the number tf of times that an n-gram is in a text")
+	flags.IntSliceVar(&o.ngrams, "ngrams", []int{1}, "`NUMBERS` n of the n-grams, or the smallest and the largest, with a comma between them")
+	flags.Lookup("ngrams").DefValue = "1" // pflag would print "[1]"
+	flags.Float64Var(&o.minDF, "min-df", 1, "minimum `NUMBER` of training texts that contain an n-gram; below 1 a fraction of the texts")
+	flags.BoolVar(&o.sublinear, "sublinear", false, "replace the number tf of times that an n-gram is in a text by 1 + log(tf)")
 	flags.StringVar(&o.tree, "tree", "", "`COLUMN` of trees in brackets that is the whole input, for a --kernel on trees: "+strings.Join(objectKernels(objects.Tree), ", "))
 }
 
-// analyzers are the values of --tfidf.
+// analyzers returns the values of --tfidf.
 func analyzers() (names []string) {
 	for _, a := range tfidf.Analyzers() {
 		names = append(names, string(a))
@@ -55,7 +56,7 @@ func analyzers() (names []string) {
 	return names
 }
 
-// objectDescriptions are the kernels over objects of a kind.
+// objectDescriptions returns the kernels on objects of a kind.
 func objectDescriptions(kind objects.Input) []kernels.Description {
 	return slices.DeleteFunc(objects.Catalogue(), func(d kernels.Description) bool {
 		k, err := objects.Parse(d.Example)
@@ -63,7 +64,7 @@ func objectDescriptions(kind objects.Input) []kernels.Description {
 	})
 }
 
-// objectKernels gives an example of each of them.
+// objectKernels returns an example of each of them.
 func objectKernels(kind objects.Input) []string {
 	var examples []string
 	for _, d := range objectDescriptions(kind) {
@@ -72,8 +73,7 @@ func objectKernels(kind objects.Input) []string {
 	return examples
 }
 
-// take takes the kernel out of the learner's parameters, where the input is a
-// column of objects.
+// take removes the kernel from the learner's parameters if the input is a column of objects.
 func (o *objectFlags) take(f *learnerFlags) error {
 	if err := o.check(); err != nil {
 		return err
@@ -107,12 +107,12 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	return nil
 }
 
-// needsTFIDF is the reason that a learner without a kernel on texts takes no column of them.
+// needsTFIDF says why a learner without a kernel on texts does not accept a column of them.
 func needsTFIDF(learner string) string {
 	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
 }
 
-// flag is the one that names the column of objects, "" where the input is features.
+// flag returns the flag that names the column of objects, or "" if the input is features.
 func (o *objectFlags) flag() string {
 	switch {
 	case o.text != "" && o.analyzer == "":
@@ -123,7 +123,7 @@ func (o *objectFlags) flag() string {
 	return ""
 }
 
-// kind is what the column holds.
+// kind returns what the column holds.
 func (o *objectFlags) kind() objects.Input {
 	if o.tree != "" {
 		return objects.Tree
@@ -153,7 +153,7 @@ func (o *objectFlags) check() error {
 	return nil
 }
 
-// grams are the settings of --tfidf.
+// grams returns the settings of --tfidf.
 func (o *objectFlags) grams() dataset.NGrams {
 	g := dataset.NGrams{Analyzer: tfidf.Analyzer(o.analyzer), MinDF: o.minDF, Sublinear: o.sublinear}
 	if len(o.ngrams) > 0 {
@@ -162,7 +162,7 @@ func (o *objectFlags) grams() dataset.NGrams {
 	return g
 }
 
-// unused is the fault of a flag about columns of features, of which there are none.
+// unused returns an error for a flag about columns of features, which do not exist here.
 func (o *objectFlags) unused(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
 		return usagef("--missing: with %s no cell is imputed: an empty text is one, an empty tree an error; leave --missing out, or give refuse", o.flag())
@@ -170,7 +170,7 @@ func (o *objectFlags) unused(f *tableFlags) error {
 	return nil
 }
 
-// needed is the fault of a column of objects without a kernel.
+// needed returns an error for a column of objects without a kernel.
 func (o *objectFlags) needed() error {
 	or := ""
 	if o.kind() == objects.Text {
@@ -179,7 +179,7 @@ func (o *objectFlags) needed() error {
 	return usagef("%s needs --kernel, such as %s%s", o.flag(), strings.Join(objectKernels(o.kind()), " or "), or)
 }
 
-// parse is the kernel on what the column holds.
+// parse returns the kernel on the objects of the column.
 func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 	k, err := objects.Parse(text)
 	if err != nil {
@@ -191,7 +191,7 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 	return k, nil
 }
 
-// misplaced is the fault of a kernel on objects where the input is features.
+// misplaced returns an error for a kernel on objects if the input is features.
 func (o *objectFlags) misplaced(text string) error {
 	if !objects.IsObjectKernel(text) {
 		return nil
@@ -201,7 +201,7 @@ func (o *objectFlags) misplaced(text string) error {
 	}
 	k, err := objects.Parse(text)
 	if err != nil {
-		return nil // to be said by the parser of the others
+		return nil // the parser of the other kernels reports the error
 	}
 	return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
 }
@@ -216,7 +216,7 @@ func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	return r
 }
 
-// trainingPoints is the Gram matrix of the training objects as points.
+// trainingPoints returns the Gram matrix of the training objects as points.
 func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kernel, o *modelfile.Objects) (*mat.Dense, error) {
 	p := a.newProgress()
 	defer p.close()
@@ -224,8 +224,8 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes the kernel values among the training objects of a model of texts
-// or trees, where what is asked of it needs them.
+// complete computes the kernel values among the training objects of a model of texts or trees, if
+// the request needs them.
 func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
 	if !needed {
 		return b, nil
@@ -235,7 +235,7 @@ func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (mo
 	return b.Complete(ctx, a.objectOptions(p))
 }
 
-// features are what a model takes for the rows of a table.
+// features returns the form in which a model takes the rows of a table.
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (mat.Matrix, error) {
 	p := a.newProgress()
 	defer p.close()

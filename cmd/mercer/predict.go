@@ -140,8 +140,8 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	return a.print(ctx, string(text))
 }
 
-// addModel adds the flags of commands that predict. --help shows of them what the model
-// that is named beside it can do.
+// addModel adds the flags of commands that predict. --help shows only the flags that the named
+// model supports.
 func (a *app) addModel(c *cobra.Command, model *string) {
 	c.Flags().StringVar(model, "model", "", "`FILE` of the model; --model FILE --help shows what it can do")
 	a.input.add(c.Flags())
@@ -167,7 +167,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 	})
 }
 
-// defined refuses what the model does not know.
+// defined refuses values that the model does not have.
 func (f predictFlags) defined(b modelfile.Bundle) error {
 	m := b.Model
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
@@ -191,7 +191,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith says which parameter of the learner gives what a model lacks, if one does.
+// fittedWith says which parameter of the learner provides what a model lacks, if one does.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {
@@ -201,8 +201,8 @@ func fittedWith(m learners.Model, parameter string) string {
 	return ""
 }
 
-// openModel opens the device, the model and the table of predict and evaluate; the
-// table is nil for one that stays in its file.
+// openModel opens the device, the model and the table of predict and evaluate; the table is nil
+// if it is read from its file in blocks.
 func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget, err error) {
 	if model == "" {
 		return nil, b, nil, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
@@ -220,7 +220,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	if dev, err = a.open(); err != nil {
 		return nil, b, nil, nil, err
 	}
-	memory = a.newBudget(dev) // the model is in what the program has already
+	memory = a.newBudget(dev) // the budget starts after the model is in memory
 	if !stream {
 		if t, err = a.table(file, memory); err != nil {
 			dev.Close()
@@ -232,34 +232,34 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	return dev, b, t, memory, nil
 }
 
-// predictions is the object that --json prints; its columns make the CSV.
+// predictions is the object that --json prints, and the columns of the CSV.
 type predictions struct {
 	N           int                 `json:"n"`
 	Targets     []string            `json:"targets"`
 	Classes     []string            `json:"classes,omitempty"`
-	Predictions any                 `json:"predictions"` // [][]float64, or []string of classes
+	Predictions any                 `json:"predictions"` // [][]float64, or []string for classes
 	Proba       [][]float64         `json:"probabilities,omitempty"`
 	Decision    [][]float64         `json:"decision,omitempty"`
 	Std         [][]float64         `json:"std,omitempty"`
-	Bound       [][]float64         `json:"bound,omitempty"` // of the error of the computation
-	Lower       [][]float64         `json:"lower,omitempty"` // of the intervals
+	Bound       [][]float64         `json:"bound,omitempty"` // bounds of the errors of the computation
+	Lower       [][]float64         `json:"lower,omitempty"` // lower bounds of the intervals
 	Upper       [][]float64         `json:"upper,omitempty"`
-	Sets        [][]string          `json:"sets,omitempty"`          // of classes, of each row
-	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of columns of the table
-	Planned     int64               `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Sets        [][]string          `json:"sets,omitempty"`          // the classes in the set of each row
+	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of kept columns of the table
+	Planned     int64               `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
 	process.Used
 
 	columns []predictedColumn
 }
 
-// textBytes is about what the table takes while it is written: 20 characters of a
-// number, in a buffer that grows to twice its length, and in a copy.
+// textBytes is about the memory of the table while it is written: 20 characters per number, in a
+// buffer that grows to twice its length, and in a copy.
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 // add adds a column.
 func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }
 
-// newPredictions makes the table of what a model says.
+// newPredictions makes the table of a model's predictions.
 func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions, error) {
 	n, _ := o.Values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
@@ -310,7 +310,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 	return p, nil
 }
 
-// addNumbers adds the columns of m; several are told apart by names.
+// addNumbers adds the columns of m; names distinguish several columns.
 func addNumbers(add func(predictedColumn), what string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {
@@ -332,7 +332,7 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// kept are the cells of columns of a table, or where that is nil of one that stays in its
+// kept returns the cells of columns of a table, or if t is nil of a table that is read from its
 // file.
 func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
 	if len(names) == 0 {
@@ -355,7 +355,7 @@ func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file s
 	return cells, nil
 }
 
-// format writes predictions as one object of JSON, or in the format of an ending.
+// format formats predictions as one JSON object, or as a file with the given ending.
 func (a *app) format(p predictions, ending string) ([]byte, error) {
 	if !a.json {
 		return p.encode(ending)

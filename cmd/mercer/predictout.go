@@ -17,10 +17,10 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// predictEndings are those of the files that predict writes.
+// predictEndings are the endings of the files that predict writes.
 var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz", ".parquet"}
 
-// predictEnding is the ending of a file to write, or an error that lists them.
+// predictEnding returns the ending of an output file, or an error that lists them.
 func predictEnding(path string, object bool) (string, error) {
 	ending, err := endingOf("--out", path, predictEndings...)
 	if err == nil && object && ending != ".json" {
@@ -29,15 +29,15 @@ func predictEnding(path string, object bool) (string, error) {
 	return ending, err
 }
 
-// predictedColumn is a column of predictions, or one that is kept of the table.
+// predictedColumn is a column of predictions, or a column kept from the table.
 type predictedColumn struct {
 	name   string
 	text   func(i int) string
-	number func(i int) float64 // nil: a column of texts
+	number func(i int) float64 // nil for a column of texts
 	kept   bool
 }
 
-// jsonNumber is a number as JSON has it: 007 is none.
+// jsonNumber matches the numbers of JSON; 007 is not one.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // literal reports whether every cell of a column is a number of JSON or empty.
@@ -50,8 +50,8 @@ func (c predictedColumn) literal(n int) bool {
 	return c.kept || c.number != nil
 }
 
-// float returns the numbers of a column, NaN where a cell is empty, or an error where they
-// are none or would be rounded.
+// float returns the numbers of a column, with NaN for empty cells, or an error if a cell is not a
+// number or would be rounded.
 func (c predictedColumn) float(n int) ([]float64, error) {
 	if !c.literal(n) {
 		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .parquet, .csv or .json", c.name)
@@ -74,7 +74,7 @@ func (c predictedColumn) float(n int) ([]float64, error) {
 	return values, nil
 }
 
-// encode writes the columns in the format of an ending.
+// encode writes the columns in the format that an ending implies.
 func (p predictions) encode(ending string) ([]byte, error) {
 	var buf bytes.Buffer
 	var err error
@@ -104,7 +104,7 @@ func (p predictions) writeCSV(to io.Writer) error {
 	for j, c := range p.columns {
 		record[j] = c.name
 	}
-	_ = w.Write(record) // Flush's error is kept
+	_ = w.Write(record) // Flush returns the error
 	for i := range p.N {
 		for j, c := range p.columns {
 			record[j] = c.text(i)
@@ -115,7 +115,7 @@ func (p predictions) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-// writeRecords writes an array of objects, one on each line, whose names are the columns.
+// writeRecords writes an array of objects, one per line, with the columns as names.
 func (p predictions) writeRecords(buf *bytes.Buffer) error {
 	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
 	for j, c := range p.columns {
@@ -152,7 +152,7 @@ func (p predictions) writeRecords(buf *bytes.Buffer) error {
 	return nil
 }
 
-// writeNPY writes a matrix with the columns, or a vector of one.
+// writeNPY writes a matrix of the columns, or a vector for a single column.
 func (p predictions) writeNPY(buf *bytes.Buffer) error {
 	cols := len(p.columns)
 	all := make([]float64, p.N*cols)
@@ -171,7 +171,7 @@ func (p predictions) writeNPY(buf *bytes.Buffer) error {
 	return dataset.WriteNPY(buf, all, p.N, cols)
 }
 
-// writeNPZ writes a vector for each column: float64, int64 of kept integers, or texts.
+// writeNPZ writes a vector for each column: float64, int64 for kept integers, or texts.
 func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	z := zip.NewWriter(buf)
 	for _, c := range p.columns {
@@ -186,7 +186,7 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	return z.Close()
 }
 
-// writeParquet writes a column for each column, of the types of writeNPZ.
+// writeParquet writes the columns with the types of writeNPZ.
 func (p predictions) writeParquet(buf *bytes.Buffer) error {
 	names, columns := make([]string, len(p.columns)), make([]any, len(p.columns))
 	for j, c := range p.columns {
@@ -195,7 +195,7 @@ func (p predictions) writeParquet(buf *bytes.Buffer) error {
 	return dataset.WriteParquet(buf, names, columns)
 }
 
-// elements are a column as dataset.WriteNPY and dataset.WriteParquet take it.
+// elements returns a column in the form for dataset.WriteNPY and dataset.WriteParquet.
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)
@@ -219,7 +219,7 @@ func (c predictedColumn) elements(n int) any {
 	return texts
 }
 
-// keep puts columns of the table before those of the predictions.
+// keep puts columns of the table before the columns of predictions.
 func (p *predictions) keep(names []string, cells [][]string) error {
 	var kept []predictedColumn
 	for j, name := range names {

@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// tuneRows is how many rows a search looks at where --rows says nothing else: the
-// time grows with their cube, and 15 kernels take about 30 s of a processor with
-// so many (Zen 4, November 2026).
+// tuneRows is the default of --rows, the number of rows for a search. The time grows with their
+// cube, and 15 kernels take about 30 s of a processor with this number (Zen 4, November 2026).
 const tuneRows = 2000
 
 // tuneFlags are the flags of `mercer tune`.
@@ -29,14 +28,15 @@ type tuneFlags struct {
 	reach, testFraction  float64
 	steps, folds, rows   int
 	ard, noIntercept     bool
-	devices              []backend.Device // beside the first one
+	devices              []backend.Device // in addition to the first one
 	given                func(flag string) bool
 }
 
-// The learners that a kernel and a λ make.
+// The learners that are determined by a kernel and a λ.
 var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
-// What --help says about the search of the learners that a kernel and a λ make, and of all.
+// The texts of --help about the search for the learners determined by a kernel and a λ, and for
+// all learners.
 const (
 	tuneCriteria = `For each kernel that is tried a whole path of λ is solved from one decomposition.
 It is judged by one of
@@ -52,20 +52,20 @@ It is judged by one of
   bayes     a factor for each length scale, by Bayesian search
   gradient  all parameters of the kernel, by derivatives; for evidence only
 
-Several --kernel are searched one after the other, and the best of all is taken.
-With --text or --tree one column is the whole input, and each --kernel is on texts
-or trees: for each a path of λ is solved, and its own parameters stay as they are.`
-	tuneTargets = `Classes become targets of −1 and 1, one for each of more than two, and are judged as
-such. An intercept, which is not penalized, is fitted unless --no-intercept is given; for
-evidence the mean of the target is subtracted instead.
+Several --kernel are searched one after the other, and the best of all is taken. With
+--text or --tree one column is the whole input, and each --kernel is on texts or trees:
+for each a path of λ is solved, and the parameters of the kernel do not change.`
+	tuneTargets = `Classes become targets of −1 and 1, one target per class if there are more than two, and
+are scored as numbers. An unpenalized intercept is fitted unless --no-intercept is given;
+for evidence the mean of the target is subtracted instead.
 
 ` + tuneRowsHelp
-	tuneRowsHelp = `The search looks at --rows of the rows, chosen at random, and the model is fitted
-to all of them.`
+	tuneRowsHelp = `The search uses --rows of the rows, chosen at random, and the model is fitted to all
+rows.`
 	sharedDevices = `Several devices, --device cuda/0,cuda/1, share the kernels of a grid and the folds.`
 )
 
-// describe prepares the command for --help of the learner that is named.
+// describe prepares the command for --help about the named learner.
 func (f *tuneFlags) describe(c *cobra.Command) {
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *tuneFlags) describe(c *cobra.Command) {
 	case f.byGrid():
 		f.describeGrid(c, d)
 	case f.learner == "ridge":
-		c.Flags().Lookup("kernel").Hidden = true // it has one value
+		c.Flags().Lookup("kernel").Hidden = true // it has only one value
 		c.Long = "Find the λ of ridge, which is (K + λI)α = y with the kernel linear(), and fit with it.\n\n" + tuneCriteria + "\n\n" + tuneTargets
 	default:
 		c.Long = "Find the parameters of the kernel of " + d.Name + " and the λ of (K + λI)α = y, and fit with them.\n\n" +
@@ -92,8 +92,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		Long: "Find the parameters of a kernel and the λ of (K + λI)α = y, and fit with them.\n\n" +
 			sharedDevices + "\n\n" + tuneCriteria + "\n\n" + tuneStrategies + "\n\n" + tuneTargets + `
 
-Other learners are tuned by a grid, and judged on folds that are held out; rvm and rvc
-by --by evidence too; mercer tune --learner NAME --help describes it:
+Other learners are tuned by a grid and scored on held-out folds, rvm and rvc also with
+--by evidence; mercer tune --learner NAME --help describes the grid:
 
   mercer tune --learner svc --target y --grid C=0.1,1 --model m.st t.csv
   mercer tune --learner rvm --target y --by evidence t.csv`,
@@ -107,29 +107,29 @@ by --by evidence too; mercer tune --learner NAME --help describes it:
 	f.tableFlags.add(flags)
 	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
-	flags.StringArrayVar(&f.kernels, "kernel", nil, "`TEXT` of the kernel that the search begins at; repeat it for several (default: gaussian, sigma the median distance)")
-	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, where no kernel is given")
-	flags.StringVar(&f.by, "by", tuning.Criteria[0], "what to judge by: "+strings.Join(tuning.Criteria, ", "))
-	flags.StringVar(&f.search, "search", "", "how to search: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
+	flags.StringArrayVar(&f.kernels, "kernel", nil, "`TEXT` of the kernel at which the search starts; may be given several times (default: gaussian, sigma the median distance)")
+	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, if no kernel is given")
+	flags.StringVar(&f.by, "by", tuning.Criteria[0], "criterion: "+strings.Join(tuning.Criteria, ", "))
+	flags.StringVar(&f.search, "search", "", "search method: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
 	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
-	flags.Float64Var(&f.reach, "reach", 30, "how many times larger or smaller than at the start they may become")
-	intFlag(flags, &f.steps, "steps", 0, 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
-	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
+	flags.Float64Var(&f.reach, "reach", 30, "largest factor by which they may differ from the start")
+	intFlag(flags, &f.steps, "steps", 0, 0, "number of kernels to try (default: 15; with bayes 10, plus 10 for each parameter; with --grid 7)")
+	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "the only `NUMBERS` to try as lambda (default: 1e-8 to 1e3 times the mean of k(x, x), two per decade, and more near the best)")
 	flags.Lookup("lambdas").DefValue = "" // not "[]", which pflag would print
-	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas; repeat it for several")
-	intFlag(flags, &f.folds, "folds", 5, 2, "folds of --by kfold")
-	intFlag(flags, &f.rows, "rows", tuneRows, 0, "rows to search with, chosen at random; 0: all")
-	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
+	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas between values; may be given several times")
+	intFlag(flags, &f.folds, "folds", 5, 2, "number of folds of --by kfold")
+	intFlag(flags, &f.rows, "rows", tuneRows, 0, "number of rows to search with, chosen at random; 0 means all")
+	flags.BoolVar(&f.noIntercept, "no-intercept", false, "do not fit one")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores into: .png or .svg")
-	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
+	flags.Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
 	f.objects.add(c)
 	a.input.add(flags)
 	return c
 }
 
-// refusals are the flags that have no effect on this search.
+// refusals lists the flags that have no effect on this search.
 func (f *tuneFlags) refusals() []refusal {
 	f.setDefaults()
 	grid, gradient := f.byGrid(), f.search == string(tuning.Gradient)
@@ -139,10 +139,10 @@ func (f *tuneFlags) refusals() []refusal {
 		return yes
 	}
 	varies := true
-	if list, err := f.parseKernels(); err == nil { // otherwise to be said by check
+	if list, err := f.parseKernels(); err == nil { // check reports the error otherwise
 		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
 	}
-	// What is not known, or not for this learner, is for check to say.
+	// check reports a learner that is unknown or not supported.
 	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
 	judged := slices.Contains(tuning.Criteria, f.by) && (!grid || f.bayesian() && f.by == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
@@ -154,8 +154,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hidden: checkGrid says which there are
-		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
+		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hidden, because checkGrid says which values there are
+		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // also only hidden
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
@@ -168,13 +168,13 @@ func (f *tuneFlags) refusals() []refusal {
 	}
 }
 
-// bayesian reports whether the learner may be judged by its evidence too.
+// bayesian reports whether the learner can also be scored by its evidence.
 func (f *tuneFlags) bayesian() bool { return f.learner == "rvm" || f.learner == "rvc" }
 
 // byGrid reports whether the learner is tuned by a grid.
 func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }
 
-// setDefaults sets how is searched and judged where no flag says so.
+// setDefaults sets the search and the criterion that the flags leave open.
 func (f *tuneFlags) setDefaults() {
 	if f.byGrid() && !f.given("by") {
 		f.by = string(tuning.KFold)
@@ -191,7 +191,7 @@ func (f *tuneFlags) setDefaults() {
 	}
 }
 
-// check returns the first flag that is wrong.
+// check returns an error for the first wrong flag.
 func (f *tuneFlags) check() error {
 	evidence := f.by == string(tuning.Evidence)
 	if err := f.objects.check(); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// gridLearners are those that are tuned by a grid, of a parameter or of kernels.
+// gridLearners returns the learners that are tuned by a grid of a parameter or of kernels.
 func gridLearners() []string {
 	var names []string
 	for _, d := range learners.Catalogue() {
@@ -37,13 +37,13 @@ func gridLearners() []string {
 	return names
 }
 
-// gridPoint is a setting that was tried; kernel is over texts or trees, or nil.
+// gridPoint is a setting that was tried; kernel is on texts or trees, or nil.
 type gridPoint struct {
 	tuning.Setting
 	kernel objects.Kernel
 }
 
-// parseGrid are the axes of --grid and of the flags that mean one.
+// parseGrid returns the axes of --grid and of the flags that stand for an axis.
 func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -91,27 +91,27 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	return axes, nil
 }
 
-// describeGrid makes --help one of a learner that is tuned by a grid.
+// describeGrid adapts --help to a learner that is tuned by a grid.
 func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	flag := c.Flags().Lookup
 	var scores []string
 	for _, task := range d.Tasks {
 		scores = append(scores, map[learners.Task]string{learners.Regression: "the root-mean-square error", learners.Classification: "the fraction of the rows whose class is wrong"}[task])
 	}
-	how := "Each setting is fitted without each of --folds parts of the rows and scored there, by " + strings.Join(scores, " or ") + "."
+	how := "Each setting is fitted without each of --folds folds and scored on it, by " + strings.Join(scores, " or ") + "."
 	if f.bayesian() {
-		how += " With --by evidence it is fitted once, and scored by −log p per row."
-		flag("by").Usage, flag("by").DefValue = "what to judge by: kfold, evidence", f.by
+		how += " With --by evidence it is fitted once and scored by −log p per row."
+		flag("by").Usage, flag("by").DefValue = "criterion: kfold, evidence", f.by
 	}
 	grid := "--grid NAME=VALUES sets or varies a parameter of the learner."
 	if d.Grid != "" {
 		grid = "The grid is " + d.Grid + "; --grid NAME=VALUES replaces it, or sets or varies another parameter."
 	}
 	if strings.Contains(d.Grid, "×") {
-		grid += " What is before × is multiplied by " + map[string]string{"lasso": "the λ from which on all weights are 0", "ridge-constrained": "the variance of the target"}[d.Name] + "."
+		grid += " A number before × is multiplied by " + map[string]string{"lasso": "the λ from which on all weights are 0", "ridge-constrained": "the variance of the target"}[d.Name] + "."
 	}
 	if flag("lambdas").Usage = "`NUMBERS` to try: --grid lambda=NUMBERS"; !flag("kernel").Hidden {
-		flag("steps").Usage = fmt.Sprintf("factors to try (default: %d)", tuning.GridSteps)
+		flag("steps").Usage = fmt.Sprintf("number of factors to try (default: %d)", tuning.GridSteps)
 		grid += "\n\nThe length scales of the kernel are multiplied by common factors, --steps of them up to --reach, unless --vary '' is given; several --kernel are all tried. With --text or --tree one column is the whole input, and each --kernel is on texts or trees; its own parameters stay as they are."
 	}
 	if d.LinearByDefault() {
@@ -138,7 +138,7 @@ func (f *tuneFlags) checkGrid() error {
 	return err
 }
 
-// searchGrid scores every setting with --rows of the rows of train.
+// searchGrid scores every setting on --rows of the rows of train.
 func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) ([]gridPoint, error) {
 	axes, err := f.parseGrid()
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	var table validate.Data
 	switch {
-	case f.gram: // the points of the rows among themselves
+	case f.gram: // the points of the chosen rows only
 		enc, err := dataset.Learn(some, rules)
 		if err != nil {
 			return nil, err
@@ -227,13 +227,14 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 // gridTrial is a setting in the report.
 type gridTrial struct {
 	Parameters map[string]string `json:"parameters"`
-	Score      *float64          `json:"score"` // null: Error says why
-	SD         float64           `json:"sd"`    // of the scores of the folds
+	Score      *float64          `json:"score"` // null if Error is set
+	SD         float64           `json:"sd"`    // standard deviation over the folds
 	Seconds    float64           `json:"seconds"`
 	Error      string            `json:"error,omitempty"`
 }
 
-// newGridReport reports the settings; the first of the best score is the best.
+// newGridReport makes the report of the settings; the first setting with the best score is the
+// best.
 func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, say func(error) string) tuneReport {
 	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	for i, p := range points {
@@ -262,13 +263,13 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 	return r
 }
 
-// showGrid makes a setting what is fitted.
+// showGrid makes a setting the one that the report says is fitted.
 func (r *tuneReport) showGrid(at int) {
 	best := r.Grid[at]
 	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]
 }
 
-// gridText is the table of the settings.
+// gridText returns the table of the settings.
 func (r tuneReport) gridText() string {
 	lines := [][]string{append(append([]string{""}, r.Vary...), r.heading(), "± sd", "time")}
 	for i, t := range r.Grid {
@@ -286,8 +287,8 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// gridPicture draws the scores over the number that varies most, a line for each setting of
-// the other parameters: the eight best of them.
+// gridPicture draws the scores over the number with the most values, with a line for each setting
+// of the other parameters, at most the eight best.
 func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// candidate is a kernel that the search begins at.
+// candidate is a kernel at which the search starts.
 type candidate struct {
-	kernel kernels.Kernel // nil: the Gaussian of the median distance
-	object objects.Kernel // over texts or trees; then kernel is precomputed()
+	kernel kernels.Kernel // nil means the Gaussian of the median distance
+	object objects.Kernel // a kernel on texts or trees; then kernel is precomputed()
 }
 
 func (c candidate) linear() bool {
@@ -24,10 +24,10 @@ func (c candidate) linear() bool {
 	return linear
 }
 
-// varies reports whether a search can vary a parameter.
+// varies reports whether a search can vary a parameter of the kernel.
 func (c candidate) varies() bool { return c.kernel == nil || len(varying(c.kernel)) > 0 }
 
-// varying names the parameters that can vary by a factor.
+// varying returns the names of the parameters that can vary by a factor.
 func varying(k kernels.Kernel) []string {
 	var names []string
 	for _, p := range kernels.Params(k) {
@@ -38,13 +38,13 @@ func varying(k kernels.Kernel) []string {
 	return names
 }
 
-// tuned is what the search from a candidate found.
+// tuned is the result of the search from a candidate.
 type tuned struct {
 	candidate
 	*tuning.Result
 }
 
-// name is the text of a kernel that was tried.
+// name returns the text of a kernel that was tried.
 func (t tuned) name(k kernels.Kernel) string {
 	if t.object != nil {
 		return t.object.String()
@@ -52,7 +52,7 @@ func (t tuned) name(k kernels.Kernel) string {
 	return k.String()
 }
 
-// best is the place of the one with the best score.
+// best returns the index of the result with the best score.
 func best(found []tuned) int {
 	at := 0
 	for i, t := range found {
@@ -63,7 +63,7 @@ func best(found []tuned) int {
 	return at
 }
 
-// parseKernels are the kernels of --kernel, or the one that is chosen by the rows.
+// parseKernels returns the kernels of --kernel, or the default, which depends on the rows.
 func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	over := f.objects.flag()
 	if len(f.kernels) == 0 {
@@ -105,8 +105,8 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	return list, nil
 }
 
-// checkVary refuses names of parameters that the kernel, by default a Gaussian, does not
-// have, or that cannot vary by a factor.
+// checkVary refuses names of parameters that the kernel, by default a Gaussian, does not have or
+// that cannot vary by a factor.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	text := "gaussian"
 	if k == nil {
@@ -123,7 +123,7 @@ func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	return nil
 }
 
-// startKernel is the Gaussian of the median distance.
+// startKernel returns the Gaussian of the median distance.
 func (f *tuneFlags) startKernel(ctx context.Context, x mat.Matrix, weights []float64) (kernels.Kernel, error) {
 	sigma, err := learners.MedianDistance(ctx, x, weights, f.seed)
 	if err != nil {

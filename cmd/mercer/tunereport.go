@@ -19,42 +19,43 @@ type tuneReport struct {
 	Program string      `json:"program"` // "tune": for mercer bench import
 	By      string      `json:"by"`
 	Search  string      `json:"search"`
-	Kernel  string      `json:"kernel,omitempty"` // the best
+	Kernel  string      `json:"kernel,omitempty"` // the best kernel
 	Lambda  *float64    `json:"lambda,omitempty"`
-	Score   float64     `json:"score"` // RMSE; of classes of a grid the part that is wrong; with evidence −log p per row
+	Score   float64     `json:"score"` // RMSE, or the fraction of wrong classes, or −log p per row for evidence
 	N       int         `json:"n"`
 	Assumed string      `json:"task_assumed,omitempty"`
-	Rows    int         `json:"rows"` // that were searched with
+	Rows    int         `json:"rows"` // number of rows of the search
 	D       int         `json:"d"`
 	Device  string      `json:"device"`
 	Vary    []string    `json:"vary"`
 	Trials  []tuneTrial `json:"trials,omitempty"`
-	// Of a learner that is tuned by a grid: the best setting, and all of them.
+	// Set for a learner that is tuned by a grid: the best setting, and all settings.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Grid       []gridTrial       `json:"grid,omitempty"`
 	Seconds    float64           `json:"seconds"`
-	Planned    int64             `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Planned    int64             `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
 	process.Used
 	Test    *score `json:"test,omitempty"`
 	Plot    string `json:"plot,omitempty"`
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Refused string `json:"fit_error,omitempty"` // why there is no model
-	// Settings with better scores that cannot be fitted to all rows.
+	// PassedOver is the number of settings with better scores that cannot be fitted to all rows.
 	PassedOver int `json:"passed_over,omitempty"`
-	// Warnings name the best of them and what was fitted instead, and are those of the model.
+	// Warnings name the best of these settings and the setting that was fitted instead, and
+	// include those of the model.
 	Warnings []string `json:"warnings,omitempty"`
 
 	task    learners.Task
 	best    int
-	several bool // kernels, so that each trial is told with the text of its own
+	several bool // there are several kernels, so that each trial shows the text of its kernel
 }
 
 // tuneTrial is a kernel that was tried.
 type tuneTrial struct {
 	Kernel  string      `json:"kernel"`
-	Values  []float64   `json:"values"` // of what varied in this kernel, as Vary lists it for the best
-	Lambda  float64     `json:"lambda"` // its best
+	Values  []float64   `json:"values"` // the parameters that varied in this kernel, in the order of Vary
+	Lambda  float64     `json:"lambda"` // the best λ
 	Score   float64     `json:"score"`
 	Seconds float64     `json:"seconds"`
 	Points  []tunePoint `json:"points"`
@@ -63,10 +64,10 @@ type tuneTrial struct {
 // tunePoint is a λ that was tried.
 type tunePoint struct {
 	Lambda float64  `json:"lambda"`
-	Score  *float64 `json:"score"` // null: none, K + λI being singular to working precision
+	Score  *float64 `json:"score"` // null if K + λI is singular to working precision
 }
 
-// shown is a score as it is shown: the root of a mean square.
+// shown returns the displayed form of a score: the square root of a mean square.
 func shown(by tuning.Criterion, score float64) float64 {
 	if by == tuning.Evidence {
 		return score
@@ -74,8 +75,7 @@ func shown(by tuning.Criterion, score float64) float64 {
 	return math.Sqrt(score)
 }
 
-// newTuneReport tells of the searches from one kernel or several, of which the one
-// at a place was the best.
+// newTuneReport makes the report of the searches from one or more kernels; found[at] is the best.
 func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
 	res := found[at]
 	by, lambda := res.Params.Criterion, res.Lambda()
@@ -94,7 +94,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	return r
 }
 
-// showTrial makes a λ of a trial what is fitted.
+// showTrial makes a λ of a trial the one that the report says is fitted.
 func (r *tuneReport) showTrial(at int, lambda, score float64) {
 	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
 	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score
@@ -117,7 +117,7 @@ func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
 	return trial
 }
 
-// heading names the score.
+// heading returns the name of the score.
 func (r tuneReport) heading() string {
 	switch tuning.Criterion(r.By) {
 	case tuning.LeaveOneOut:
@@ -133,7 +133,7 @@ func (r tuneReport) heading() string {
 	return "-log p / row"
 }
 
-// text is the report for eyes: the trials, and what they led to.
+// text returns the report as text: the trials, and the result.
 func (r tuneReport) text() string {
 	trials := r.gridText
 	rows := [][]string{}
@@ -167,9 +167,10 @@ func (r tuneReport) text() string {
 	return trials() + "\n" + texttable.Format("ll", rows)
 }
 
-// trialsText is the table of the kernels that were tried.
+// trialsText returns the table of the kernels that were tried.
 func (r tuneReport) trialsText() string {
-	// Few parameters have a column each, many are in the kernel's text below.
+	// If few parameters vary, each has a column; otherwise the text of the kernel below shows
+	// them.
 	head, align := []string{""}, "l"
 	few := len(r.Vary) <= 4 && !r.several
 	if r.several {
@@ -184,7 +185,7 @@ func (r tuneReport) trialsText() string {
 	align += "rrr"
 	for i, t := range r.Trials {
 		if i != r.best && r.Search == string(tuning.Gradient) {
-			continue // hundreds of steps of a climb
+			continue // a gradient search may have hundreds of steps
 		}
 		line := []string{""}
 		if i == r.best {

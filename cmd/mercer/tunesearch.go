@@ -29,17 +29,17 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// tuneData is the table that is searched with and fitted to.
+// tuneData is the table of the search and of the fit.
 type tuneData struct {
 	source string
 	enc    *dataset.Encoder
-	x      mat.Matrix // of a Gram matrix its points; nil where the input is a column of objects
+	x      mat.Matrix // for a Gram matrix its points; nil if the input is a column of objects
 	texts  []string   // the objects
-	y      *mat.Dense // as the encoder gives it
-	signs  *mat.Dense // what the search is judged by: y, or ±1 for classes
+	y      *mat.Dense // as encoded
+	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
 
-	weights []float64 // of the rows; nil: all 1
-	product []float64 // of them with those of the classes, by which models are fitted
+	weights []float64 // of the rows; nil means all 1
+	product []float64 // the products with the class weights, used to fit models
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
@@ -85,7 +85,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if test != nil { // what cannot be scored shall not cost a search
+	if test != nil { // an error in scoring must not waste a search
 		_, err := d.enc.Targets(test)
 		if err == nil && d.x != nil {
 			_, err = d.enc.Encode(test)
@@ -108,7 +108,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		r.Rows = min(r.N, f.rows)
 	}
 	var image []byte
-	if f.plot != "" { // what cannot be drawn shall not cost a fit
+	if f.plot != "" { // an error in drawing must not waste a fit
 		pic, err := draw()
 		if err == nil {
 			image, err = pic.render(f.plot, pixels{})
@@ -117,7 +117,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return err
 		}
 	}
-	var refused error // the scores are not lost for it
+	var refused error // the scores are kept if the fit fails
 	if f.model != "" || test != nil {
 		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
 		if err == nil && at > 0 {
@@ -156,7 +156,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			r.Learner, r.Model, a.stdout.besides = b.Model.Learner(), f.model, true
 		}
 	}
-	// The picture comes after the model: there is none without the model that belongs to it.
+	// The picture comes after the model, so that there is no picture without the model that
+	// belongs to it.
 	if f.plot != "" && (f.model == "" || refused == nil) {
 		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
 			return err
@@ -172,17 +173,17 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	return err
 }
 
-// setting is what a search has scored: the parameters of the learner, and the kernel over
-// objects if there is one.
+// setting is a scored setting: the parameters of the learner, and the kernel on objects if there
+// is one.
 type setting struct {
-	learner string // "": that of the flags
+	learner string // "" means the learner of the flags
 	given   map[string]string
 	object  objects.Kernel
 	score   float64
-	show    func(*tuneReport) // as what is fitted
+	show    func(*tuneReport) // shows the setting as fitted
 }
 
-// name lists the parameters that the search has chosen.
+// name lists the parameters that the search chose.
 func (s setting) name() string {
 	var list []string
 	for _, parameter := range slices.Sorted(maps.Keys(s.given)) {
@@ -206,8 +207,8 @@ func rank(settings []setting) {
 	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.score, b.score) })
 }
 
-// search scores settings: its report, those that have a score, the best first, and how the
-// scores are drawn.
+// search scores settings. It returns the report, the settings with a score, the best first, and a
+// function that draws the scores.
 func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, draw func() (picture, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
@@ -229,7 +230,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	}
 	at := best(found)
 	r = newTuneReport(*f, found, at, devices[0])
-	trial := 0 // of the report
+	trial := 0 // index of a trial in the report
 	for _, one := range found {
 		learner := f.learnerFor(one, task)
 		for _, t := range one.Trials {
@@ -254,9 +255,9 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
 }
 
-// fitBest fits the best of the settings that can be fitted to all rows, and returns its place;
-// warning names the best setting where it is refused. A setting was fitted to the rows of the
-// search, so that an error belongs to it unless there is no memory or no time.
+// fitBest fits the best setting that can be fitted to all rows, and returns its index; warning
+// names the best setting if its fit failed. Each setting was fitted to the rows of the search, so
+// that an error is due to the setting unless memory or time ran out.
 func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, warning string, err error) {
 	at, warning, err = attempt.Candidates{
 		Len:  len(settings),
@@ -341,8 +342,8 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return found, nil
 }
 
-// begin returns the rows as the kernel of a candidate takes them, and chooses the kernel
-// where there is none.
+// begin returns the rows in the form that the kernel of a candidate takes, and chooses the kernel
+// if there is none.
 func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
@@ -379,7 +380,7 @@ func (f *tuneFlags) sample(y *mat.Dense) []int {
 	return rows
 }
 
-// tuneStream keeps the choice of rows apart from other uses of the seed.
+// tuneStream makes the choice of rows independent of other uses of the seed.
 const tuneStream = 0x74756e65 // "tune"
 
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
@@ -396,7 +397,7 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	return par
 }
 
-// problem is what is searched for; for evidence the targets are centered.
+// problem returns the problem of the search; for evidence the targets are centered.
 func (f *tuneFlags) problem(k kernels.Kernel, x mat.Matrix, y *mat.Dense, weights []float64) (solvers.Problem, error) {
 	evidence := f.by == string(tuning.Evidence)
 	if evidence && !f.noIntercept {
@@ -418,7 +419,7 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}
 }
 
-// taskFor is what --task says, or classification of a target of texts.
+// taskFor returns the task of --task, or classification for a target of texts.
 func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
 	d, _ := learners.Find(f.learner)
 	switch {
@@ -432,7 +433,7 @@ func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
 	return learners.Regression
 }
 
-// checkLearner refuses a learner that is not made for the task.
+// checkLearner refuses a learner that does not support the task.
 func (f *tuneFlags) checkLearner(task learners.Task) error {
 	switch {
 	case f.learner == "gaussian-process" && task == learners.Classification:
@@ -443,23 +444,23 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	return nil
 }
 
-// learnerFor is the learner of --learner, or where none is named the one for the kernel that
-// was found.
+// learnerFor returns the learner of --learner, or if none is named the learner for the kernel
+// that was found.
 func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
 		return f.learner
 	case f.by == string(tuning.Evidence) && task == learners.Regression:
 		return "gaussian-process"
-	case t.linear(): // the same model by the cheaper way
+	case t.linear(): // the same model at lower cost
 		return "ridge"
 	default:
 		return "kernel-ridge"
 	}
 }
 
-// fitTuned fits the learner with the parameters that were found to all rows; object is
-// the kernel over texts or trees, or nil.
+// fitTuned fits the learner with the parameters that were found to all rows; object is the kernel
+// on texts or trees, or nil.
 func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, given map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)

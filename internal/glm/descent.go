@@ -10,12 +10,12 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
-// θ = (W, b), or in the centered coordinates with steps that F itself allows where the
-// rate is 0. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
+// descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η, where θ = (W,
+// b), or if the rate is 0 in the centered coordinates with a step size that the curvature of F
+// allows. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
-	step := 1.0 // of −gradient
+	step := 1.0 // factor of −gradient
 	if rate > 0 {
 		step = rate / l.total
 	} else {
@@ -26,7 +26,7 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := 0; ; iter++ {
-		if _, err := l.separated(); err != nil { // a given number of steps is made
+		if _, err := l.separated(); err != nil { // the given number of steps is made
 			return p, iter, stalled, err
 		}
 		gain, err := l.gain(p, metric)
@@ -61,9 +61,9 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 	}
 }
 
-// uncentered returns, in the coordinates W and c = b + Wᵀx̄, the gradient by W and b that
-// belongs to the gradient g by W and c: with ∇W + x̄ ∇cᵀ for W, b changes by ∇c, and c also
-// by x̄ᵀ times the change of W.
+// uncentered returns, in the coordinates W and c = b + Wᵀx̄, the gradient with respect to W and b
+// that corresponds to the gradient g with respect to W and c: with ∇W + x̄ ∇cᵀ for W, b changes
+// by ∇c, and c also by x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
@@ -79,8 +79,8 @@ func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	return u
 }
 
-// gain is the relative decrease of F predicted at p by the second-order model with the metric as
-// its Hessian: gᵀM⁻¹g/2F.
+// gain returns the relative decrease of F predicted at p by the second-order model with the
+// metric as its Hessian: gᵀM⁻¹g/2F.
 func (l *logit) gain(p *point, metric metric) (float64, error) {
 	if _, err := metric.refresh(l.spread); err != nil {
 		return 0, err
@@ -89,16 +89,16 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 	return dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64), err
 }
 
-// stochastic goes through the samples in a new random order in each of some
-// epochs and steps along the gradient of a batch of them,
+// stochastic visits the samples in a new random order in each epoch and takes a step along the
+// gradient of each batch,
 //
 //	θ ← θ − η(1 − t/T) (mean of the batch's gradients + λW/Σw)
 //
-// in step t of T. A rate η of 0 is 2/(mean ‖x̃‖² + 1), the inverse of a bound of
-// the mean curvature.
+// in step t of T. A rate η of 0 means 2/(mean ‖x̃‖² + 1), the inverse of a bound of the mean
+// curvature.
 //
-// Source of the schedule: Defazio, Cutkosky, Mehta and Mishchenko (2023),
-// Optimal linear decay learning rate schedules and further refinements.
+// Source of the schedule: Defazio, Cutkosky, Mehta and Mishchenko (2023), Optimal linear decay
+// learning rate schedules and further refinements.
 func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func(fraction float64) error) (backend.Host[float64], error) {
 	theta := l.zero()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -155,11 +155,11 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 // batchLoss is the gradient over a batch of samples.
 type batchLoss struct {
 	*logit
-	rows, f, g backend.Host[float64] // rows: none of sparse samples
-	sums       []float64             // of the intercepts; nil without
+	rows, f, g backend.Host[float64] // rows is empty for sparse samples
+	sums       []float64             // for the intercepts; nil without intercepts
 }
 
-// batch returns the centered samples of a list. Sparse samples are not centered.
+// batch returns the centered samples with the listed indices. Sparse samples are not centered.
 func (w *batchLoss) batch(list []int) numeric.Points {
 	if w.points.Sparse != nil {
 		return w.points.Take(list)

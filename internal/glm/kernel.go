@@ -9,31 +9,29 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// KernelProblem is logistic regression in the space of a kernel: the α and b that
-// minimize
+// KernelProblem is logistic regression in the space of a kernel: the α and b that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one f for two classes and the softmax of C for more. There is one minimum, where
-// λα_ic = w_i([y_i = c] − p_ic).
+// with one f for two classes and the softmax of C values for more. The minimum is unique, and
+// there λα_ic = w_i([y_i = c] − p_ic).
 //
-// It is found by Newton's method for all classes at once. With g = w([y = c] − p) and
-// the weights W_ab = w p_a([a = b] − p_b) of the Hessian at the present f, a step
-// (δ, ε) of (α, b) solves
+// Newton's method finds it for all classes together. With g = w([y = c] − p) and the weights W_ab
+// = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b) solves
 //
 //	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
 //
-// by conjugate gradients in the metric of K, δᵀKδ + sε², where the operator is
-// symmetric (Shewchuk 1994, section B3), as precisely as the outer residual is worth
-// (Dembo, Eisenstat and Steihaug 1982), and is shortened until the objective falls.
+// by conjugate gradients in the metric of K, δᵀKδ + sε², in which the operator is symmetric
+// (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual (Dembo,
+// Eisenstat and Steihaug 1982), and the step is shortened until the objective decreases.
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // n×d
 	Class     []int                 // of each sample
 	Classes   int                   // C
-	Weights   []float64             // w > 0; nil: all 1
+	Weights   []float64             // w > 0; nil means all 1
 	Lambda    float64               // > 0
-	Intercept bool                  // fit b, not penalized; otherwise it is 0
+	Intercept bool                  // fit an unpenalized b; otherwise b = 0
 }
 
 func (p KernelProblem) columns() int {
@@ -43,28 +41,28 @@ func (p KernelProblem) columns() int {
 	return p.Classes
 }
 
-// Bytes returns the memory that SolveKernel takes on the device for n samples: K, x, the vectors on
-// the device and the vectors of the loop.
+// Bytes returns the device memory of SolveKernel for n samples: K, x, the vectors on the device
+// and the vectors of the loop.
 func (p KernelProblem) Bytes(n int) int64 {
 	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
 }
 
 // KernelParams are the settings of SolveKernel.
 type KernelParams struct {
-	Tol     float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter int     // Newton steps; 0 is 100, and 500 over the factor
-	Memory  int64   // bytes that may be taken on the device; 0: all that it has free
+	Tol     float64 // bound of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	MaxIter int     // Newton steps; 0 is 100, and 500 with the factor
+	Memory  int64   // bytes that may be taken on the device; 0 means all its free memory
 }
 
-// KernelResult is the minimum, or the last step before it.
+// KernelResult is the minimum, or the result of the last step.
 type KernelResult struct {
 	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
 	Intercept []float64             // b
-	Steps     int                   // of Newton's method
-	Products  int                   // with K
-	Rank      int                   // of the factor of K over which it was solved; 0: none
+	Steps     int                   // number of Newton steps
+	Products  int                   // number of products with K
+	Rank      int                   // rank of the factor of K used; 0 means none
 	Residual  float64               // ‖λα − w(y − p)‖ / ‖w(y − p)‖
-	Loss      float64               // what was minimized
+	Loss      float64               // value of the objective
 	Square    float64               // Σ_c α_cᵀKα_c
 	Warning   string                // why it stopped before reaching Tol; "" if it reached Tol
 }
@@ -103,7 +101,7 @@ func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult,
 	return r, t.Step("fit", 1)
 }
 
-// kernelLogit is one SolveKernel in progress.
+// kernelLogit is a running SolveKernel.
 type kernelLogit struct {
 	t         *run.Task
 	k         kernels.Kernel
@@ -118,7 +116,7 @@ type kernelLogit struct {
 	b           []float64
 	value       float64
 	steps       int
-	products    int // with K
+	products    int // number of products with K
 
 	gram    backend.Matrix[float64] // K, the lower triangle
 	in, out backend.Matrix[float64] // n×C

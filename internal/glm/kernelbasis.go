@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Where λ is small beside the rounding of K, no factor of K + λW⁻¹ has a right digit,
-// and B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) has none either:
-// its eigenvalues are ≥ 1, but up to tr(WK)/λ, and being the same matrix scaled on
-// both sides it ends Cholesky at the same pivot (Higham 2002, theorem 10.6). Nor is α
-// of use: λα = w(y − p) makes it of the size 1/λ, and what rounding leaves of Kα
-// grows alike. What has digits is f. With K = FFᵀ by as many columns as K has rank,
-// f = Fβ + b at the samples, and
+// If λ is small relative to the rounding error of K, no factor of K + λW⁻¹ has a correct digit.
+// Neither has a factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1): its
+// eigenvalues are between 1 and tr(WK)/λ, and since it is the same matrix scaled on both sides,
+// Cholesky fails at the same pivot (Higham 2002, theorem 10.6). α cannot be used either: λα = w(y
+// − p) makes α of the size 1/λ, and the rounding error of Kα grows with α. f can be computed
+// accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at the
+// samples, and
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F, whose Hessian FᵀWF + λI needs no λ to
-// have an inverse unless the classes are separable; then W falls with λ, and the
-// Hessian is λ times a matrix above I. The model's α is L⁻ᵀβ at the pivots of F,
-// F_S = L, and 0 elsewhere: another α of the same f where K is singular.
+// is logistic regression on the rows of F, whose Hessian FᵀWF + λI is invertible without λ unless
+// the classes are separable; in that case W decreases with λ, and the Hessian is λ times a matrix
+// above I. The model's α is L⁻ᵀβ at the pivots of F, F_S = L, and 0 elsewhere; if K is singular,
+// this is another α with the same f.
 
-// jointUnknowns is up to how many unknowns Newton's method is taken on the columns of
-// F, for all of the classes at once: its Hessian is of that order.
+// jointUnknowns is the largest number of unknowns for which Newton's method on the columns of F
+// treats all classes together: its Hessian has that order.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {
@@ -38,7 +38,7 @@ func (m *kernelLogit) joint() bool {
 	return (rank+1)*m.f.Cols <= jointUnknowns
 }
 
-// byBasis fits on the columns of F; nil where there is none.
+// byBasis fits on the columns of F, and returns nil if F has no columns.
 func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {
@@ -48,11 +48,12 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if err != nil {
 		return nil, err
 	}
-	if len(k.Pivots) == 0 { // K is 0
+	if len(k.Pivots) == 0 { // K = 0
 		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
-	// What the model of second order promises falls as the square of the gradient.
+	// The decrease predicted by the second-order model is proportional to the square of the
+	// gradient.
 	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	}
 	beta, b := f.coef(end.theta)
 	alpha := backend.NewHost[float64](n, columns)
-	for c := range columns { // Lᵀα = β
+	for c := range columns { // solve Lᵀα = β
 		for p := r - 1; p >= 0; p-- {
 			v := beta.Row(p)[c]
 			for q := p + 1; q < r; q++ {
@@ -81,7 +82,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if fit.Residual, err = m.checkBasis(fit, k.F, beta); err != nil {
 		return nil, err
 	}
-	// The loss differs by the square of it, about.
+	// The error of the loss is about the square of the residual.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}
@@ -91,9 +92,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	return fit, nil
 }
 
-// checkBasis returns how far the functions that the model predicts with are from
-// the minimum: the norm of Σ_i (w_i(y − p) − λα_i) k(x_i, ·) beside the sum of the
-// norms of w_i(y − p) k(x_i, ·).
+// checkBasis returns the distance of the model's functions from the minimum: the norm of Σ_i
+// (w_i(y − p) − λα_i) k(x_i, ·) divided by the sum of the norms of w_i(y − p) k(x_i, ·).
 func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64]) (float64, error) {
 	d := backend.NewHost[float64](m.f.Rows, m.f.Cols)
 	err := run.Placed(m.t.B, m.x, fit.Alpha, func(x, alpha backend.Matrix[float64]) error {

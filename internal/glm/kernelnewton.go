@@ -27,7 +27,7 @@ func (e *shortError) Message(name func(parameter string) string) string {
 	return message.Expand(e.text(), name)
 }
 
-// text is the error with the marks of its advice.
+// text returns the error with marks for its advice.
 func (e *shortError) text() string {
 	how := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
@@ -91,8 +91,8 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 	return &shortError{m.steps, false, r, tol}, nil
 }
 
-// residual is ‖λα − g‖ / ‖g‖ for g = w([y = c] − p), with an intercept also of the
-// sums of g, as parts of n, whichever is larger.
+// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p), or with an intercept the sums of g
+// divided by n if they are larger.
 func (m *kernelLogit) residual() float64 {
 	rest, whole := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)
@@ -125,15 +125,15 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 
 // curved sets to to W(v + 1b), and returns the sums of its columns.
 //
-// Its rows are w Σ_b p_a p_b (v_a − v_b), a form in which nothing cancels where p is near
-// 0 or 1.
+// It computes the rows as w Σ_b p_a p_b (v_a − v_b), which avoids cancellation if p is near 0 or
+// 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, at, sums := make([]float64, c), make([]float64, c), make([]float64, c)
 	for i := range to.Rows {
 		row, g, w := to.Row(i), m.g.Row(i), m.weight(i)
 		floats.AddTo(at, v.Row(i), b)
-		if c == 1 { // p(1−p) is |g|(1−|g|) for g = 1−p as for g = −p
+		if c == 1 { // p(1−p) is |g|(1−|g|), both for g = 1−p and for g = −p
 			q := math.Abs(g[0])
 			row[0] = w * q * (1 - q) * at[0]
 			sums[0] += row[0]
@@ -152,15 +152,16 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 	return sums
 }
 
-// step takes one Newton step, solved to the relative residual eta, and says whether that
-// was reached and whether the objective fell.
+// step takes one Newton step, solved to the relative residual eta. It returns whether eta was
+// reached and whether the objective decreased.
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
-	// The residual (r, s) of the step (d, e) with K d, and the direction (p, q) with K p.
+	// (r, s) is the residual of the step (d, e), whose product is K d; (p, q) is the direction,
+	// whose product is K p.
 	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
 	s, e := make([]float64, c), make([]float64, c)
-	bend := 0.0 // the metric's weight of b: the mean of the classes' 1ᵀW1
+	bend := 0.0 // the weight of b in the metric: the mean of the classes' 1ᵀW1
 	for i := range n {
 		for k, g := range m.g.Row(i) {
 			w, a := m.weight(i), math.Abs(g)
@@ -181,7 +182,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	}
 	copy(kp.Data, kr.Data)
 	size := func() float64 { return math.Hypot(floats.Norm(r.Data, 2), floats.Norm(s, 2)/math.Sqrt(float64(n))) }
-	norm := func() (float64, error) { // of the residual in the metric, squared
+	norm := func() (float64, error) { // square of the norm of the residual in the metric
 		v := dot(r, kr)
 		if !m.k.IsPSD() && v < -1e-10*floats.Norm(r.Data, 2)*floats.Norm(kr.Data, 2) {
 			return 0, errors.New("the matrix K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
@@ -221,8 +222,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// r/λ more leaves −WKr/λ of r: what K does not see of it is gone. Along that the
-		// metric lets r be anything.
+		// Adding r/λ leaves −WKr/λ of r: the part of r in the null space of K is removed. In that
+		// space the metric does not restrict r.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := floats.Norm(h.Data, 2) / m.lambda
 		if m.intercept {
@@ -261,9 +262,9 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 			}
 		}
 		_, value := m.objective(f, alpha, b)
-		// Steps at the minimum change less than the rounding of the value.
+		// Steps at the minimum change the value by less than its rounding error.
 		if value <= m.value+64*epsilon*math.Abs(m.value) {
-			// f as α gives it: the sums of steps drift.
+			// f is recomputed from α, because sums of steps accumulate rounding errors.
 			if err := m.product(f, alpha); err != nil {
 				return false, false, err
 			}
@@ -278,5 +279,5 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	if m.value-m.value != 0 {
 		return false, false, errors.New("the loss overflows: scale the features down")
 	}
-	return reached, false, nil // at the minimum to rounding: the residual decides
+	return reached, false, nil // at the minimum up to rounding: the residual decides
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// lbfgsPairs is the number of steps that L-BFGS remembers of unknowns so few that they take 64 MiB;
-// of more unknowns it is fewer, and at least 5.
+// lbfgsPairs is the number of steps that L-BFGS remembers: as many as take 64 MiB for few
+// unknowns, fewer for more, but at least 5.
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
-// lbfgs minimizes F by the limited-memory method of Broyden, Fletcher, Goldfarb
-// and Shanno, whose first guess of the inverse Hessian is a metric: the solution
-// of M s = g. It stops when what F may still fall by is below tol of F: gᵀs/2 by M and
-// by the method's own guess, and what its last falls forecast, for both guesses are
-// small where M is far from the Hessian. It hands over where F has been evaluated so often
-// that another way costs less.
+// lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
+// initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
+// remaining decrease of F is below tol of F. The estimate is the largest of gᵀs/2 by M, of the
+// same by the method's own inverse Hessian, and of an extrapolation of the last decreases,
+// because the first two are small if M is far from the Hessian. It hands over when F has been
+// evaluated so often that another method costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
 	var known secants
-	var before backend.Host[float64] // M⁻¹∇F at the point before
-	var falls []float64              // of F
+	var before backend.Host[float64] // M⁻¹∇F at the preceding point
+	var falls []float64              // decreases of F
 	evaluations += l.evals
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -73,7 +73,8 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 	}
 }
 
-// forecast is the sum of the falls to come if they go on to shrink as the last ones did.
+// forecast returns the sum of future decreases if they continue to shrink at the rate of the last
+// ones.
 func forecast(falls []float64) float64 {
 	k := len(falls) - 1
 	if k < 2 {
@@ -86,8 +87,8 @@ func forecast(falls []float64) float64 {
 	return falls[k] * ratio / (1 - ratio)
 }
 
-// search goes along −direction until F has fallen by its share of the slope, and
-// returns nil when rounding does not let it.
+// search moves along −direction until F has decreased by the required fraction of the slope. It
+// returns nil if rounding prevents that.
 func (l *logit) search(p *point, direction backend.Host[float64], slope float64) (*point, error) {
 	for t := 1.0; t > 1e-12; {
 		next, err := l.at(along(p.theta, -t, direction))
@@ -111,7 +112,7 @@ type secant struct {
 	sy       float64
 }
 
-// add notes a step, unless rounding hides the curvature along it. Its M⁻¹y is left out.
+// add records a step, without its M⁻¹y, unless the curvature along it is only rounding error.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
@@ -120,7 +121,7 @@ func (k secants) add(from, to *point) secants {
 	return append(k[max(0, len(k)-lbfgsPairs(len(c.s.Data))+1):], c)
 }
 
-// refresh takes account of another M.
+// refresh updates the products for another M.
 func (k secants) refresh(m metric) (err error) {
 	for i := range k {
 		if k[i].my, err = m.solve(k[i].y); err != nil {
@@ -130,8 +131,7 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction applies the inverse Hessian that the steps describe to g, for which M⁻¹g is
-// given.
+// direction applies the inverse Hessian of the steps to g; M⁻¹g is given.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
 		return plain
@@ -153,20 +153,21 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	return r
 }
 
-// leastSpread bounds M from below where a step has led to probabilities near 0 and 1.
+// leastSpread is a lower bound of the mean of p(1−p) in M, for steps that lead to probabilities
+// near 0 and 1.
 const leastSpread = 1e-6
 
-// A metric is a guess M of the Hessian.
+// A metric is an approximation M of the Hessian.
 type metric interface {
-	// refresh takes account of the mean of p(1−p), and reports whether M changes.
+	// refresh updates M for the mean of p(1−p), and reports whether M changes.
 	refresh(spread float64) (bool, error)
 	// solve returns M⁻¹g.
 	solve(g backend.Host[float64]) (backend.Host[float64], error)
 	free()
 }
 
-// metricFeatures is the largest number of features for which M is a full matrix: 128 MiB. Sparse
-// samples have no more than Newton's method takes, beside which they may be small.
+// metricFeatures is the largest number of features for which M is a full matrix: 128 MiB. For
+// sparse samples, which may be small in comparison, it is limited to what Newton's method takes.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns
@@ -182,11 +183,11 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is the least that M has on the diagonal for feature p beside the mean of p(1−p).
-// Each part is a share of that feature's own squares, for a share of the mean over all
-// features would hide those of a small scale: 1e-10 of Σ w(x − x̄)², because rounding may
-// leave no more of directions that X does not have, and 1e5 roundings of x̄ for each
-// sample, because a feature that varies less has a gradient made of rounding.
+// floor is a lower bound of the diagonal of M for feature p, as a factor of the mean of p(1−p).
+// Each part is relative to the sum of squares of that feature, because a value relative to the
+// mean over all features would dominate features of a small scale. The parts are 1e-10 of Σ w(x −
+// x̄)², since rounding errors may be as large in directions without variance, and 1e5 roundings
+// of x̄ per sample, because the gradient of a feature that varies less is only rounding error.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {
@@ -196,9 +197,9 @@ func (l *logit) floor(p int) float64 {
 	return floor
 }
 
-// fullMetric is M = v·X̃ᵀX̃ + λI for every class, v the mean of p(1−p): the
-// Hessian if all samples were as uncertain as their mean. It takes one product
-// XᵀX, and a Cholesky factor whenever v has halved.
+// fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p): the Hessian if
+// p(1−p) were equal for all samples. It takes one product XᵀX, and a Cholesky factorization
+// whenever v has halved.
 type fullMetric struct {
 	l      *logit
 	gram   backend.Matrix[float64] // d×d
@@ -245,8 +246,8 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	return m, b.Upload(m.gram, g)
 }
 
-// offCenter reports whether the mean of a feature is so large beside its deviations that
-// XᵀX less that of the means would lose more than four digits of its diagonal.
+// offCenter reports whether the mean of a feature is so large relative to its standard deviation
+// that XᵀX minus that of the means would lose more than four digits of its diagonal.
 func (l *logit) offCenter() bool {
 	for p, m := range l.mean {
 		if l.total*m*m > 1e4*l.square[p] {

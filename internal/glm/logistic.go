@@ -12,21 +12,21 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Solver is a way to minimize the loss of logistic regression.
+// Solver names a method to minimize the loss of logistic regression.
 type Solver string
 
 const (
-	Auto    Solver = ""                 // Newton where its step costs no more than the loss, otherwise LBFGS, and Newton where that has cost as much
-	Newton  Solver = "newton"           // iteratively reweighted least squares: O(nd²C² + d³C³) each step, few steps
-	LBFGS   Solver = "lbfgs"            // O(ndC) each step, in the metric of the diagonal of XᵀX, and of XᵀX from where that has cost as much as XᵀX: O(nd²)
-	Descent Solver = "gradient-descent" // O(ndC) each step, many steps
-	SGD     Solver = "sgd"              // stochastic: steps by batches of samples; an approximation
+	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much
+	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC), in the metric of the diagonal of XᵀX; once they have cost as much as XᵀX, O(nd²), in the metric of XᵀX
+	Descent Solver = "gradient-descent" // many steps of O(ndC)
+	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples; an approximation
 )
 
-// Solvers lists all but Auto.
+// Solvers lists all solvers except Auto.
 var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 
-// newtonUnknowns is up to how many unknowns Auto takes Newton's method: 32 MiB.
+// newtonUnknowns is the largest number of unknowns for which Auto uses Newton's method: 32 MiB.
 const newtonUnknowns = 2048
 
 // Problem is logistic regression of n samples of C classes: the W and b that minimize
@@ -37,15 +37,15 @@ const newtonUnknowns = 2048
 // softmax of C columns, or with Reference C−1 columns beside f_C = 0.
 type Problem struct {
 	X         numeric.Points // n×d
-	Class     []int          // of each sample; −1 for one of weight 0
+	Class     []int          // class of each sample; −1 for a sample of weight 0
 	Classes   int            // C
-	Weights   []float64      // w; nil: all 1
+	Weights   []float64      // w; nil means all 1
 	Lambda    float64        // ≥ 0
-	Intercept bool           // fit b, not penalized; otherwise it is 0
-	Reference bool           // for C > 2; with Lambda 0 it is taken anyway
+	Intercept bool           // fit an unpenalized b; otherwise b = 0
+	Reference bool           // for C > 2; with Lambda 0 it is always used
 }
 
-// columns is the number of columns of W, and whether the last class is the reference.
+// columns returns the number of columns of W, and whether the last class is the reference.
 func (p Problem) columns() (int, bool) {
 	switch {
 	case p.Classes == 2:
@@ -59,11 +59,11 @@ func (p Problem) columns() (int, bool) {
 // Params are the settings of a solver. The zero value of each has a default.
 type Params struct {
 	Solver  Solver
-	Tol     float64 // part of the loss that it may still fall by, about; 0: 1e-6 of Descent, 1e-2 of SGD, which only reports it, 1e-9 of the others
-	MaxIter int     // 0: 100 of Newton, 1000 of Auto and LBFGS, 20000 of Descent, 20 epochs of SGD
-	Rate    float64 // of Descent and SGD, on the mean loss; 0: chosen
-	Batch   int     // of SGD; 0 is 32
-	Seed    uint64  // of the order of SGD
+	Tol     float64 // largest remaining decrease, relative to the loss; 0 is 1e-6 for Descent, 1e-2 for SGD, which only reports it, 1e-9 for the others
+	MaxIter int     // 0 is 100 for Newton, 1000 for Auto and LBFGS, 20000 for Descent, 20 epochs for SGD
+	Rate    float64 // step size of Descent and SGD on the mean loss; 0 means automatic
+	Batch   int     // batch size of SGD; 0 is 32
+	Seed    uint64  // for the order of the samples in SGD
 }
 
 // Bytes returns the device memory that Solve takes for n samples, and for sparse samples the Go memory
@@ -109,22 +109,22 @@ func (l Params) limit(standard int) int {
 
 // Result is the minimum.
 type Result struct {
-	Coef        backend.Host[float64] // W: d×1 for two classes, d×C for more; without Problem.Reference its rows sum to 0 where λ is 0
+	Coef        backend.Host[float64] // W: d×1 for two classes, d×C for more; without Problem.Reference its rows sum to 0 if λ is 0
 	Intercept   []float64             // b
 	Solver      Solver
 	Iters       int
-	Evaluations int     // of the loss and its gradient
-	Loss        float64 // what was minimized
+	Evaluations int     // number of evaluations of the loss and its gradient
+	Loss        float64 // value of the objective
 	Gradient    float64 // the largest entry of its gradient
-	Gain        float64 // the part of the loss that it may still fall by, which Tol bounds
-	Warning     string  // why the solver ended before Tol was reached; "": it was reached
+	Gain        float64 // remaining decrease relative to the loss, which Tol bounds
+	Warning     string  // why the solver ended before Tol was reached; "" if Tol was reached
 }
 
-// Solve minimizes the loss of p. Where the solver ends before Tol is reached, by MaxIter
-// or because rounding hides every further step, the result has a Warning. So it has where
-// Lambda is 0 and the classes can be separated, so that there is no minimum, if MaxIter is
-// given: Descent makes the steps, and the others end where the classes are separated.
-// Otherwise that is an error.
+// Solve minimizes the loss of p. If the solver ends before Tol is reached, because of MaxIter or
+// because rounding hides every further step, the result has a Warning. If Lambda is 0 and the
+// classes can be separated, there is no minimum. With MaxIter this also leads to a Warning:
+// Descent makes all steps, and the other solvers end when the classes are separated. Without
+// MaxIter it is an error.
 func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	columns, reference := p.columns()
 	f, err := newLogit(t, p.X, p.Class, p.Weights, columns, reference, p.Lambda, p.Intercept)
@@ -136,7 +136,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Noise of the last SGD steps may leave the loss slightly above the loss at 0.
+	// The noise of the last SGD steps may leave the loss slightly above the loss at 0.
 	if start := f.total * math.Log(float64(p.Classes)); !(end.value <= 2*start) {
 		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
@@ -157,14 +157,15 @@ type ending int
 const (
 	stalled    ending = iota // no step makes the loss smaller
 	exhausted                // the limit of iterations was reached
-	handedOver               // another way costs less
+	handedOver               // another method costs less
 	converged
 )
 
-// minimize returns where the solvers end, and the part of the result that says how.
+// minimize returns the point at which the solvers end, and the part of the result that describes
+// the end.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
-	at := func(tol, gain float64) error { // on the way from the first gain to tol
+	at := func(tol, gain float64) error { // reports the progress from the first gain to tol
 		if math.IsNaN(first) {
 			first = max(gain, 10*tol)
 		}
@@ -248,8 +249,8 @@ func (r *Result) warn(how ending, tol float64) {
 	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, not %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
-// stage is a solver and how many evaluations of the loss it may do before the next
-// stage begins where it ends.
+// stage is a solver and the number of evaluations of the loss after which the next stage
+// continues from its end.
 type stage struct {
 	solver      Solver
 	tol         float64
@@ -258,9 +259,9 @@ type stage struct {
 	evaluations int
 }
 
-// stages are chosen by counted operations. What comes next may cost less than what goes on,
-// which nobody knows beforehand: it begins once as much has been spent as it costs, so
-// that the whole is no more than twice the better of both.
+// stages chooses the stages by counted operations. It is not known beforehand whether the next
+// stage would cost less than the current one. Therefore the next stage begins once the current
+// one has cost as much as the next one will; the total is at most twice the better of both.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}
@@ -276,7 +277,7 @@ func (l Params) stages(f *logit) []stage {
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
-	// What a second metric costs beside a few evaluations is not worth waiting for.
+	// A second metric costs little compared with a few evaluations and is used at once.
 	diagonal, full := stage{LBFGS, 1e-9, 1000, false, lasting}, stage{LBFGS, 1e-9, 1000, true, lasting}
 	var stages []stage
 	if f.d > metricFeatures(f.points) {
@@ -297,7 +298,7 @@ func (l Params) stages(f *logit) []stage {
 }
 
 const (
-	// Newton's method takes some 6 steps where L-BFGS takes 10 or more.
+	// Newton's method takes about 6 steps if L-BFGS takes 10 or more.
 	newtonSteps    = 8
 	newtonShare    = 0.75
 	fewEvaluations = 4
@@ -320,8 +321,8 @@ func (l *logit) costs() costs {
 	}
 }
 
-// centerColumns takes the mean over the classes from W and b, which changes no
-// probability: the form in which the penalty of ‖W‖² would leave them.
+// centerColumns subtracts the mean over the classes from W and b. This changes no probability and
+// gives the form that a penalty of ‖W‖² would select.
 func centerColumns(w backend.Host[float64], b []float64) {
 	for p := -1; p < w.Rows; p++ {
 		row := b

@@ -14,15 +14,15 @@ import (
 type block[T backend.Float] struct {
 	*Solver[T]
 	n, columns  int
-	from        int                     // number of the first column in all
+	from        int                     // number of the first column among all columns
 	all         backend.Matrix[float64] // the right-hand sides of all blocks
 	rhs         backend.Matrix[float64]
 	goal        []float64
 	norms       []float64 // of the columns of R
-	width       int       // directions in P
-	iter, since int       // iterations, and those without progress
-	best, truth float64   // the least that was left, and what was at the last replacement
-	kept        float64   // what was left of the X that is kept
+	width       int       // number of directions in P
+	iter, since int       // iterations, and iterations without progress
+	best, truth float64   // the smallest residual, and the residual at the last replacement
+	kept        float64   // the residual of the X that is kept
 }
 
 // run solves for the block, from the beginning or from a State.
@@ -88,7 +88,7 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// part is the view of the first columns of a buffer.
+// part returns a view of the first columns of a buffer.
 func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
 	return m.View(0, 0, k.n, columns)
 }
@@ -104,7 +104,8 @@ func (k *block[T]) start() error {
 		return err
 	}
 	if k.Limit > 0 {
-		// As many solves as are needed, each for the same part of the way.
+		// Each solve covers the same part of the reduction, and there are as many solves as
+		// needed.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
 				rounds := math.Ceil(math.Log(goal/v) / math.Log(k.Limit))
@@ -128,7 +129,7 @@ func (k *block[T]) start() error {
 	return k.orthogonalize(active)
 }
 
-// conjugateTo is Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
+// conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
 func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	p, q, z := k.part(k.p, s.Rows), k.part(k.q, s.Rows), k.part(k.z, active)
 	beta, err := k.inner(q, z)
@@ -139,7 +140,7 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	return k.combine(-1, p, beta, 1, z)
 }
 
-// left is the largest norm of a column of R in units of its goal.
+// left returns the largest norm of a column of R in units of its goal.
 func (k *block[T]) left() float64 {
 	worst := 0.0
 	for j, v := range k.norms {
@@ -161,7 +162,7 @@ func (k *block[T]) measure() error {
 	return nil
 }
 
-// step is one iteration.
+// step does one iteration.
 func (k *block[T]) step() error {
 	p, q := k.part(k.p, k.width), k.part(k.q, k.width)
 	x, r := k.part(k.x, k.columns), k.part(k.r, k.columns)
@@ -170,7 +171,7 @@ func (k *block[T]) step() error {
 		err = k.b.Sync()
 	}
 	if err != nil {
-		// X, R and P are as they were: nothing is lost.
+		// X, R and P are unchanged: nothing is lost.
 		if k.Save != nil && k.frame.Ctx.Err() != nil {
 			*k.Products--
 			if err := k.save(k.raw); err != nil {
@@ -202,7 +203,7 @@ func (k *block[T]) step() error {
 		return err
 	}
 	k.iter++
-	if left := k.left(); !(left > 1) { // or NaN, which run refuses
+	if left := k.left(); !(left > 1) { // also true for NaN, which run refuses
 		k.last = &s
 		return nil
 	}
@@ -219,14 +220,14 @@ func (k *block[T]) step() error {
 	return nil
 }
 
-// product is q ← A p; z is free then.
+// product computes q ← A p; z is free at that point.
 func (k *block[T]) product(q, p backend.Matrix[T]) error {
 	_, c := p.Dims()
 	*k.Products++
 	return k.a.Apply(q, p, k.part(k.z, c))
 }
 
-// replace is R ← rhs − A X.
+// replace computes R ← rhs − A X.
 func (k *block[T]) replace() error {
 	k.last = nil // Q is overwritten
 	x, r, q := k.part(k.x, k.columns), k.part(k.r, k.columns), k.part(k.q, k.columns)
@@ -240,8 +241,7 @@ func (k *block[T]) replace() error {
 	return k.measure()
 }
 
-// precondition is Z ← M⁻¹ R for the columns above their goals, whose number it
-// returns.
+// precondition computes Z ← M⁻¹ R for the columns above their goals and returns their number.
 func (k *block[T]) precondition() (active int, err error) {
 	var columns []int
 	for j, v := range k.norms {
@@ -270,8 +270,7 @@ func (k *block[T]) precondition() (active int, err error) {
 	return active, k.pre.Apply(z, r)
 }
 
-// orthogonalize sets P to a basis of the columns of Z, as many as are
-// independent to the precision.
+// orthogonalize sets P to a basis of the columns of Z that are independent to working precision.
 func (k *block[T]) orthogonalize(active int) error {
 	z := k.part(k.z, active)
 	s, err := k.inner(z, z)
@@ -287,11 +286,11 @@ func (k *block[T]) orthogonalize(active int) error {
 	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
 		return err
 	}
-	return k.b.Sync() // from here to the end of the next product the state is whole
+	return k.b.Sync() // from here to the end of the next product the state is complete
 }
 
-// independence is the part of the square of a column that must be left after
-// those before it have been taken out: squares are known to the rounding of T.
+// independence is the fraction of the square of a column that must remain after projecting out
+// the preceding columns: squares have the rounding error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -299,7 +298,7 @@ func independence[T backend.Float]() float64 {
 	return 1e-13
 }
 
-// inner is UᵀV on the host.
+// inner computes UᵀV on the host.
 func (k *block[T]) inner(u, v backend.Matrix[T]) (numeric.Small, error) {
 	_, rows := u.Dims()
 	_, cols := v.Dims()
@@ -330,7 +329,7 @@ func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T,
 	return nil
 }
 
-// save keeps the state, read through b.
+// save saves the state, read through b.
 func (k *block[T]) save(b backend.Backend[T]) error {
 	_, columns := k.all.Dims()
 	st := State{
@@ -357,7 +356,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	return k.Save(st)
 }
 
-// restore is start from a State. The right-hand sides are on the device.
+// restore replaces start when resuming from a State. The right-hand sides are on the device.
 func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)
@@ -378,14 +377,14 @@ func (k *block[T]) restore(st *State) error {
 	return k.measure()
 }
 
-// BreakdownError says that the numbers of a solve left the range of their precision, which a
-// solve in a higher one may not.
+// BreakdownError says that the numbers of a solve exceeded the range of their precision; a solve
+// in a higher precision may succeed.
 type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish puts X where the right-hand sides were: the norms of conjugate gradients
-// go up and down, and one that ended above its goal may be far from its least.
+// finish copies X over the right-hand sides. The norms of conjugate gradients oscillate, so that
+// a solve that ended above its goal returns the X of the smallest residual.
 func (k *block[T]) finish() error {
 	x := k.x
 	if k.Stopped != "" && k.left() > 2*k.kept {

@@ -17,17 +17,16 @@ type Operator[T backend.Float] interface {
 	Apply(q, p, spare backend.Matrix[T]) error
 }
 
-// OperatorParams say how an operator keeps K.
+// OperatorParams say how an operator stores K.
 type OperatorParams struct {
 	Kernel  kernels.Kernel
 	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
 	Columns int       // maximum number of columns of a product
 	Stored  bool
-	Fixed   bool // stored with 16 bits for an element
+	Fixed   bool // store K with 16 bits per element
 }
 
-// NewOperator makes K + λW⁻¹ from X, n×d on the device, which stays there where K is not
-// stored.
+// NewOperator makes K + λW⁻¹ from X, n×d on the device, which must stay there if K is not stored.
 func NewOperator[T backend.Float](mem *run.Arena, b backend.Backend[T], x backend.Matrix[T], par OperatorParams) (Operator[T], error) {
 	if !par.Stored {
 		if f, ok := AffineOf(par.Kernel); ok {
@@ -112,12 +111,11 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matri
 	return nil
 }
 
-// Affine is a kernel a·xᵀz + c. Its matrix is aXXᵀ + c·11ᵀ, so that a product with v
-// takes 4nd + 4n operations as aX(Xᵀv) + c·1(1ᵀv), not the 2n²d + 2n² of one whose
-// values are made anew.
+// Affine is a kernel a·xᵀz + c. Its matrix is aXXᵀ + c·11ᵀ, so that a product with v takes 4nd +
+// 4n operations as aX(Xᵀv) + c·1(1ᵀv), instead of 2n²d + 2n² with evaluated kernel values.
 type Affine struct{ A, C float64 }
 
-// AffineOf reports whether k is one.
+// AffineOf returns k as an affine kernel, or false if it is not one.
 func AffineOf(k kernels.Kernel) (Affine, bool) {
 	switch k := k.(type) {
 	case kernels.Linear:
@@ -153,8 +151,8 @@ func AffineOf(k kernels.Kernel) (Affine, bool) {
 	return Affine{}, false
 }
 
-// AffineElements is what an operator of an affine kernel takes on the device beside X, for
-// products with so many columns; 0 for other kernels.
+// AffineElements is the device memory, in elements besides X, of an operator of an affine kernel
+// for products with the given number of columns; it is 0 for other kernels.
 func AffineElements(k kernels.Kernel, n, d, columns int) int64 {
 	f, ok := AffineOf(k)
 	if !ok {
@@ -175,7 +173,7 @@ type affineOperator[T backend.Float] struct {
 	f     Affine
 	x     backend.Matrix[T] // n×d
 	t     backend.Matrix[T] // d×width: Xᵀp
-	ones  backend.Matrix[T] // n×1; nil where c is 0
+	ones  backend.Matrix[T] // n×1; nil if c is 0
 	s     backend.Matrix[T] // 1×width: 1ᵀp
 	shift []float64         // of length 1 or n
 }

@@ -10,14 +10,14 @@ import (
 
 // Params are the limits of a Solver.
 type Params struct {
-	Order, Columns int     // of A, and maximum number of right-hand sides
+	Order, Columns int     // order of A, and maximum number of right-hand sides
 	Products       *int    // counts the products with A of all solves
-	MaxProducts    int     // at which a solve ends
-	MaxSteps       int     // iterations in one solve; 0: any number
-	Patience       int     // iterations without progress
-	Limit          float64 // relative residual that one solve can reach, and must be repeated for less; 0: any
-	// Save keeps a State, at a step at which Due says so, and when a product fails because the
-	// context is done. nil: no states are kept.
+	MaxProducts    int     // limit on the products
+	MaxSteps       int     // iterations in one solve; 0 means no limit
+	Patience       int     // number of iterations without progress that ends a solve
+	Limit          float64 // relative residual that one solve can reach; smaller ones need repeated solves; 0 means any
+	// Save saves a State, at a step for which Due is true, and when a product fails because the
+	// context is done. It may be nil.
 	Save func(State) error
 	Due  func() bool
 }
@@ -40,44 +40,44 @@ type Params struct {
 // to time, because rounding errors accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
-	Stopped string // why the last solve ended above its goal; "": it did not
+	Stopped string // why the last solve ended above its goal; "" if it did not
 
 	frame *run.Frame
 	b     backend.Backend[T]
 	raw   backend.Backend[T] // the same without a context
 	a     Operator[T]
-	pre   Preconditioner[T] // nil: none
+	pre   Preconditioner[T] // may be nil
 	own   []run.Releaser
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil when that is 1
 	least            backend.Matrix[T] // n×width: the X of the smallest residual
 	coeff            backend.Matrix[T] // width × width
-	last             *numeric.Small    // PᵀQ of the last step, factored, of a solve whose P and Q are there yet; nil: none
+	last             *numeric.Small    // the factor of PᵀQ from the last step, as long as its P and Q exist; otherwise nil
 }
 
 // A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the
 // device.
 type Preconditioner[T backend.Float] interface {
-	// Apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host.
-	// z is no part of r.
+	// Apply queues z ← P⁻¹ r, both n×c; it waits only if it needs the host. z and r do not
+	// overlap.
 	Apply(z, r backend.Matrix[T]) error
 }
 
-// BlockWidth is the maximum number of columns that are solved for together. With more, the
-// work between the products grows beside them.
+// BlockWidth is the maximum number of columns that are solved together. With more, the work
+// between the products exceeds that of the products.
 const BlockWidth = 64
 
 const (
-	// CarryLimit is from which limit on a solve goes on from the directions of the one
-	// before. n = 20,000, d = 50, λ = 0.1, iterations in all with and without: K in 16
-	// bits, limit 0.025: 58 and 62; in float32, limit 1e-3: 58 and 60, 2e-5, which is
-	// as far as float32 goes: 66 and 60 (2026-11-23).
+	// CarryLimit is the smallest limit at which a solve starts from the directions of the
+	// preceding one. n = 20,000, d = 50, λ = 0.1, total iterations with and without: K in 16
+	// bits, limit 0.025: 58 and 62; in float32, limit 1e-3: 58 and 60; limit 2e-5, the smallest
+	// for float32: 66 and 60 (2026-11-23).
 	CarryLimit = 1e-3
 	// replaceEvery is the number of iterations between replacements of R.
 	replaceEvery = 50
 )
 
-// Bytes is what New takes on the device.
+// Bytes is the device memory of a solver.
 func Bytes[T backend.Float](n, columns int) int64 {
 	c := min(columns, BlockWidth)
 	matrices := 6
@@ -87,7 +87,7 @@ func Bytes[T backend.Float](n, columns int) int64 {
 	return numeric.ElementBytes[T](numeric.Total(numeric.Elements(matrices*c, n), numeric.Elements(c, c)))
 }
 
-// New takes the memory of a solver, in the queue b of a frame; pre may be nil.
+// New allocates the memory of a solver, in the queue b of a frame; pre may be nil.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre Preconditioner[T], par Params) (*Solver[T], error) {
 	c := &Solver[T]{Params: par, frame: f, b: b, a: a, pre: pre}
 	var double bool
@@ -112,14 +112,14 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre
 	return c, err
 }
 
-// Free gives the memory that New took back.
+// Free frees the memory that New allocated.
 func (c *Solver[T]) Free() {
 	for _, m := range c.own {
 		c.frame.Mem.Free(m)
 	}
 }
 
-// load is dst ← src.
+// load computes dst ← src.
 func (c *Solver[T]) load(dst backend.Matrix[T], src backend.Matrix[float64]) error {
 	if same, double := any(dst).(backend.Matrix[float64]); double {
 		numeric.Copy(c.frame.B, same, src)
@@ -132,7 +132,7 @@ func (c *Solver[T]) load(dst backend.Matrix[T], src backend.Matrix[float64]) err
 	return c.frame.Dev.Sync()
 }
 
-// store is dst ← src.
+// store computes dst ← src.
 func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) error {
 	if same, double := any(src).(backend.Matrix[float64]); double {
 		numeric.Copy(c.frame.B, dst, same)
@@ -145,9 +145,9 @@ func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) er
 	return c.frame.Dev.Sync()
 }
 
-// Solve overwrites rhs, n×c on the device, with about A⁻¹ rhs: it ends when the residual of
-// column j has the norm goal[j], or says in Stopped why it did not get there. resumed is nil,
-// or the State from which the solve goes on. Numbers that are not finite are a
+// Solve overwrites rhs, n×c on the device, with about A⁻¹ rhs. It ends when the residual of
+// column j has the norm goal[j]; otherwise Stopped says why it ended. resumed is nil, or the
+// State from which the solve continues. If numbers are not finite, the error is a
 // *BreakdownError.
 func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
 	n, columns := rhs.Dims()

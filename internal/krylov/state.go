@@ -6,17 +6,17 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// State is what a solve needs to go on where an earlier one was ended.
+// State holds what a solve needs in order to resume an earlier one that was ended.
 type State struct {
 	From, Iter, Since   int // the first column of the block, and its iterations
 	Lowest, Truth, Kept Number
 	Goal                []float64
-	// RHS are the right-hand sides of all blocks; columns before From hold solutions. The
-	// numbers are exact, also when they are float32 on the device.
+	// RHS are the right-hand sides of all blocks; columns before From hold solutions. The numbers
+	// are exact, even if they are float32 on the device.
 	RHS, X, Least, R, P backend.Host[float64] `json:"-"`
 }
 
-// Number is a float64 that may be infinite, which JSON does not know.
+// Number is a float64 that may be infinite, which JSON cannot represent.
 type Number float64
 
 func (v Number) MarshalText() ([]byte, error) {

@@ -10,22 +10,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is
-// never stored, with pivots chosen on the way. FFᵀ is the Nyström approximation
-// K_nS K_SS⁻¹ K_Sn by the rows S that were chosen, 0 ⪯ FFᵀ ⪯ K up to rounding.
+// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is never stored,
+// with pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn
+// by the chosen rows S, and 0 ⪯ FFᵀ ⪯ K up to rounding.
 //
-// Only rows of K that belong to candidates for S are evaluated: O(nd)
-// operations for each. The work on F, O(nk²), is done in products and
-// triangular solves for several pivots at once; what the host does is O(nk).
+// Only rows of K that belong to candidates for S are evaluated, with O(nd) operations each. The
+// work on F, O(nk²), is done by products and triangular solves for several pivots at once; the
+// host does O(nk).
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
-	pivots []int             // S, rows of X in the order of their choice
+	pivots []int             // S, rows of X in the order in which they were chosen
 	diag   []float64         // of K − FFᵀ
 	left   float64           // the sum of diag
 	n, d   int
 	rank   int     // maximum number of columns
-	floor  float64 // what is left of a diagonal element when it is rounding only
+	floor  float64 // diagonal elements of K − FFᵀ up to floor are only rounding errors
 }
 
 // newPivoting prepares f. The diagonal of K is evaluated on the host.
@@ -45,12 +45,12 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		p.left += v
 		largest = max(largest, v)
 	}
-	// A sum of k squares is taken from each element.
+	// Each element of the diagonal loses a sum of k squares.
 	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
 
-// diagonal sets diag to k(x_i, x_i).
+// diagonal computes k(x_i, x_i) for diag.
 func (p *pivoting[T]) diagonal() error {
 	prog := kernels.Compile(p.Kernel)
 	stats := make([]float64, len(prog.Stats))
@@ -65,26 +65,25 @@ func (p *pivoting[T]) diagonal() error {
 	})
 }
 
-// more reports whether another pivot is wanted and there is one.
+// more reports whether another pivot is wanted and available.
 func (p *pivoting[T]) more() bool {
 	return len(p.pivots) < p.rank && p.left > max(p.Stop, float64(p.n)*p.floor)
 }
 
-// width is how many candidates are looked at together: enough for a product to
-// run at its rate, and few beside the rank, so that not many lie near each
-// other and are looked at in vain.
+// width is the number of candidates that are evaluated together: enough for an efficient product,
+// and few compared with the rank, so that few of them are near each other and are evaluated in
+// vain.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotElements is what is taken on the device beside F: X, K and F at the
-// candidates.
+// PivotElements is the device memory besides F, in elements: X, K and F at the candidates.
 func PivotElements(rank, d int) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Elements(b, d+b+rank)
 }
 
-// gather puts rows s of m together on the host.
+// gather copies rows s of m to the host.
 func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], error) {
 	_, c := m.Dims()
 	h := backend.NewHost[T](len(s), c)
@@ -96,7 +95,7 @@ func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], err
 	return h, nil
 }
 
-// upload puts h on the device. The caller frees it.
+// upload copies h to the device. The caller frees it.
 func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
 	m, err := run.NewMatrix(p.Mem, p.B, h.Rows, h.Cols)
 	if err != nil {
@@ -109,7 +108,7 @@ func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
 	return m, nil
 }
 
-// done is the part of F that is there.
+// done returns the columns of F computed so far.
 func (p *pivoting[T]) done() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(p.pivots)) }
 
 // remain returns the lower triangle of (K − FFᵀ)_SS on the host.
@@ -137,7 +136,7 @@ func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	return h, p.B.Download(h, m)
 }
 
-// gathered puts rows s of m together on the device. The caller frees them.
+// gathered copies rows s of m on the device. The caller frees the copy.
 func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
 	h, err := p.gather(m, s)
 	if err != nil {
@@ -146,8 +145,8 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 	return p.upload(h)
 }
 
-// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ
-// is (K − FFᵀ)_SS, and brings diag and left up to date.
+// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ is (K − FFᵀ)_SS,
+// and updates diag and left.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil
@@ -183,7 +182,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	for _, i := range s {
 		p.left -= p.diag[i]
-		p.diag[i] = 0 // what a pivot leaves is rounding
+		p.diag[i] = 0 // the remainder at a pivot is rounding error
 	}
 	p.pivots = append(p.pivots, s...)
 	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {

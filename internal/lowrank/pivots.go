@@ -9,12 +9,12 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024),
-// accelerated by rejection (Epperly, Tropp, Webber 2024, "Embrace rejection",
-// algorithm 2.2): candidates are drawn together from what is left of the
-// diagonal, and each is accepted with the probability that it would have had
-// after those before it. The pivots have the law of the method that takes one
-// at a time; the work on F is done for all accepted ones at once.
+// rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
+// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are
+// drawn together with probabilities proportional to the residual diagonal, and each is accepted
+// with the probability that it would have after the accepted candidates before it. The pivots
+// have the same distribution as in the method that takes one at a time; the work on F is done for
+// all accepted candidates at once.
 //
 // It is a maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
@@ -28,8 +28,8 @@ func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximati
 	return approximation{rank: len(p.pivots), trace: p.left}, nil
 }
 
-// RandomPivots makes F of a task by rpCholesky, and returns its pivots, rows of X in the order
-// of their choice.
+// RandomPivots computes F of a task by rpCholesky and returns its pivots, rows of X in the order
+// in which they were chosen.
 func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
 	p, err := newPivoting(task, f)
 	if err != nil {
@@ -39,7 +39,7 @@ func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 	return p.pivots, err
 }
 
-// GreedyPivots is randomPivots with the largest pivot first.
+// GreedyPivots is RandomPivots with the largest pivot first.
 func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
 	p, err := newPivoting(task, f)
 	if err != nil {
@@ -49,7 +49,7 @@ func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 	return p.pivots, err
 }
 
-// random chooses pivots by chance.
+// random chooses pivots at random.
 func (p *pivoting[T]) random() error {
 	r := rand.New(rand.NewPCG(p.Seed, 0x52504368))
 	for p.more() {
@@ -62,7 +62,7 @@ func (p *pivoting[T]) random() error {
 		for j := range s {
 			some = some || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some { // their Schur complement is rounding: they are no candidates any more
+		if !some { // their Schur complement is rounding error: they are no longer candidates
 			for _, i := range s {
 				p.diag[i] = 0
 			}
@@ -77,8 +77,8 @@ func (p *pivoting[T]) random() error {
 	return nil
 }
 
-// draw returns count numbers of elements of weight, independent of each other,
-// with probabilities proportional to it. The sum of the weights is > 0.
+// draw returns count indices of weight, drawn independently with probabilities proportional to
+// weight. The sum of the weights is > 0.
 func draw(r *rand.Rand, weight []float64, count int) []int {
 	sums := make([]float64, len(weight))
 	total, last := 0.0, 0
@@ -91,7 +91,8 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	}
 	s := make([]int, count)
 	for j := range s {
-		// The first element whose sum is above the point; never one of weight 0.
+		// This is the first element whose cumulative sum exceeds the point; it never has weight
+		// 0.
 		at := r.Float64() * total
 		i, found := slices.BinarySearch(sums, at)
 		if found {
@@ -104,11 +105,10 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	return s
 }
 
-// reject goes through the candidates s in order, with h = (K − FFᵀ)_SS. It
-// accepts candidate j with the probability (what is left of its diagonal
-// element after the pivots accepted before it) / (what the proposal said), and
-// eliminates it then. It returns the numbers in s of those accepted, at most
-// most, and the factor of h at them.
+// reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
+// the probability (its residual diagonal after the pivots accepted before it) / (its diagonal in
+// the proposal), and then eliminates it. It returns the indices in s of the accepted candidates,
+// up to most of them, and the factor of h at them.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
@@ -122,10 +122,10 @@ func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s 
 	return accepted, factorAt[T](e, accepted)
 }
 
-// An elimination is a Cholesky factorization of a small matrix on the host
-// whose pivots are chosen on the way.
+// An elimination is a Cholesky factorization of a small matrix on the host, with pivots chosen
+// during the factorization.
 type elimination struct {
-	a     [][]float64 // what is left; only i ≥ j is kept
+	a     [][]float64 // the Schur complement; only i ≥ j is stored
 	steps [][]float64 // columns of the factor, in the order of the pivots
 }
 
@@ -140,10 +140,10 @@ func newElimination[T backend.Float](h backend.Host[T]) *elimination {
 	return e
 }
 
-// left is what is left of diagonal element j.
+// left returns the residual of diagonal element j.
 func (e *elimination) left(j int) float64 { return e.a[j][j] }
 
-// at is element (i, j) of what is left.
+// at returns element (i, j) of the Schur complement.
 func (e *elimination) at(i, j int) float64 {
 	if i < j {
 		i, j = j, i
@@ -151,8 +151,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. Of rows before first nothing is wanted any more
-// but the factor's elements at pivots that were chosen before.
+// eliminate makes j the next pivot. For rows before first only the factor's elements at earlier
+// pivots are still needed.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -169,8 +169,8 @@ func (e *elimination) eliminate(j, first int) {
 	e.steps = append(e.steps, column)
 }
 
-// factorAt returns the lower triangular factor of the matrix at the pivots,
-// which are given in the order in which they were eliminated.
+// factorAt returns the lower triangular factor of the matrix at the pivots, which are in the
+// order of their elimination.
 func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	l := backend.NewHost[T](len(pivots), len(pivots))
 	for p, column := range e.steps {
@@ -181,7 +181,7 @@ func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	return l
 }
 
-// pick returns s at the given places.
+// pick returns the elements of s with the given indices.
 func pick(s, places []int) []int {
 	picked := make([]int, len(places))
 	for p, j := range places {
@@ -190,16 +190,14 @@ func pick(s, places []int) []int {
 	return picked
 }
 
-// greedy takes as each pivot the row with the largest element of the residual's
-// diagonal, the first of several (Fine and Scheinberg 2001; Harbrecht, Peters and
-// Schneider 2012). It keeps the largest error of the diagonal small, but follows
-// outliers where random does not.
+// greedy takes as each pivot the row with the largest element of the residual diagonal, the first
+// of equals (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012). It keeps the
+// largest error of the diagonal small, but follows outliers, which random pivots do not.
 //
-// The rows of which most is left are candidates together. What is left only
-// falls, so that the largest among the candidates is the largest of all as long
-// as it is not below the best row outside; until then pivots are found in the
-// small matrix, and the work on F is done for all of them at once. The pivots
-// are those of the method that looks at all rows each time.
+// The rows with the largest residuals are candidates together. Residuals only decrease, so that
+// the largest among the candidates is the largest of all as long as it is not below the best row
+// outside; until then pivots are found in the small matrix, and the work on F is done for all of
+// them at once. The pivots are those of the method that searches all rows each time.
 func (p *pivoting[T]) greedy() error {
 	for p.more() {
 		s, outside := largest(p.diag, p.width())
@@ -217,7 +215,7 @@ func (p *pivoting[T]) greedy() error {
 				}
 			}
 			left := e.left(best)
-			// The first is the largest of all, whatever rounding h has.
+			// The first candidate is the largest of all, whatever rounding errors h has.
 			if left <= p.floor || len(chosen) > 0 && left < outside {
 				break
 			}
@@ -226,7 +224,7 @@ func (p *pivoting[T]) greedy() error {
 			chosen = append(chosen, best)
 		}
 		if len(chosen) == 0 {
-			return nil // rounding is all that is left
+			return nil // only rounding errors remain
 		}
 		if err := p.extend(pick(s, chosen), factorAt[T](e, chosen)); err != nil {
 			return err
@@ -235,9 +233,8 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largest returns the numbers of the count largest elements of v, the largest
-// first and the first of equal ones first, and the largest element that is not
-// among them (0 when there is none).
+// largest returns the indices of the count largest elements of v in decreasing order, of equal
+// elements the first, and the largest element that is not among them, or 0 if there is none.
 func largest(v []float64, count int) (best []int, outside float64) {
 	for i, x := range v {
 		if len(best) == count && x <= v[best[count-1]] {

@@ -13,34 +13,33 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Task asks for a low-rank approximation of a Gram matrix.
+// Task specifies a low-rank approximation of a Gram matrix.
 type Task[T backend.Float] struct {
 	Ctx    context.Context
 	B      backend.Backend[T]
-	Mem    *run.Arena // for what is needed meanwhile; the maker frees it
+	Mem    *run.Arena // for temporary memory, which the maker frees
 	Kernel kernels.Kernel
 	X      backend.Matrix[T] // n×d, on the device
 	Seed   uint64
-	// Stop is a trace of K − FFᵀ at which more columns are not worth their cost;
-	// 0 fills F.
+	// Stop is the trace of K − FFᵀ at which further columns are not worth their cost; 0 fills F.
 	Stop float64
 }
 
-// A maker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
-// K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, rank ≤ k.
-// The same task gives the same bits. Beside f it takes at most scratch elements
-// on the device. It works in blocks, so that ctx is obeyed.
+// A maker fills columns 0 … rank−1 of f, n×k of zeros, with F such that K = k(X, X) ≈ F Fᵀ and K
+// − F Fᵀ is positive semidefinite up to rounding, rank ≤ k. The same task gives the same bits. In
+// addition to f it takes at most scratch elements on the device. It works in blocks and checks
+// ctx between them.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
-// An approximation says how near F Fᵀ is to K.
+// An approximation describes the accuracy of F Fᵀ.
 type approximation struct {
 	rank  int
 	trace float64 // of K − F Fᵀ
-	// diagonal is that of K − F Fᵀ, or nil where a preconditioner is not to have it.
+	// diagonal is the diagonal of K − F Fᵀ, or nil if a preconditioner should not include it.
 	diagonal []float64
 }
 
-// makers are the ways to make F, by the names of the preconditioners.
+// makers maps the names of the preconditioners to the functions that make F.
 func makers[T backend.Float]() map[string]maker[T] {
 	return map[string]maker[T]{
 		"rpcholesky": rpCholesky[T],
@@ -51,7 +50,7 @@ func makers[T backend.Float]() map[string]maker[T] {
 // Names returns the names of the preconditioners.
 func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-// scratch is how many elements the maker called name takes on the device beside f.
+// scratch is the number of elements that the named maker takes on the device besides f.
 func scratch(name string, k, d int) int64 {
 	if name == Taylor {
 		return 0
@@ -59,28 +58,28 @@ func scratch(name string, k, d int) int64 {
 	return PivotElements(k, d)
 }
 
-// Preconditioner is P = F Fᵀ + D, D = λW⁻¹ or that and the diagonal of K − F Fᵀ, applied by the
-// identity of Woodbury
+// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. It is
+// applied by the Woodbury identity
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
-// in two products with G, n×k, and two with L⁻¹. A factor common to all of P⁻¹ is
-// left out: no method of conjugate gradients sees it.
+// in two products with G, n×k, and two with L⁻¹. A common factor of P⁻¹ is omitted, because
+// conjugate gradients do not depend on it.
 type Preconditioner[T backend.Float] struct {
 	Rank   int     // columns of F
-	Raised float64 // what was added to the largest element of D
+	Raised float64 // increase of the largest element of D
 
 	b       backend.Backend[T]
 	mem     *run.Arena
 	g       backend.Matrix[T] // n×k, a view of own
 	inverse backend.Matrix[T] // L⁻¹, k×k
-	half    []float64         // D^{-½}, less a common factor; nil where all are the same
+	half    []float64         // D^{-½} up to a common factor; nil if all elements are equal
 	t       backend.Matrix[T] // k×2c
 	own     run.Releaser
 }
 
-// Bytes is what the preconditioner takes on the device while the maker called
-// name and newLowRank make it, and from then on.
+// Bytes is the device memory of a preconditioner while the named maker and newPreconditioner make
+// it, and after that.
 func Bytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹
@@ -91,18 +90,18 @@ func Bytes[T backend.Float](name string, n, rank, d, columns int) (make, keep in
 	return numeric.Total(f, max(numeric.ElementBytes[T](scratch(name, rank, d)), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
 }
 
-// Params say what a preconditioner is to be made of.
+// Params specify a preconditioner.
 type Params struct {
 	Name    string // one of Names
 	Kernel  kernels.Kernel
 	Rank    int // maximum number of columns of F
 	Seed    uint64
 	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
-	Columns int       // maximum number of columns that it is applied to
+	Columns int       // maximum number of columns of its operands
 }
 
-// New makes the preconditioner of k(X, X) + λW⁻¹ in the precision of b from x, which
-// is in that precision on the device; nil where k(X, X) is 0.
+// New makes the preconditioner of k(X, X) + λW⁻¹ in the precision of b from x, which is on the
+// device in that precision. It returns nil if k(X, X) is 0.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T], par Params) (*Preconditioner[T], error) {
 	n, _ := x.Dims()
 	columns, err := run.NewMatrix(f.Mem, b, n, par.Rank)
@@ -122,13 +121,12 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 	return newPreconditioner(f, b, columns, a.rank, d, slack, par.Columns)
 }
 
-// newPreconditioner makes the preconditioner from the first rank columns of f, which
-// become G, and the diagonal of D, which has length 1 or n and is ≥ 0, for
-// products with up to c columns. Where D is too small beside F for the precision
-// T, D is raised: P⁻¹ would be rounding only. left is the trace of K − F Fᵀ: up to
-// its mean D may be raised without harm, since the condition of P⁻¹(K + D) is about
-// that of K − F Fᵀ + D then too, and it is, as far as the digits of P⁻¹ need it.
-// Raised is by how much, in the largest of its elements.
+// newPreconditioner makes the preconditioner from the first rank columns of f, which become G,
+// and the diagonal of D, which has length 1 or n and is ≥ 0, for products with up to c columns.
+// If D is too small relative to F for the precision T, P⁻¹ would be only rounding error, and D is
+// raised. left is the trace of K − F Fᵀ. D may be raised up to the mean of that without harm,
+// because the condition number of P⁻¹(K + D) is then still about that of K − F Fᵀ + D; it is
+// raised as far as the accuracy of P⁻¹ requires. Raised is the increase of the largest element.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
@@ -144,7 +142,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		}
 		smallest, left = 1, left/slices.Max(d)
 		largest := slices.Max(d)
-		for i, v := range d { // 1 at least, whatever the size of D
+		for i, v := range d { // at least 1, whatever the size of D
 			p.half[i] = math.Sqrt(largest / v)
 		}
 	}
@@ -162,10 +160,10 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
-	const digits = 1e4 // that P⁻¹ has at least where D may be raised
+	const digits = 1e4 // P⁻¹ has at least four digits if D may be raised that far
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
-	fill := func() error { return nil } // the first time
+	fill := func() error { return nil } // nothing to do the first time
 	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
@@ -188,12 +186,12 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 	return p, b.Sync()
 }
 
-// squareRows is how many rows of a matrix in float32 are multiplied in float32 before
-// the sum goes on in float64.
+// squareRows is the number of rows of a float32 matrix that are multiplied in float32 before the
+// sum continues in float64.
 const squareRows = 8192
 
-// setSquares is s ← GᵀG, its lower triangle. A sum in float32 over all rows would
-// lose what λ is beside the norm of K.
+// setSquares sets s to the lower triangle of GᵀG. A sum in float32 over all rows would lose λ
+// relative to the norm of K.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {
 		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)
@@ -225,7 +223,7 @@ func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	return nil
 }
 
-// rounded is m in the precision T: m itself, or a copy in its place.
+// rounded returns m in the precision T: m itself, or a copy that replaces it.
 func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], m backend.Matrix[float64]) (backend.Matrix[T], error) {
 	if same, double := any(m).(backend.Matrix[T]); double {
 		return same, nil
@@ -243,7 +241,7 @@ func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Ba
 	return to, dev.Sync()
 }
 
-// Apply queues z ← P⁻¹ r, both n×c; it waits only where it needs the host. z is no part of r.
+// Apply queues z ← P⁻¹ r, both n×c; it waits only if it needs the host. z and r do not overlap.
 func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	_, k := p.g.Dims()
 	_, c := r.Dims()
@@ -261,7 +259,7 @@ func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	return numeric.ScaleRows(p.b, z, z, p.half)
 }
 
-// Free gives its memory on the device back.
+// Free frees the memory on the device.
 func (p *Preconditioner[T]) Free() {
 	for _, m := range []run.Releaser{p.inverse, p.t, p.own} {
 		p.mem.Free(m)
@@ -276,7 +274,7 @@ func (p *Preconditioner[T]) scaled(z, r backend.Matrix[T]) error {
 	return numeric.ScaleRows(p.b, z, r, p.half)
 }
 
-// sumOfDiagonals adds b, of one element for all rows or one for each, to a.
+// sumOfDiagonals adds b, which has one element for all rows or one for each, to a.
 func sumOfDiagonals(a, b []float64) []float64 {
 	for i := range a {
 		a[i] += b[i%len(b)]

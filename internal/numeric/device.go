@@ -5,15 +5,15 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Zero queues m ← 0: a product over nothing, with β = 0.
+// Zero queues m ← 0, as an empty product with β = 0.
 func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
 	if n, c := m.Dims(); n > 0 && c > 0 {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
 	}
 }
 
-// ClearLower queues zeros for the lower triangle of a, its diagonal included: an
-// empty product does not read what was there.
+// ClearLower queues zeros for the lower triangle of a, including its diagonal. An empty product
+// does not read the old values.
 func ClearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
 	m, _ := a.Dims()
 	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
@@ -37,9 +37,9 @@ func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 	b.ColAxpy(Repeated[T](1, c), src, dst)
 }
 
-// ScaleRows sets row i of dst to s_i times that of src, which may be dst. The
-// rows go through the host in blocks: no device has the operation, and the
-// product with K that goes with it costs n times as much.
+// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. The rows pass through
+// the host in blocks: no device has this operation, and the product with K that accompanies it
+// costs n times as much.
 func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
 	_, c := src.Dims()
 	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {
@@ -55,9 +55,9 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 	})
 }
 
-// EachBlock calls f with blocks of rows of m in turn and the number of the first, read
-// into memory of the host that f may change. The blocks are such that width elements for
-// each row stay in a cache.
+// EachBlock calls f with successive blocks of rows of m, in memory of the host that f may modify,
+// and the number of the first row. The blocks are so small that width elements per row stay in a
+// cache.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))
@@ -74,7 +74,7 @@ func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width
 	return nil
 }
 
-// Mirror sets the upper triangle of a to the lower one, by way of the host.
+// Mirror copies the lower triangle of a to the upper one, by way of the host.
 func Mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
 	const side = 256
 	m, _ := a.Dims()

@@ -2,7 +2,7 @@ package numeric
 
 import "github.com/mercer-go/mercer/backend"
 
-// Transpose is a copy of hᵀ.
+// Transpose returns a copy of hᵀ.
 func Transpose(h backend.Host[float64]) backend.Host[float64] {
 	t := backend.NewHost[float64](h.Cols, h.Rows)
 	for i := range h.Rows {
@@ -13,17 +13,17 @@ func Transpose(h backend.Host[float64]) backend.Host[float64] {
 	return t
 }
 
-// Row is v as a matrix of one row.
+// Row returns v as a matrix of one row.
 func Row(v []float64) backend.Host[float64] {
 	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
 }
 
-// Column is v as a matrix of one column.
+// Column returns v as a matrix of one column.
 func Column(v []float64) backend.Host[float64] {
 	return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
 }
 
-// Clone is a copy of h, without padding.
+// Clone returns a copy of h without padding.
 func Clone(h backend.Host[float64]) backend.Host[float64] {
 	c := backend.NewHost[float64](h.Rows, h.Cols)
 	for i := range h.Rows {

@@ -6,27 +6,27 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter factors a matrix that is positive definite but for rounding, or nearly:
-// it adds to the diagonal, and more each time that the factor fails. What was added is
-// reported by whoever uses it.
+// A Jitter factors a matrix that is positive definite up to rounding: it increases the diagonal,
+// and more each time that the factorization fails. Its user reports the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
-	Added float64 // to the diagonal: at first, and in the end
-	Times float64 // more at every further try, and no less than least
+	Added float64 // increase of the diagonal: the initial one, and finally the one used
+	Times float64 // factor of the increase at every further attempt, which is at least least
 	Least float64
-	Tries int // at most; 0: until added has reached limit
+	Tries int // maximum number of attempts; 0: until added has reached limit
 	Limit float64
 
-	Failed func(p *backend.PivotError) // nil, or called before another try
+	Failed func(p *backend.PivotError) // called before another attempt; may be nil
 }
 
-// NewJitter begins with added and ends at the trace of the matrix, whose rounding is unit.
+// NewJitter starts with added and ends at the trace of the matrix, whose relative rounding error
+// is unit.
 func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
 }
 
-// FactorJittered replaces a, as fill makes it, by its Cholesky factor. A failure that is not of
-// rounding, a pivot that is not finite, ends it at once; the last failure is its error.
+// FactorJittered replaces a, which fill sets, by its Cholesky factor. A pivot that is not finite
+// is not a rounding error and ends the attempts at once; the error is that of the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
 		if err := fill(); err != nil {
@@ -42,7 +42,7 @@ func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.
 			j.Failed(pivot)
 		}
 		next := max(j.Times*j.Added, j.Least)
-		if !(next > j.Added) { // both are 0: the rounding of the trace underflows
+		if !(next > j.Added) { // both are 0 if the rounding error of the trace underflows
 			return err
 		}
 		j.Added = next

@@ -9,14 +9,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A pivot of a Cholesky factorization that should be 0 comes out as rounding of
-// either sign. Potrf refuses one half of them; this file refuses the other
-// half too, so that a singular system never gives numbers without a right digit.
+// A pivot of a Cholesky factorization that should be 0 is computed as a rounding error of either
+// sign. Potrf refuses the negative ones; this file also refuses the positive ones, so that a
+// singular system never gives numbers without a correct digit.
 
-// PivotTol is the part of a diagonal element of a matrix below which the pivot of its
-// Cholesky factor is nothing but rounding. A pivot is what is left of that element after a
-// sum of so many terms, and the rounding of such a sum grows as the root of its length. 8
-// is a margin.
+// PivotTol is the fraction of a diagonal element of a matrix below which the pivot of its
+// Cholesky factor is only a rounding error. A pivot is the remainder of that element after
+// subtracting a sum with the given number of terms, whose rounding error grows with the square
+// root of that number. The factor 8 is a margin.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
 // RoundedPivot is CheckPivots with PivotTol, for the diagonals of a factor and of its matrix.
@@ -25,19 +25,19 @@ func RoundedPivot(after, before []float64) error {
 	return CheckPivots(after, func(i int) float64 { return tol * before[i] })
 }
 
-// CheckPivots returns a *backend.PivotError for the first pivot of a factor, given its
-// diagonal, that is not above the smallest one of its row that is more than rounding.
+// CheckPivots returns a *backend.PivotError for the first pivot of a factor, given the factor's
+// diagonal, that does not exceed the rounding error of its row, smallest.
 func CheckPivots(after []float64, smallest func(i int) float64) error {
 	for i, v := range after {
-		if !(v*v > smallest(i)) { // or NaN
+		if !(v*v > smallest(i)) { // also true for NaN
 			return &backend.PivotError{Index: i, Value: v * v}
 		}
 	}
 	return nil
 }
 
-// explained is a PivotError in the words of the problem. Its own text, which
-// counts from 0 and knows no samples, is left out.
+// explained is a PivotError with a description in the terms of the problem, which replaces its
+// own text.
 type explained struct {
 	error
 	pivot *backend.PivotError
@@ -45,17 +45,19 @@ type explained struct {
 
 func (e *explained) Unwrap() []error { return []error{e.error, e.pivot} }
 
-// ExplainPivot is the error of a failed factor in the words of the problem; it wraps pivot.
+// ExplainPivot returns an error about a failed factorization in the terms of the problem; it
+// wraps pivot.
 func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{message.Errorf(format, args...), pivot}
 }
 
-// Indefinite reports whether a pivot is further below 0 than rounding of a positive
-// semidefinite matrix with diagonal elements up to largest takes it. A larger λ is then
-// no help: K itself is not what it should be.
+// Indefinite reports whether a pivot is too negative for a rounding error of a positive
+// semidefinite matrix with diagonal elements up to largest. A larger λ does not help then,
+// because K itself is indefinite.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice says what to do about an indefinite K of the kernel k; nil is a matrix.
+// IndefiniteAdvice returns the advice about an indefinite K of the kernel k; nil stands for a
+// given matrix.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {
 	case k == nil:

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// PointError is the error for row i of x, from 0, that the kernel k has no finite
-// value for: by the rule of k for points, or by the value.
+// PointError returns the error for row i of x, counted from 0, for which the kernel k has no
+// finite value, because of the rule of k for points or because of the value.
 func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	if rule := kernels.PointRule(k); rule != nil {
 		if err := rule(x); err != nil {
@@ -23,8 +23,8 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	return err
 }
 
-// SamplePoints returns x; of a kernel of precomputed values, where x is the symmetric n×n
-// matrix of k of the n samples, it returns their points: see kernels.Precomputed.
+// SamplePoints returns x, or for a kernel of precomputed values, whose x is the symmetric n×n
+// matrix of k on the n samples, their points: see kernels.Precomputed.
 func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil
@@ -36,7 +36,7 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	}
 	points, err := kernels.TrainingPoints(n, values)
 	if err != nil {
-		if x.CheckRule(k, "x") == nil { // points with repeated objects are as many as their columns
+		if x.CheckRule(k, "x") == nil { // points with repeated objects have as many rows as columns
 			return x, nil
 		}
 		return x, fmt.Errorf("x: %w", err)
@@ -44,9 +44,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns x; of a kernel of precomputed values, where x has the values with the m
-// objects of points of features = m + 2 numbers, it returns points without the values k(x, x),
-// and known is false.
+// OtherPoints returns x, or for a kernel of precomputed values, whose x has the values with the m
+// objects of points of features = m + 2 numbers, points without the values k(x, x); known is then
+// false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true

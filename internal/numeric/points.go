@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Points are the points of a kernel in Go memory, one in each row: a dense matrix, or a sparse one,
-// of which only the stored elements take memory and work.
+// Points are the points of a kernel in Go memory, one per row of a dense or a sparse matrix. Only
+// the stored elements of a sparse matrix take memory and work.
 type Points struct {
 	Rows, Cols int
 	Dense      backend.Host[float64] // empty if the points are sparse
@@ -231,8 +231,8 @@ func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
 	return w
 }
 
-// Used returns the points without the features that no point stores, and the numbers of the other
-// features. The values are those of p. Nil: all features are kept.
+// Used returns the points without the features that no point stores, and the indices of the
+// remaining features, or nil if all features remain. The values are those of p.
 func (p Points) Used() (used Points, features []int32) {
 	if p.Sparse == nil {
 		return p, nil
@@ -259,7 +259,7 @@ func (p Points) Used() (used Points, features []int32) {
 	return SparsePoints(x), features
 }
 
-// Restored returns the d×t weights whose rows that features names are those of w, a result for the
+// Restored returns the d×t weights whose rows listed in features are those of w, a result for the
 // points of Used, and whose other rows are 0.
 func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
 	if features == nil {
@@ -272,8 +272,8 @@ func Restored(w backend.Host[float64], features []int32, d int) backend.Host[flo
 	return all
 }
 
-// Difference sets dst to the features in which points i and j differ, zeros left out or not, of the
-// first less those of the second, and returns it.
+// Difference sets dst to the differences of points i and j in the features in which they differ,
+// with or without zeros, and returns it.
 func (p Points) Difference(dst []float64, i, j int) []float64 {
 	dst = dst[:0]
 	if p.Sparse == nil {

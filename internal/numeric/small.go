@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// Small is a matrix on the host, row by row, of at most some dozens of rows: what
-// the columns of a block are to each other.
+// Small is a row-major matrix on the host with at most some dozens of rows, such as the inner
+// products of the columns of a block.
 type Small struct {
 	Rows, Cols int
 	Data       []float64
@@ -14,14 +14,14 @@ type Small struct {
 // NewSmall returns a matrix of zeros.
 func NewSmall(rows, cols int) Small { return Small{rows, cols, make([]float64, rows*cols)} }
 
-// At is element (i, j).
+// At returns element (i, j).
 func (s Small) At(i, j int) float64 { return s.Data[i*s.Cols+j] }
 
 // Set sets element (i, j).
 func (s Small) Set(i, j int, v float64) { s.Data[i*s.Cols+j] = v }
 
-// Cholesky overwrites the lower triangle of s, which is symmetric but for
-// rounding, with its factor, and reports whether all pivots are positive and finite.
+// Cholesky overwrites the lower triangle of s, which is symmetric up to rounding, with its
+// factor, and reports whether all pivots are positive and finite.
 func (s Small) Cholesky() bool {
 	n := s.Rows
 	for j := range n {
@@ -43,7 +43,7 @@ func (s Small) Cholesky() bool {
 	return true
 }
 
-// Solve overwrites b with (L Lᵀ)⁻¹ b, L being what cholesky left in s.
+// Solve overwrites b with (L Lᵀ)⁻¹ b, where L is the result of Cholesky in s.
 func (s Small) Solve(b Small) {
 	for c := range b.Cols {
 		for i := range s.Rows {
@@ -63,10 +63,10 @@ func (s Small) Solve(b Small) {
 	}
 }
 
-// Basis returns T, n×s, such that the columns of Z T are orthonormal and span
-// those of Z, for the Gram matrix s = ZᵀZ. Columns of which less than tol, as
-// squares, is left by those taken before are left out; it is greedy pivoted
-// Cholesky of s scaled to a diagonal of ones.
+// Basis returns T, n×s, such that the columns of Z T are orthonormal and span those of Z, for the
+// Gram matrix s = ZᵀZ. It omits columns whose squared norm falls by more than the factor tol when
+// the chosen columns are projected out. It is greedy pivoted Cholesky of s scaled to a unit
+// diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, left := make([]float64, n), make([]float64, n)
@@ -91,7 +91,7 @@ func (s Small) Basis(tol float64) Small {
 		d := math.Sqrt(left[next])
 		for i := range n {
 			if left[i] == 0 && i != next {
-				continue // taken, or nothing
+				continue // already chosen, or zero
 			}
 			v := (s.At(i, next) + s.At(next, i)) / 2 * scale[i] * scale[next]
 			for p := range k {
@@ -103,7 +103,7 @@ func (s Small) Basis(tol float64) Small {
 		left[next] = 0
 		pivots = append(pivots, next)
 	}
-	// T holds L⁻ᵀ, its rows at the pivots.
+	// T holds L⁻ᵀ in the rows of the pivots.
 	t := NewSmall(n, len(pivots))
 	for k := range pivots {
 		column := make([]float64, len(pivots))

@@ -8,27 +8,27 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the
-// same place: in packed storage where the backend has it, as the lower triangle of
-// a square matrix elsewhere. What queues and what waits is as in backend.
+// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same place: in
+// packed storage if the backend has it, otherwise as the lower triangle of a square matrix. Which
+// methods queue and which wait is as in backend.
 type Symmetric[T backend.Float] interface {
 	run.Releaser
 	Gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
 	AddDiag(d []T)
 	Diagonal() ([]T, error)     // waits
 	Mul(q, p backend.Matrix[T]) // q ← A p
-	Factor(reduced bool) error  // waits: A = L Lᵀ, or about that
+	Factor(reduced bool) error  // waits: A = L Lᵀ, approximately with reduced
 	Solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 
 	On(b backend.Backend[T]) Symmetric[T] // the same, in another queue
 	Leading(n int) Symmetric[T]           // the first n rows and columns
-	// Upload and download wait, and are as in backend.PackedBackend.
+	// Upload and Download wait, as in backend.PackedBackend.
 	Upload(first int, h backend.Host[T]) error
 	Download(h backend.Host[T], first int) error
 	Substitute(r backend.Matrix[T]) // r ← L⁻¹ r
 }
 
-// NewSymmetric takes symmetricBytes(b, n) on the device.
+// NewSymmetric allocates the matrix on the device.
 func NewSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Symmetric[T], error) {
 	if hb, ok := b.(backend.PackedBackend[T]); ok {
 		return NewPacked(mem, hb, n, hb.NewPacked)
@@ -42,7 +42,7 @@ func NewSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) 
 	return s, nil
 }
 
-// NewFixed is newSymmetric with 16 bits for an element, for products only.
+// NewFixed is NewSymmetric with 16 bits per element, for products only.
 func NewFixed[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Symmetric[T], error) {
 	fb := b.(backend.FixedBackend[T])
 	return NewPacked(mem, fb, n, fb.NewFixed)
@@ -65,7 +65,8 @@ func SymmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return ElementBytes[T](Elements(n, n))
 }
 
-// ReducedUnit is to what precision a factor of reduced precision rounds; 0: there is none.
+// ReducedUnit is the relative rounding error of a factor of reduced precision; 0 means that there
+// is none.
 func ReducedUnit[T backend.Float](b backend.Backend[T]) float64 {
 	if r, ok := b.(backend.ReducedBackend[T]); ok {
 		return r.ReducedUnit()
@@ -160,12 +161,12 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a symmetric matrix in a square, whose factor is made in the upper
-// triangle: below the diagonal K stays, for the residual of the first solution.
+// copyInLowerTriangle is a symmetric matrix in a square whose factor is made in the upper
+// triangle: K stays below the diagonal, for the residual of the first solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
-	diag []float64 // of A, after factor
-	own  []float64 // what stands on the diagonal then
+	diag []float64 // diagonal of A after factoring
+	own  []float64 // the factor's diagonal
 }
 
 func NewCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (Symmetric[float64], error) {
@@ -194,14 +195,14 @@ func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
 	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
 }
 
-// A Product is K·V by what an inner solver has of K in float64.
+// A Product computes K·V from the K that an inner solver stores in float64.
 type Product interface {
-	// Times queues q ← B p for a B that differs from K + λW⁻¹ on its diagonal
-	// alone, by what it returns.
+	// Times queues q ← B p for a B that differs from K + λW⁻¹ only on the diagonal, and returns
+	// the difference.
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times is that of the factored matrix.
+// Times uses the factored matrix.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))
@@ -211,8 +212,8 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	return d
 }
 
-// Narrowing returns what sets a matrix in float32 to one that is stored in float64; nil where
-// dev cannot round it in its storage.
+// Narrowing returns a function that sets a float32 matrix to one that is stored in float64, or
+// nil if dev cannot round it in its storage.
 func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
 	n, ok := dev.(backend.PackedNarrower)
 	p, packed := from.(*packedStored[float64])
@@ -228,8 +229,8 @@ func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[fl
 	}
 }
 
-// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for
-// the diagonal D, of length 1 or n. A pivot that is rounding only is refused.
+// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for the diagonal
+// D, of length 1 or n. It refuses a pivot that is only a rounding error.
 func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
 	b.Gram(a, k, x, x)
 	b.AddDiag(d, a)
@@ -247,7 +248,7 @@ func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels
 	return RoundedPivot(after, before)
 }
 
-// InverseDiagonal is the diagonal of (LLᵀ)⁻¹, from the columns of L⁻¹: those of
+// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹, computed from the columns of L⁻¹: those of
 // block j begin at row j. scratch is n × some columns.
 func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
 	n, width := scratch.Dims()

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Dot is xᵀy in four sums.
+// Dot returns xᵀy, computed in four sums.
 func Dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 float64
@@ -26,7 +26,7 @@ func Dot(x, y []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// Axpy is y ← y + a·x.
+// Axpy computes y ← y + a·x.
 func Axpy(a float64, x, y []float64) { floats.AddScaled(y[:len(x)], a, x) }
 
 // Repeated returns count times v.
@@ -41,9 +41,9 @@ func Trace(diagonal []float64) float64 {
 	return s
 }
 
-// Squared is ‖row‖².
+// Squared returns ‖row‖².
 func Squared[T backend.Float](row []T) float64 {
-	var sums [4]float64 // so that an addition does not wait for the one before
+	var sums [4]float64 // so that an addition need not wait for the preceding one
 	for len(row) >= 4 {
 		for k, v := range row[:4] {
 			sums[k] += float64(v) * float64(v)

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CheckWeights is the rule of the weights of samples, which may be nil: one for each of
-// the rows, finite, ≥ 0, not all 0, and with a finite sum.
+// CheckWeights checks the weights of samples, which may be nil: there must be one for each row,
+// finite, ≥ 0, not all 0, and with a finite sum.
 func CheckWeights(weights []float64, rows int) error {
 	if weights == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life bounds a computation whose result no caller waits for any more: it continues until this
-	// context is done, or stops at once if Life is nil.
+	// Life bounds a computation whose result no caller waits for: it continues until this context
+	// is done, or stops at once if Life is nil.
 	Life context.Context
 
 	mu     sync.Mutex
@@ -76,7 +76,7 @@ func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Con
 
 // start begins a computation; k.mu is held.
 func (k *Kept[T]) start(ctx context.Context, device string, build func(context.Context) (*T, error)) {
-	k.value = nil // of another device
+	k.value = nil // it was computed on another device
 	life := k.Life
 	if life == nil {
 		life = context.WithoutCancel(ctx)
@@ -113,8 +113,9 @@ func (k *Kept[T]) leave(m *making[T]) {
 	}
 }
 
-// Drop gives the memory back; the next Get computes anew. A computation that no caller
-// waits for has ended when Drop returns, and one that a caller waits for is not kept.
+// Drop frees the cached result; the next Get computes it again. When Drop returns, a computation
+// that no caller waits for has ended; the result of one that a caller waits for will not be
+// cached.
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	k.value = nil
@@ -131,8 +132,8 @@ func (k *Kept[T]) Drop() {
 	}
 }
 
-// WorthKeeping reports whether so many bytes are at most half of what the process may still
-// take.
+// WorthKeeping reports whether the given number of bytes is at most half of the memory that the
+// process may still take.
 func WorthKeeping(bytes int64) bool {
 	free, known := backend.HostMemory()
 	return !known || bytes <= free/2

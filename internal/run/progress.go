@@ -65,7 +65,7 @@ func (p *Progress) Report(stage string, fraction float64) {
 	p.report(fraction)
 }
 
-// Fraction is the last one that was reported.
+// Fraction returns the last fraction reported.
 func (p *Progress) Fraction() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,8 @@ func (p *Progress) report(fraction float64) {
 	}
 }
 
-// LogShare is the share of the work that is done when what falls from first to tol has
-// come to gap, its logarithm falling about evenly.
+// LogShare is the completed fraction of the work if a quantity that falls from first to tol has
+// reached gap, and its logarithm falls linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

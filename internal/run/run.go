@@ -54,7 +54,7 @@ type Arena struct {
 	dev          backend.Device
 	b            backend.Backend[float64]
 	live         []Releaser
-	before, peak int64 // bytes in use when the work began; the peak seen above that
+	before, peak int64 // bytes in use when the work began; the peak above that
 	peakBefore   int64 // the device's own high-water mark when the work began
 }
 
@@ -99,7 +99,7 @@ func (m *Arena) Keep(a Releaser) {
 	m.peak = max(m.peak, now-m.before)
 }
 
-// Free gives a back before the end of the work; nil is nothing.
+// Free frees a before the end of the work; a may be nil.
 func (m *Arena) Free(a Releaser) {
 	for i, l := range m.live {
 		if l == a {
@@ -139,14 +139,14 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
-// Largest is the largest number of rows, below rows, for which bytesOf is at most
-// available; bytesOf never falls as rows are added.
+// Largest returns the largest number of rows, below rows, for which bytesOf is at most available;
+// bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })
 }
 
-// ReportPlan reports to the caller of a call under ctx that it will take bytes on
-// dev beside those in use.
+// ReportPlan reports to the caller of a call under ctx that it will take the given number of
+// bytes on dev in addition to the bytes in use.
 func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
 	now, _ := dev.InUse()
 	if bytes > math.MaxInt64-now {

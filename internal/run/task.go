@@ -17,11 +17,11 @@ type Task struct {
 // Epoch is the state of a fit after a pass over the samples or a step of its solver.
 type Epoch struct {
 	Number   int     `json:"epoch"`              // 0 is before the first
-	Mistakes *int    `json:"mistakes,omitempty"` // made in it; nil for learners that count none
+	Mistakes *int    `json:"mistakes,omitempty"` // mistakes of the epoch; nil for learners that do not count them
 	Loss     float64 `json:"loss"`               // the objective at the end of the epoch
 }
 
-// Traced gives e to Trace, and nothing whose number is not above the last one.
+// Traced passes e to Trace if its number exceeds that of the last epoch.
 func (t *Task) Traced(e Epoch) {
 	if t.Trace != nil && e.Number > t.traced {
 		t.traced = e.Number

@@ -15,30 +15,30 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// evidence is the log evidence of a relevance vector machine for regression, and
-// what maximizes it. Function j is in the model while α_j is finite.
+// evidence is the log evidence of a relevance vector machine for regression, with the methods
+// that maximize it. Function j is in the model if α_j is finite.
 type evidence struct {
 	t      *run.Task
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
 	n      float64               // Σw
-	least  float64               // lower bound of σ², for the rounding of t
+	least  float64               // lower bound of σ², because of the rounding of t
 	beta   float64               // 1/σ²
 	alpha  []float64             // of all functions; +Inf outside the model
 	active []int                 // indices of the functions in the model
 	place  []int                 // index of a function in active, or −1
-	mean                         // of t
-	second *mean                 // of what has the place of one factor t in tᵀC⁻¹t; nil: t
+	mean                         // for t
+	second *mean                 // the second factor t in tᵀC⁻¹t, if it differs; nil means t
 	rest   float64               // ‖t − Φμ‖² of the last posterior
 	sigma  [][]float64           // Σ
-	root   backend.Host[float64] // R, Σ = RRᵀ, of the last refresh
+	root   backend.Host[float64] // the root R with Σ = RRᵀ, from the last refresh
 	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
 	value  float64               // the log evidence
 	trace  []float64
-	work   [4][]float64 // of the matrices of posterior and statistics
+	work   [4][]float64 // memory of matrices in posterior and statistics
 
-	best    model  // of all posteriors
-	warning string // why the steps ended before tol; "": they did not
+	best    model  // the best of all posteriors
+	warning string // why the steps ended before tol was reached; "" if they did not
 }
 
 // mean holds the quantities that depend on targets t: the evidence and every quantity linear in t.
@@ -114,11 +114,11 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 		}
 		e.alpha[i] = math.Inf(1)
 	}
-	// As in Tipping's own programs: a tenth of the deviation of t. With less
-	// noise than there is at first, more functions come in than stay, and the
-	// maximum that is found is better than one that is come to from below.
+	// This is the bound of Tipping's own programs: a tenth of the standard deviation of t. With
+	// less noise at the start, more functions enter than remain, and the maximum found is better
+	// than one approached from below.
 	e.least = 1e-12 * spread
-	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // its products are all that is needed
+	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // only its products are needed from here on
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
@@ -132,14 +132,14 @@ type model struct {
 	value  float64
 }
 
-// The evidence of a model is not a number.
+// These errors say that the evidence of a model is not a number.
 var (
 	errOverflow       = errors.New("values of y or of the kernel overflow: scale them down")
 	errKernelOverflow = errors.New("values of the kernel overflow: scale the features down")
 )
 
-// refusal is the warning of a fit that keeps the model before a step, because err says that the
-// numbers of that step have no model; "" for every other error, which ends the fit.
+// refusal returns the warning of a fit that keeps the model before a step, if err says that the
+// numbers of that step have no model. It returns "" for every other error, which ends the fit.
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
@@ -150,8 +150,8 @@ func refusal(err error) string {
 	return ""
 }
 
-// keepBest goes back to the posterior of the largest evidence where the numbers of a further step
-// have no model, and warns of that. It returns other errors as they are.
+// keepBest returns to the posterior with the largest evidence, with a warning, if the numbers of
+// a further step have no model. It returns other errors unchanged.
 func (e *evidence) keepBest(err error) error {
 	warning := refusal(err)
 	if warning == "" || e.best.active == nil {
@@ -167,13 +167,13 @@ func (e *evidence) keepBest(err error) error {
 	return e.posterior()
 }
 
-// insert puts function j into the model, without Σ and μ.
+// insert puts function j into the model, without updating Σ and μ.
 func (e *evidence) insert(j int, alpha float64) {
 	e.alpha[j], e.place[j] = alpha, len(e.active)
 	e.active = append(e.active, j)
 }
 
-// remove takes function j out of the model, without Σ and μ; the last takes its
+// remove removes function j from the model, without updating Σ and μ; the last function takes its
 // place.
 func (e *evidence) remove(j int) {
 	p, last := e.place[j], len(e.active)-1
@@ -192,10 +192,10 @@ func (e *evidence) refresh() error {
 }
 
 // matrix returns a zero matrix in the memory of work[i]. Steps with all functions follow one
-// another faster than the memory of the one before is collected.
+// another faster than garbage is collected.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
-		e.work[i] = nil // may be collected first
+		e.work[i] = nil // allow the collector to free it first
 		e.work[i] = make([]float64, rows*cols)
 	}
 	data := e.work[i][:rows*cols]
@@ -216,9 +216,9 @@ func (e *evidence) posterior() error {
 		to[p] += e.alpha[j]
 		inverse.Row(p)[p] = 1
 	}
-	// A row of Σ has room for the function that a step may add.
+	// A row of Σ has room for the function that the next step may add.
 	sigma := e.matrix(3, k, k+1).View(0, 0, k, k)
-	// On a device that uses Go memory all of these are changed where they are.
+	// On a device that uses Go memory, all of these are modified in place.
 	b := e.t.B
 	mh, err := backend.Place(b, h)
 	if err != nil {
@@ -362,8 +362,8 @@ func (e *evidence) gamma() float64 {
 // note records the evidence after a step.
 func (e *evidence) note() { e.trace = append(e.trace, e.value) }
 
-// quieter sets β where that raises the evidence, by the fixed point or else by EM,
-// and returns the gain.
+// quieter sets β if that raises the evidence, by the fixed point or else by EM, and returns the
+// gain.
 func (e *evidence) quieter() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
@@ -379,9 +379,9 @@ func (e *evidence) quieter() (float64, error) {
 	return 0, e.posterior()
 }
 
-// better takes a Newton step in the logarithms of β and of all α of the model, without S
-// and Q, and returns the gain of the evidence. One function at a time, many that are alike
-// move slowly.
+// better takes a Newton step in the logarithms of β and of all α of the model, without updating S
+// and Q, and returns the gain of the evidence. Steps of one function at a time are slow if many
+// functions are similar.
 func (e *evidence) better() (float64, error) {
 	k := len(e.active)
 	before, beta, alpha := e.value, e.beta, make([]float64, k)
@@ -417,8 +417,8 @@ func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }
 
-// newton returns H⁻¹g and gᵀH⁻¹g for the gradient g of the evidence by log α and, last,
-// log β, with M = ΣAΣ and v = ΣAμ:
+// newton returns H⁻¹g and gᵀH⁻¹g for the gradient g of the evidence with respect to log α and,
+// last, log β, with M = ΣAΣ and v = ΣAμ:
 //
 //	2g_j = 1 − α_jΣ_jj − α_jμ_j²,  2g_β = N − Σγ − β‖t − Φμ‖²
 //
@@ -428,8 +428,8 @@ func firstLength(step []float64) float64 {
 //	2H_jβ = α_j(M_jj − Σ_jj + 2μ_jv_j)
 //	2H_ββ = β‖t − Φμ‖² + Σα_j(Σ_jj − M_jj) − 2μᵀAv
 //
-// or, where that is not positive definite, its expectation, ½tr(C⁻¹∂C C⁻¹∂C): of a pair
-// of α ½(δ_jk − √(α_jα_k)Σ_jk)², beside which β is alone. Source: Patterson and Thompson
+// or, if that is not positive definite, its expectation, ½tr(C⁻¹∂C C⁻¹∂C), which is ½(δ_jk −
+// √(α_jα_k)Σ_jk)² for a pair of α, with β decoupled from them. Source: Patterson and Thompson
 // (1971), Recovery of inter-block information when block sizes are unequal.
 func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err error) {
 	k := len(alpha)
@@ -457,7 +457,7 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 		last += a*(s[p]-inner[p]) - 2*mu*a*v[p]
 	}
 	h.Row(k)[k] = last / 2
-	if e.second != nil { // β is 1
+	if e.second != nil { // β is fixed at 1
 		clear(h.Row(k))
 		g.Data[k], h.Row(k)[k] = 0, 1
 	}
@@ -514,10 +514,10 @@ func (e *evidence) unfinished(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
-// fixedPoint maximizes the evidence by Tipping's steps from the model of all
-// functions. A function is dropped when α_j Σ_jj is 1 but for rounding: the
-// samples say nothing about its weight, so that the evidence is as good without. It ends
-// when besides the small gain no ln α moves by more than 1e-3.
+// fixedPoint maximizes the evidence by Tipping's steps, starting from the model of all functions.
+// It prunes a function if α_j Σ_jj is 1 up to rounding: the samples carry no information about
+// its weight, and the evidence is the same without it. It ends when the gain is small and no ln α
+// changes by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		if e.g.Row(j)[j] == 0 {
@@ -536,7 +536,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		}
 		before, beta := e.value, e.beta
 		alpha := make([]float64, len(e.active))
-		mean := make([]float64, len(e.active)) // of μ_j², for EM
+		mean := make([]float64, len(e.active)) // means of μ_j², for EM
 		for p, j := range e.active {
 			alpha[p] = e.alpha[j]
 			mean[p] = e.mu[p]*e.mu[p] + e.sigma[p][p]
@@ -564,7 +564,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			}
 		}
 		if e.value < before-1e-9*(1+math.Abs(before)) {
-			return fmt.Errorf( // only rounding lets it fall
+			return fmt.Errorf( // only rounding errors can lower the evidence
 				"the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
 		}
 		gain = e.value - before
@@ -605,8 +605,8 @@ func (e *evidence) drop() (bool, error) {
 	return true, e.refresh()
 }
 
-// progressOf is the share of the work: the logarithm of the gain falls about
-// evenly, and 300 steps are usual.
+// progressOf returns the completed fraction of the work, assuming that the logarithm of the gain
+// falls linearly and that a fit takes 300 steps.
 func progressOf(gain, first, tol float64, step int) float64 {
 	if gain <= tol {
 		return min(float64(step)/300, 1) / 2

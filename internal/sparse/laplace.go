@@ -17,21 +17,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// laplace is Laplace's log evidence of a relevance vector machine for two
-// classes, and what maximizes it. What has the same name in evidence means the
-// same here.
+// laplace is Laplace's approximation of the log evidence of a relevance vector machine for two
+// classes, with the methods that maximize it. Names shared with evidence have the same meaning.
 type laplace struct {
 	t           *run.Task
 	phi         *basis
 	whole       backend.Matrix[float64] // Φ
-	squares     backend.Matrix[float64] // its elements squared
+	squares     backend.Matrix[float64] // the squares of its elements
 	positive    []bool                  // the class of a row
-	base, share float64                 // of the progress
+	base, share float64                 // of the progress, for this machine
 	laplaceState
 	trace   []float64
 	steps   int
-	modes   int    // that were looked for
-	warning string // why the steps ended before tol; "": they did not
+	modes   int    // number of modes computed
+	warning string // why the steps ended before tol was reached; "" if they did not
 }
 
 // laplaceState holds the variables that a step changes.
@@ -40,8 +39,8 @@ type laplaceState struct {
 	active []int
 	place  []int
 	mu     []float64
-	curve  []float64 // diagonal of B at the mode; not changed in place
-	slope  []float64 // W(t − y) there; not changed in place
+	curve  []float64 // diagonal of B at the mode; never modified in place
+	slope  []float64 // W(t − y) at the mode; never modified in place
 	s, q   []float64
 	q2     []float64 // Q of the targets for log|H|; see statistics
 	tilt   []float64 // Φᵀg
@@ -102,7 +101,7 @@ func (p *laplace) begin(signs backend.Host[float64], c int) {
 	p.set(0, 1)
 }
 
-// set gives function j another α, +Inf for none.
+// set changes the α of function j; +Inf removes the function.
 func (p *laplace) set(j int, alpha float64) {
 	at := p.place[j]
 	p.alpha[j] = alpha
@@ -118,7 +117,7 @@ func (p *laplace) set(j int, alpha float64) {
 	}
 }
 
-// objective is the log posterior of μ but for a constant, and the log odds.
+// objective returns the log posterior of μ up to a constant, and the log odds.
 func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float64, f []float64) {
 	f = make([]float64, part.Cols)
 	for at, m := range mu {
@@ -137,13 +136,13 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 	return sum, f
 }
 
-// newtonSteps are more than Newton's method on a concave function ever took here.
+// newtonSteps is more than Newton's method ever needed for this concave function.
 const newtonSteps = 100
 
-// errNoMode: Newton's method did not reach the mode.
+// errNoMode says that Newton's method did not reach the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
-// functions copies columns of Φ, each to a row: but for the first, Φ is symmetric.
+// functions copies columns of Φ to rows: except for the first, Φ is symmetric.
 func (p *laplace) functions(list []int) backend.Host[float64] {
 	n := p.phi.phi.Rows
 	part := backend.NewHost[float64](len(list), n)
@@ -168,7 +167,7 @@ func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[floa
 	return scaled
 }
 
-// mode finds the mode from μ on, and the evidence there.
+// mode computes the mode, starting from μ, and the evidence at the mode.
 func (p *laplace) mode() error {
 	n, k := p.phi.phi.Rows, len(p.active)
 	part := p.functions(p.active)
@@ -257,12 +256,12 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	return step, logH, err
 }
 
-// statistics computes S and Q of all functions at the mode, and what a change of the
-// mode does to log|H|, H = Φ_AᵀBΦ_A + A = LLᵀ for the functions of the model:
+// statistics computes S and Q of all functions at the mode, and the effect of a change of the
+// mode on log|H|, where H = Φ_AᵀBΦ_A + A = LLᵀ for the functions of the model:
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
-// A function with α moves the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ), and to first order
+// A function with α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ), and to first order
 // log|H| by the product of that with
 //
 //	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
@@ -271,8 +270,8 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 //
 //	Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
 //
-// which is Q of the targets less B⁻¹g. So the derivative of the evidence is exact; with Q²
-// the steps promise gains that a mode with another B does not keep.
+// which is Q of the targets minus B⁻¹g. The derivative of the evidence is then exact; with Q² the
+// predicted gains would be wrong, because B changes with the mode.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
 	b, part, alpha := p.t.B, p.functions(p.active), make([]float64, k)
@@ -325,7 +324,7 @@ func (p *laplace) statistics() error {
 		}
 	}
 	for i, v := range p.slope {
-		// w(t − y) is w(1 − y) or −wy, and w(1 − 2y) the sum of the two.
+		// w(t − y) is w(1 − y) or −wy, and w(1 − 2y) is the sum of the two.
 		w := p.phi.weight[i]
 		lean := 2*v/w + 1
 		if p.positive[i] {
@@ -355,7 +354,7 @@ func (p *laplace) statistics() error {
 			p.s[j] -= v * v
 		}
 	}
-	// Of those outside, S that is rounding only is none.
+	// For functions outside the model, an S that is only rounding error is set to 0.
 	for j := range m {
 		if p.place[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
 			p.s[j] = 0
@@ -364,14 +363,14 @@ func (p *laplace) statistics() error {
 	return nil
 }
 
-// The steps of a batch, at most, and the functions outside the model that it may add.
+// The largest number of steps in a batch, and of functions outside the model that it may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximize changes the functions of the model in batches while that raises the evidence,
-// all α at once while that does, and then one function after the other, until none
-// promises to gain tol. A function that does not keep its promise is passed over until
-// all others are done. A step to a model that rounding makes singular is taken back, and where
-// only such steps promise to gain tol the search ends with a warning.
+// maximize changes the functions of the model in batches while that raises the evidence, then all
+// α at once while that does, and then one function at a time, until no step has an expected gain
+// above tol. A function whose actual gain falls short is skipped until all others have been
+// tried. A step to a model that is singular to working precision is undone; if only such steps
+// have an expected gain above tol, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -381,9 +380,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
-	refused, floor := map[int]bool{}, p.value // tried in vain, and the evidence when there were none
-	size, settled := 4, false                 // of a batch; whether the last change of all α gained no more than tol
-	singular := ""                            // why one of refused was refused, if for its numbers
+	refused, floor := map[int]bool{}, p.value // functions tried in vain, and the evidence when the set was empty
+	size, settled := 4, false                 // size of a batch; whether the last change of all α gained at most tol
+	singular := ""                            // why a function was refused, if its numbers were the reason
 	for {
 		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol && settled {
@@ -427,7 +426,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		grown := p.value - before.value
 		switch {
 		case err == nil && grown > 0:
-			// Of a step of each function.
+			// The gain is compared per function.
 			settled = !batch && !single && grown <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)
@@ -436,7 +435,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			continue
 		case batch:
 			size /= 4
-		case single: // the mode has moved: the promise was not kept
+		case single: // the mode has changed, and the actual gain fell short
 			refused[j] = true
 		default:
 			settled = true
@@ -448,9 +447,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model returns the evidence of the functions listed, those of the model first, for the
-// targets linearised at the mode, Φμ + B⁻¹W(t − y), of precision B; see statistics for
-// the second ones.
+// model returns the evidence of the listed functions, those of the model first, for the targets
+// linearized at the mode, Φμ + B⁻¹W(t − y), of precision B; statistics explains the second
+// factor.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
@@ -482,8 +481,8 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	return e, e.refresh()
 }
 
-// batch takes steps of Tipping and Faul among the functions of the model and those
-// outside that promise to gain most, and returns their number, at least 1.
+// batch takes steps of Tipping and Faul among the functions of the model and the most promising
+// others, and returns their number, at least 1.
 func (p *laplace) batch(tol float64, limit int) (int, error) {
 	list := append(slices.Clone(p.active), p.promising(tol)...)
 	e, err := p.model(list)
@@ -540,8 +539,8 @@ func (p *laplace) joint() error {
 	return nil
 }
 
-// promising are the functions outside the model that alone promise to gain more than
-// tol, the best first, batchFunctions at most.
+// promising returns the functions outside the model whose expected gain exceeds tol, the best
+// first, at most batchFunctions.
 func (p *laplace) promising(tol float64) []int {
 	var list []int
 	gains := make([]float64, len(p.s))

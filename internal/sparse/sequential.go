@@ -6,10 +6,10 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// sequential maximizes the evidence by one function at a time (Tipping and Faul
-// 2003), and by all α of the model and the noise in between.
+// sequential maximizes the evidence by steps of one function at a time (Tipping and Faul 2003),
+// and by steps of all α of the model and of the noise between them.
 func (e *evidence) sequential(tol float64, limit int) error {
-	// The function that explains most of t alone comes first.
+	// The function that alone explains the largest part of t comes first.
 	first, most := 0, 0.0
 	for j, c := range e.c {
 		if share := c * c / e.g.Row(j)[j]; share > most {
@@ -21,15 +21,16 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.note()
-	// All α and the noise are moved after this many steps, which grow rarer: it is
-	// the one part that costs O(n m²).
+	// After this many steps all α and the noise are changed together. The interval grows, because
+	// these are the only steps that cost O(n m²).
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// A change of α that gains less than this is left to the steps for all α, while they gain.
+		// A change of one α that gains less than this is left to the steps of all α, as long as
+		// these gain.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.act(j, alpha)
@@ -41,12 +42,13 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			}
 			continue
 		}
-		// Σ and the rest anew: sums of many small changes lose digits.
+		// Σ and the other quantities are recomputed, because sums of many small changes lose
+		// digits.
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Steps for all α at first lead to a poorer maximum than the functions that come
-		// and go one by one, so that they wait.
+		// Steps of all α too early lead to a worse maximum than steps that add and remove single
+		// functions, so they come later.
 		improve := e.better
 		if pause < longest {
 			improve = e.quieter
@@ -77,11 +79,11 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependent is the share of φᵀφ below which S is rounding error: the function is then a linear
+// dependent is the fraction of φᵀφ below which S is rounding error: the function is then a linear
 // combination of the functions in the model.
 const dependent = 1e-10
 
-// choose is choose for the functions whose S is more than rounding.
+// choose calls the function choose for the functions whose S exceeds rounding errors.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
 		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
@@ -92,10 +94,9 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
 }
 
-// choose returns the function that the evidence gains most by, the α that it is
-// to have, +Inf for none, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q²
-// is first·second).
-// Functions outside the model with S = 0 are left out, and so are those refused.
+// choose returns the function with the largest gain of the evidence, its new α, +Inf to remove
+// it, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q² is first·second). It skips
+// functions outside the model with S = 0, and refused functions.
 func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
@@ -109,11 +110,11 @@ func choose(all, first, second, alphas []float64, place []int, active int, refus
 	return best, alpha, gain
 }
 
-// bestAlpha returns the best α of a function with S, Q² and α = a, in the model or outside,
-// and the gain, 0 where there is none.
+// bestAlpha returns the best α of a function with S, Q² and α = a, in the model or outside, and
+// the gain, or 0 if there is none.
 func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
-	if in { // as if it were not in the model
+	if in { // convert to the values without the function
 		if !(a > s) {
 			return a, 0 // caused by rounding; the next refresh corrects it
 		}
@@ -139,8 +140,7 @@ func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	return a, 0
 }
 
-// act changes α_j and brings Σ, μ, S and Q up to date (appendix of Tipping and
-// Faul).
+// act changes α_j and updates Σ, μ, S and Q (appendix of Tipping and Faul).
 func (e *evidence) act(j int, alpha float64) {
 	p := e.place[j]
 	switch {
@@ -166,7 +166,7 @@ func (e *evidence) act(j int, alpha float64) {
 	}
 }
 
-// turn is the change by the column of Σ of the function at p, times κ.
+// turn applies the change by the column of Σ of the function at p, times κ.
 func (e *evidence) turn(p int, kappa float64) {
 	column := append([]float64(nil), e.sigma[p]...)
 	h := make([]float64, len(e.s))

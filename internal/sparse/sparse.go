@@ -15,53 +15,53 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) at the rows x_j of Points. The weights
-// of the functions are N(0, 1/α_j) a priori, and the α maximize the evidence: most of
-// them are infinite.
+// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) for the rows x_j of Points. The weights of the
+// functions have the prior N(0, 1/α_j), and the α maximize the evidence: most of them are
+// infinite.
 type Problem struct {
 	Kernel  kernels.Kernel
 	X       backend.Host[float64] // n×d
-	Points  backend.Host[float64] // m×d; without rows, as Classification needs it, X
+	Points  backend.Host[float64] // m×d; without rows it means X, which Classification requires
 	Weights []float64             // of the rows, > 0
 }
 
 // Params are the settings of the search.
 type Params struct {
-	Tol     float64 // gain of the log evidence below which a step is not worth it
-	MaxIter int     // steps
+	Tol     float64 // smallest gain of the log evidence that justifies a step
+	MaxIter int     // maximum number of steps
 }
 
-// Method names a way to maximize the evidence.
+// Method names a method to maximize the evidence.
 type Method string
 
 const (
-	// Sequential adds, changes or deletes one basis function at a time, the
-	// one that the evidence gains most by (Tipping and Faul 2003): O(n·m) a
-	// step with m functions in the model.
+	// Sequential adds, changes or deletes one basis function at a time, the one with the largest
+	// gain of the evidence (Tipping and Faul 2003): O(n·m) operations a step with m functions in
+	// the model.
 	Sequential Method = "sequential"
-	// FixedPoint begins with all functions and repeats α_j ← γ_j/μ_j² and
-	// σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j = 1 − α_jΣ_jj, dropping those whose α grows
-	// without bound (Tipping 2001): O(m³) a step, m = n at first.
+	// FixedPoint starts with all functions and repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N −
+	// Σγ), γ_j = 1 − α_jΣ_jj, pruning functions whose α diverges (Tipping 2001): O(m³) operations
+	// a step, with m = n at first.
 	FixedPoint Method = "fixed-point"
 )
 
-// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has one point at least, if only
-// of weight 0.
+// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has at least one point, possibly of weight
+// 0.
 type Result struct {
 	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
 	Coef      backend.Host[float64] // their μ_j, one column for each target
 	Intercept []float64             // μ_0
-	Root      backend.Host[float64] // of Regression: R with Σ = RRᵀ, row 0 that of φ_0, then those of Points
-	Noise     float64               // of Regression: σ²
-	Functions int                   // with a finite α; of Classification without φ_0
+	Root      backend.Host[float64] // for Regression: R with Σ = RRᵀ; row 0 belongs to φ_0, the other rows to Points
+	Noise     float64               // for Regression: σ²
+	Functions int                   // number of functions with a finite α; for Classification without φ_0
 	Steps     int
-	Modes     int         // of Classification: how often a mode was sought
-	Evidence  float64     // its logarithm, summed over the targets
+	Modes     int         // for Classification: number of modes computed
+	Evidence  float64     // log evidence, summed over the targets
 	Traces    [][]float64 // the log evidence of each target after each step
-	Warning   string      // why it ended before Tol was reached; "": it was
+	Warning   string      // why it ended before Tol was reached; "" if Tol was reached
 }
 
-// Regression fits y, n×1: noise of variance σ²/w_i, and σ² maximizes the evidence too.
+// Regression fits y, n×1, with noise of variance σ²/w_i, where σ² also maximizes the evidence.
 func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, par Params) (*Result, error) {
 	b, err := newBasis(t, p)
 	if err != nil {
@@ -87,8 +87,9 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	return r, t.Step("solve", 1)
 }
 
-// constant returns the model of a y that is constant up to rounding: φ_0 alone, whose weight is
-// known as well as the mean of numbers with the rounding of y as their noise; nil for another y.
+// constant returns the model of a y that is constant up to rounding, and nil for any other y. The
+// model is φ_0 alone, and its weight has the accuracy of the mean of numbers whose noise is the
+// rounding error of y.
 func (b *basis) constant(y backend.Host[float64]) *Result {
 	var s spread.Spread
 	for i := range y.Rows {
@@ -106,8 +107,8 @@ func (b *basis) constant(y backend.Host[float64]) *Result {
 	return r
 }
 
-// Classification fits each column of signs, ±1, by Laplace's approximation of the
-// evidence: the values f are log odds.
+// Classification fits each column of signs, ±1, by Laplace's approximation of the evidence: the
+// values f are log odds.
 func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Params) (*Result, error) {
 	b, err := newBasis(t, p)
 	if err != nil {
@@ -120,7 +121,7 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	defer l.free()
 	machines := signs.Cols
 	r := &Result{Intercept: make([]float64, machines)}
-	line := make(map[int][]float64) // weights of a function in all machines
+	line := make(map[int][]float64) // the weights of a function in all machines
 	for c := range machines {
 		l.begin(signs, c)
 		l.base, l.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
@@ -169,9 +170,9 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// Bytes is what the machines take at most for m functions besides φ_0: x, Φ and four
-// matrices of the size of ΦᵀΦ, which is what a step with all functions takes. That
-// of Sequential has few of them: Φ and two matrices.
+// Bytes is an upper bound of the memory of the machines for m functions besides φ_0: x, Φ and
+// four matrices of the size of ΦᵀΦ, which a step with all functions needs. Sequential has few
+// functions and needs Φ and two matrices.
 func Bytes(method Method, n, m, d int) int64 {
 	columns, matrices := int64(m)+1, int64(4)
 	if method == Sequential {
@@ -228,8 +229,8 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 	return b, t.Step("gram", 0.05)
 }
 
-// model returns the points of the active functions, their weights, that of φ_0,
-// and R with its row first.
+// model returns the points of the active functions, their weights, the weight of φ_0, and R with
+// the row of φ_0 first.
 func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
 	m := 0
 	for _, j := range active {
@@ -258,8 +259,8 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 
 const epsilon = 0x1p-52
 
-// Probabilities returns those of the classes: of the log odds f of the second of two, or
-// of each of more against the rest, made to sum to 1.
+// Probabilities returns the probabilities of the classes from the log odds f of the second of two
+// classes, or of each class against the rest, normalized to sum to 1.
 func Probabilities(f *mat.Dense) *mat.Dense {
 	n, cols := f.Dims()
 	out := mat.NewDense(n, max(cols, 2), nil)

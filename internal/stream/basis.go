@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Basis is M functions φ of a sample and the M×M matrix S of
-// the penalty βᵀSβ of f(x) = φ(x)ᵀβ. Once placed it is for one caller.
+// Basis is M functions φ of a sample and the M×M matrix S of the penalty βᵀSβ of f(x) = φ(x)ᵀβ.
+// Once placed it serves only one caller.
 type Basis interface {
 	// Size is M.
 	Size() int

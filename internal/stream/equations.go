@@ -11,55 +11,55 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Equations is one solution in progress of
+// Equations is a running solution of
 //
 //	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// for the samples of a Source, in passes over them. With Φ the n×M matrix of the
-// φ(x_i), centered by its weighted mean when b is an unknown, the solution is
-// that of the normal equations
+// for the samples of a Source, in passes over them. With Φ the n×M matrix of the φ(x_i), centered
+// by its weighted mean if b is an unknown, the solution solves the normal equations
 //
 //	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
 //
-// Φ is never stored but for a piece of rows. H is not stored either, unless a
-// preconditioner is made of it: conjugate gradients need its products only.
+// Only pieces of rows of Φ are stored. H is not stored either, unless a preconditioner is made
+// from it: conjugate gradients need only its products.
 type Equations struct {
 	ctx         context.Context
 	b           backend.Backend[float64]
 	mem         *run.Arena
 	feed        *Feed
-	Checkpoints *Checkpoints // nil: none
+	Checkpoints *Checkpoints // may be nil
 	basis       Basis
 	Penalty
 	m, d, t int
 
 	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
-	ybar               []float64               // the weighted mean of y less feed.offset
-	squares            []float64               // at least Σ w y², y less feed.offset, of each output
+	ybar               []float64               // the weighted mean of y minus feed.offset
+	squares            []float64               // an upper bound of Σ w y² for each output, for y minus feed.offset
 	functions          float64                 // Σ w ‖φ‖², not centered
 	passes             int
 }
 
-// Penalty is λ of the functions' norm, and whether there is an intercept, which it leaves out.
+// Penalty is the λ of the functions' norm, and whether there is an intercept, which is not
+// penalized.
 type Penalty struct {
 	Lambda    float64
 	Intercept bool
 }
 
-// pieceRows is how many rows of Φ are worked on at once: some 48 MiB, since H goes
-// through the memory, and the basis is packed, once for each piece, and a multiple of what
-// a product sums up before it goes to the next rows. M = 3000, d = 784, n = 15,000: 3.8 s
-// with 2048 rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
+// pieceRows is the number of rows of Φ that are processed together: about 48 MiB, because each
+// piece reads H from memory and packs the basis, and a multiple of the number of rows that a
+// product sums before it continues with the next. M = 3000, d = 784, n = 15,000: 3.8 s with 2048
+// rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
 func pieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
-// Bytes is what newStreamed takes on the device.
+// Bytes is the device memory of NewEquations.
 func Bytes(n, m, d, t int) int64 {
 	r := pieceRows(n, m)
 	return numeric.Bytes(numeric.Total(numeric.Elements(r, d+t+m+1), int64(t), numeric.Elements(m, t+1)))
 }
 
-// NewEquations places the basis and takes the memory for pieces.
+// NewEquations places the basis and allocates the memory for pieces.
 func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
@@ -84,14 +84,13 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 	return w, nil
 }
 
-// piece is the part of Φ, of y and of the weights for some rows, on the device.
+// piece holds some rows of Φ, of y and of the weights on the device.
 type piece struct {
 	phi, y, w backend.Matrix[float64]
-	weights   []float64 // nil: all 1
+	weights   []float64 // nil means all 1
 }
 
-// each calls f with the pieces of one pass over the samples. f may overwrite
-// what it is given.
+// each calls f with the pieces of one pass over the samples. f may overwrite them.
 func (w *Equations) each(f func(p piece) error) error {
 	w.passes++
 	return w.feed.Each(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
@@ -117,12 +116,12 @@ func (w *Equations) each(f func(p piece) error) error {
 		if err := f(p); err != nil {
 			return err
 		}
-		return w.b.Sync() // the next piece takes the same memory
+		return w.b.Sync() // the next piece uses the same memory
 	})
 }
 
-// first is the first pass: it sets z, and g and ybar when b is an unknown, and
-// adds ΦᵀWΦ, its lower triangle, to a when that is not nil.
+// first is the first pass: it sets z, and if b is an unknown g and ybar, and adds the lower
+// triangle of ΦᵀWΦ to a unless a is nil.
 func (w *Equations) first(a backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions = make([]float64, w.t), 0
@@ -167,7 +166,7 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 	if err != nil || !w.Intercept {
 		return err
 	}
-	// Φ and y are centered by what that takes from the sums: W(I − 11ᵀW/Σw).
+	// Centering Φ and y changes the sums by a term of rank one: W becomes W(I − 11ᵀW/Σw).
 	sums := backend.NewHost[float64](1, w.t)
 	if err := w.b.Download(sums, w.sums); err != nil {
 		return err
@@ -183,17 +182,17 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 	return nil
 }
 
-// apply is one pass: out ← Hv, M×t.
+// apply is one pass that computes out ← Hv, M×t.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual is one pass: r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so
-// that it is right to rounding of y − Φβ and not of z.
+// residual is one pass that computes r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so that
+// its rounding error is relative to y − Φβ and not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
-// multiply is out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. A piece of Φ is made once and
-// used twice.
+// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. Each piece of Φ is made once and used
+// twice.
 func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
 	beta := 0.0
 	err := w.each(func(p piece) error {
@@ -237,7 +236,7 @@ func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	return b, nil
 }
 
-// scales are what the residual of each output is divided by to be relative.
+// scales returns the divisors that make the residuals of the outputs relative.
 func (w *Equations) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {

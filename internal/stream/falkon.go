@@ -8,24 +8,23 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the
-// normal equations with all n samples replaced by some of them, Q, counted
-// n/|Q| times each,
+// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the normal equations with a
+// sample Q, each element counted n/|Q| times, instead of all n samples,
 //
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// The paper takes the centers for Q. With some times as many samples, as
-// StreamParams.sample has it, the method needs less than half of the steps where
-// λ is small (falkonPasses), and no assumption about the centers.
+// The paper takes the centers for Q. With several times as many samples, as in
+// StreamParams.sample, the method needs less than half of the steps if λ is small (falkonPasses),
+// and no assumption about the centers.
 //
-// T and A share one matrix of M+1 rows: T is the upper triangle of its first M
-// rows, A the lower one of its last M.
+// T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, A the lower
+// triangle of its last M.
 type falkon struct {
 	b    backend.Backend[float64]
 	t    backend.Matrix[float64] // upper
 	a    backend.Matrix[float64] // lower
-	both backend.Matrix[float64] // what t and a are parts of
+	both backend.Matrix[float64] // the matrix that t and a are parts of
 }
 
 // Falkon sums z in a first pass and makes the preconditioner.
@@ -45,11 +44,11 @@ func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner,
 	return pre, nil
 }
 
-// FalkonBytes is what newFalkon takes on the device.
+// FalkonBytes is the device memory of newFalkon.
 func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
-// newFalkon makes the preconditioner from the samples q. It works in the pieces
-// of w. What was added to the diagonal of S to factor it is returned.
+// newFalkon makes the preconditioner from the samples q, in the pieces of w. It returns the
+// increase of the diagonal of S that the factorization needed.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
@@ -72,7 +71,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
-			alpha = roots[0] * roots[0] // and Φ need not go through the host
+			alpha = roots[0] * roots[0] // and Φ need not pass through the host
 		} else if err := numeric.ScaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}
@@ -94,8 +93,8 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, nil
 }
 
-// factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
-// diagonal begins at the size of that and is raised until the factor exists.
+// factorGram sets T. Rounding may make k(c, c) indefinite; the increase of its diagonal starts at
+// the size of the rounding error and is raised until the factorization succeeds.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(numeric.DensePoints(c.Points).Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
@@ -107,28 +106,28 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	if err != nil {
 		return 0, err
 	}
-	// The diagonal of T lies above that of A; what the factorization left in the
-	// lower triangle of the matrix is cleared for A.
+	// The diagonal of T lies above that of A; the values of the factorization in the lower
+	// triangle of the matrix are cleared for A.
 	numeric.ClearLower(w.b, f.a)
 	return j.Added, nil
 }
 
-// upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
-// was but for squares along the diagonal.
+// upper queues the upper triangle of dst ← k(c, c). It does not change the rest of dst, except
+// for squares along the diagonal.
 func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const side = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {
 		r = min(side, m-i)
 		if r == m-i && r > 1 {
-			r-- // of a matrix and itself only the lower triangle would be written
+			r-- // Gram of a matrix with itself would write only the lower triangle
 		}
 		x := c.c.View(i, 0, r, d)
 		b.Gram(dst.View(i, i, r, m-i), c.Kernel, x, c.c.View(i, 0, m-i, d))
 	}
 }
 
-// Apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
+// Apply implements krylov.Preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
 func (f *falkon) Apply(z, r backend.Matrix[float64]) error {
 	numeric.Copy(f.b, z, r)
 	f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)

@@ -11,53 +11,53 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// Source are samples that are read in passes, some at a time: N of D features and T outputs.
+// Source are samples that are read in passes, in pieces: N samples of D features and T outputs.
 type Source struct {
 	N, D, T int
-	// Pass calls use with pieces of the samples in their order until all have been seen, with
-	// their keys if keyed, and returns the first error.
+	// Pass calls use with pieces of the samples in their order until all have been read, with
+	// their keys if keyed is set, and returns the first error.
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error
 }
 
-// Piece is some samples of a Source.
+// Piece is a piece of the samples of a Source.
 type Piece struct {
 	X, Y    backend.Host[float64] // r×d and r×t
-	Weights []float64             // of the rows; nil: all 1
-	Keys    []uint64              // of the rows; nil: those of the numbers in X
+	Weights []float64             // weights of the rows; nil means all 1
+	Keys    []uint64              // keys of the rows; nil means those of the numbers in X
 }
 
-// Feed cuts the samples of weight > 0 into pieces of a fixed number of rows,
-// whatever the pieces of the Source are, so that no result depends on them.
+// Feed cuts the samples of weight > 0 into pieces of a fixed number of rows, so that no result
+// depends on the pieces of the Source.
 type Feed struct {
-	N    int                     // samples of weight > 0; known after the first pass
-	Rule func(x []float64) error // of the kernel, for points; nil: none
-	Keys []uint64                // of the rows of a piece; not nil: passes are with keys
+	N    int                     // number of samples of weight > 0; known after the first pass
+	Rule func(x []float64) error // the kernel's rule for points; may be nil
+	Keys []uint64                // keys of the rows of a piece; not nil if passes are with keys
 
 	data   Source
 	total  float64   // the sum of the weights
-	shift  bool      // take the targets of the first sample from all, so that an offset costs no digits
-	offset []float64 // what is taken; nil: nothing is
+	shift  bool      // subtract the targets of the first sample from all targets, so that an offset costs no digits
+	offset []float64 // the subtracted targets; may be nil
 	passed bool      // a pass has ended
 	x, y   backend.Host[float64]
 	w      []float64
-	spread []spread.Spread // of the targets, of the first pass
+	spread []spread.Spread // of the targets, computed in the first pass
 }
 
-// NewFeed returns the feed of pieces of so many rows.
+// NewFeed returns a feed of pieces with the given number of rows.
 func NewFeed(data Source, rows int) *Feed {
 	d, t := data.D, data.T
 	return &Feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
 }
 
-// WithKeys makes the passes of f give the keys of the rows.
+// WithKeys makes the passes of f provide the keys of the rows.
 func (f *Feed) WithKeys() *Feed {
 	f.Keys = make([]uint64, f.x.Rows)
 	return f
 }
 
-// Each calls use with every piece, the last one shorter. from is the number of
-// its first row among those of weight > 0. The first pass refuses what is not a
-// finite number, and weights below 0.
+// Each calls use with every piece; the last one may be shorter. from is the number of its first
+// row among those of weight > 0. The first pass refuses numbers that are not finite, and negative
+// weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
 	seen, kept, filled, total := 0, 0, 0, 0.0
@@ -149,7 +149,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 	return nil
 }
 
-// constant lists the targets, from 0, that are constant up to rounding.
+// constant lists the targets, counted from 0, that are constant up to rounding.
 func (f *Feed) constant() (list []int) {
 	for j := range f.spread {
 		if f.spread[j].Constant() {
@@ -159,7 +159,7 @@ func (f *Feed) constant() (list []int) {
 	return list
 }
 
-// checkSample holds the rules of a sample, row i counted from 0.
+// checkSample checks a sample, row i counted from 0.
 func checkSample(i int, x, y []float64, w float64) error {
 	if !(w >= 0) || math.IsInf(w, 1) {
 		return badSample("weights: row %d: must be a finite number ≥ 0, got %v", i+1, w)
@@ -177,7 +177,7 @@ func checkSample(i int, x, y []float64, w float64) error {
 	return nil
 }
 
-// SampleError is an error about the samples, whatever the method.
+// SampleError is an error about the samples; it does not depend on the method.
 type SampleError string
 
 func (e SampleError) Error() string { return "solvers: " + string(e) }

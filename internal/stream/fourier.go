@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Fourier is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …),
-// whose products have the mean k(x, z). S is I.
+// Fourier is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …), whose inner products
+// have the expectation k(x, z). S is I.
 type Fourier struct {
 	Frequencies backend.Host[float64] // D×d
 	Scale       float64
@@ -37,8 +37,8 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int, or
 	return f, nil
 }
 
-// Isotropic returns the error of a kernel without a known distribution of frequencies,
-// and whether their directions may be made orthogonal.
+// Isotropic reports whether the frequencies of a kernel may have orthogonal directions. It
+// returns an error if their distribution is not known.
 func Isotropic(k kernels.Kernel, d int) (isotropic bool, err error) {
 	s, err := spectralOf(k, d)
 	return s.isotropic, err

@@ -10,25 +10,26 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// Solution is what iterate has found.
+// Solution is the result of Iterate.
 type Solution struct {
 	Beta     backend.Host[float64] // M×t
 	Bias     []float64             // b
-	Residual float64               // the largest over the outputs of ‖z − Hβ‖ / ‖z‖
-	Iters    int                   // products with H
-	Reason   string                // why the residual is not below the tolerance; "": it is
+	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ of an output
+	Iters    int                   // number of products with H
+	Reason   string                // why the residual is not below the tolerance; "" if it is
 }
 
-// IterationBytes is what iterate takes on the device.
+// IterationBytes is the device memory of Iterate.
 func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
-// Iterate solves Hβ = z by conjugate gradients, preconditioned, all outputs side
-// by side. Where the preconditioner is the inverse of H to rounding, steps of refinement (Björck 1987) are tried first, by H where its rounding
-// allows and else by passes, and the rest is seldom needed.
+// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs side by side. If
+// the preconditioner is the inverse of H up to rounding, it first tries steps of refinement
+// (Björck 1987), with H if its rounding errors allow it, otherwise with passes; more is seldom
+// needed.
 //
-// The residual that decides is computed from the samples in a pass of its own;
-// where it is above that of the recurrence, the iteration begins anew from it
-// (residual replacement, van der Vorst and Ye 2000) until that gains nothing.
+// The residual that decides is computed from the samples in a pass of its own. If it exceeds that
+// of the recurrence, the iteration restarts from it (residual replacement, van der Vorst and Ye
+// 2000) until that no longer helps.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
@@ -100,7 +101,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		}
 		descent := &gradients{Equations: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
-			if resumed.Best.Rows > 0 { // its residual is not in the file
+			if resumed.Best.Rows > 0 { // the file does not hold its residual
 				if err := w.b.Upload(beta, resumed.Best); err != nil {
 					return nil, err
 				}
@@ -144,20 +145,20 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 	}
 }
 
-// keptSums is H above the diagonal of a, where its factor is, and what stands on the
-// diagonal.
+// keptSums holds H above the diagonal of a, whose lower triangle has the factor, and both
+// diagonals.
 type keptSums struct {
 	a         backend.Matrix[float64]
-	diag, own []float64 // of H, and of the factor
+	diag, own []float64 // diagonals of H and of the factor
 }
 
-// bySums solves Hβ = z by the factor and two steps of refinement with H itself: no
-// pass. The residual that it gives is that of H and z as they were summed and a bound
-// of what their rounding makes of it; it returns nil where that is above tol.
+// bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass.
+// The residual that it returns is that of the sums H and z plus a bound of the effect of their
+// rounding errors; it returns nil if that exceeds tol.
 //
-// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, of which rounding makes at most
-// c s_a s_b, c = sumRounding(n), s_a² = Σ w_i φ_a². So with z, and as many terms again in the
-// product, c = sumRounding(n+M),
+// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b,
+// c = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z, and with as many terms again in
+// the product, c = sumRounding(n+M),
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
@@ -171,7 +172,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	}
 	for i := range shift {
 		shift[i] = k.diag[i] - k.own[i]
-		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // before it was centered
+		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // the value before centering
 		roots[i] = math.Sqrt(square)
 		total += square
 	}
@@ -212,7 +213,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	return s, err
 }
 
-// gradients is a run of conjugate gradients in progress, on He = r.
+// gradients is a running conjugate gradients iteration for He = r.
 type gradients struct {
 	*Equations
 	pre              krylov.Preconditioner[float64]
@@ -224,21 +225,21 @@ type gradients struct {
 	Pass
 }
 
-// Checkpoints keep the state of a solution.
+// Checkpoints save the state of a solution.
 type Checkpoints struct {
-	Due     func() bool         // whether it is time to
+	Due     func() bool         // reports whether it is time to save
 	Save    func(s State) error // also called once the context is done
-	Resumed *State              // from which the solution goes on; nil: from the beginning
+	Resumed *State              // the state from which the solution resumes; nil means from the beginning
 }
 
-// State is what conjugate gradients in passes need to go on where they were ended.
+// State holds what conjugate gradients in passes need in order to resume.
 type State struct {
 	Pass
 	Iters         int
-	Best, X, R, P backend.Host[float64] // the best solution, β, the residual and the direction
+	Best, X, R, P backend.Host[float64] // the best solution, β, the residual and the search direction
 }
 
-// take returns the state to go on from, once; nil when there is none.
+// take returns the state to resume from at its first call, and then nil.
 func (c *Checkpoints) take() *State {
 	if c == nil {
 		return nil
@@ -248,16 +249,15 @@ func (c *Checkpoints) take() *State {
 	return s
 }
 
-// Pass is the part of a State that is not matrices.
+// Pass is the part of a State other than matrices.
 type Pass struct {
 	Step, Since, Began int
 	Least              krylov.Number
-	Before             []float64 // rᵀP⁻¹r of the step before
+	Before             []float64 // rᵀP⁻¹r of the preceding step
 }
 
-// descend adds to β the solution of He = r, until the residuals of the recurrence
-// are below tol·size, or there were maxIter products, or no gain over many of
-// them. r is overwritten.
+// descend adds the solution of He = r to β, until the residuals of the recurrence are below
+// tol·size, after maxIter products, or when many products brought no progress. It overwrites r.
 func (g *gradients) descend() error {
 	const patience = 30
 	w := g.Equations
@@ -294,8 +294,8 @@ func (g *gradients) descend() error {
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		// z ← z + (ρ/ρ′)p is the next p; the last one is kept until the product
-		// with it is there, so that a checkpoint finds it.
+		// z ← z + (ρ/ρ′)p is the next p; the last p is kept until the product with the next one
+		// is complete, for a checkpoint.
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
@@ -324,15 +324,15 @@ func (g *gradients) descend() error {
 		}
 		w.b.ColAxpy(along, g.p, g.beta)
 		w.b.ColAxpy(back, g.q, g.r)
-		// Where this is cut short β and r are lost, and nothing can be saved.
+		// If this is interrupted, β and r are lost, and nothing can be saved.
 		if err := w.b.Sync(); err != nil {
 			return err
 		}
 	}
 }
 
-// interrupted saves the state once more when err is the end of the context: β, r
-// and p are those of the step's beginning.
+// interrupted saves the state once more if err is the end of the context: β, r and p are those at
+// the start of the step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err
@@ -359,7 +359,7 @@ func (g *gradients) save() error {
 	return g.Checkpoints.Save(st)
 }
 
-// resume continues from a checkpoint, but for the best solution.
+// resume continues from a checkpoint, except for the best solution.
 func (g *gradients) resume(st *State) error {
 	g.Pass = st.Pass
 	g.best.Iters = st.Iters

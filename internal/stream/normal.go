@@ -13,20 +13,19 @@ import (
 // A Preconditioner is an approximate inverse of H.
 type Preconditioner struct {
 	krylov.Preconditioner[float64]
-	Jitter float64  // added to the diagonal of its factor
-	Notes  []string // what else a user may want to know
+	Jitter float64  // increase of the diagonal of its factor
+	Notes  []string // remarks for a user
 
-	sums *keptSums // nil unless it is the inverse of H to rounding
+	sums *keptSums // nil unless it is the inverse of H up to rounding
 }
 
 // Timed runs a stage of the work, "gram" or "factor".
 type Timed func(stage string, body func() error) error
 
-// Normal sums H in the lower triangle of a matrix and factors it. H of functions
-// that are nearly dependent is singular to working precision; what is added to
-// its diagonal for the factor is no more than its rounding, and the refinement
-// takes it out again. Should the factor fail yet, H is summed again with more. H itself
-// is kept above the diagonal.
+// Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions
+// H is singular to working precision. The diagonal of the factor is increased by no more than the
+// rounding error of H, and refinement removes the effect. If the factorization still fails, H is
+// summed again with a larger increase. H itself is kept above the diagonal.
 func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	a, err := w.mem.New(w.m, w.m)
 	if err != nil {
@@ -35,7 +34,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	sums := &keptSums{a: a}
 	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, sums: sums}
 	const tries = 3
-	jitter := 4 * numeric.Epsilon // of the trace
+	jitter := 4 * numeric.Epsilon // relative to the trace
 	for try := 1; ; try++ {
 		err := timed("gram", func() error {
 			w.basis.Penalty(a, w.Lambda)

@@ -16,8 +16,8 @@ type Sampled struct {
 	roots []float64 // of the weight of each, and of how many it stands for
 }
 
-// A Sampler keeps the samples of the smallest priorities, each priority once, of all
-// that it is offered.
+// A Sampler keeps the samples with the smallest priorities among all offered samples, and each
+// priority only once.
 type Sampler struct {
 	x       backend.Host[float64]
 	weights []float64
@@ -67,12 +67,13 @@ func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	s.weights[at] = weight
 }
 
-// Sampled returns what was drawn from n samples, by priority. It ends the sampler.
+// Sampled returns the sample drawn from n samples, in the order of the priorities. It ends the
+// sampler.
 func (s *Sampler) Sampled(n int) Sampled {
 	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
 	for i, r := range s.drawn {
 		from := r.at
-		for from < i { // the row has made place for another
+		for from < i { // the row has been replaced
 			from = s.drawn[from].at
 		}
 		a, b := s.x.Row(i), s.x.Row(from)
@@ -89,8 +90,8 @@ func (s *Sampler) Sampled(n int) Sampled {
 	return q
 }
 
-// SamplerOfRows returns a sampler of the rows of a pass by their places, in which
-// repeated samples are kept, and what offers it a part of the pass.
+// SamplerOfRows returns a sampler of the rows of a pass by their positions, which keeps repeated
+// samples, and a function that offers it a part of the pass.
 func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
 	s = NewSampler(size, d)
 	return s, func(from int, x backend.Host[float64], w []float64) {

@@ -10,10 +10,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Bochner's theorem: a kernel k(x − z) that is positive semidefinite is
-// k(0) E cos(ωᵀ(x − z)) for frequencies ω of some distribution. This file draws
-// them. With sums of kernels the distribution is a mixture, with products a
-// convolution: frequencies are added.
+// By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for
+// frequencies ω with some distribution. This file draws them. For sums of kernels the
+// distribution is a mixture; for products it is a convolution, and frequencies are added.
 
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
@@ -22,8 +21,8 @@ type spectral struct {
 	// that is uniform on the sphere and independent of ρ; only then may
 	// directions be made orthogonal.
 	isotropic bool
-	// draw sets omega to one frequency. For an isotropic one it takes normal, d
-	// standard normal numbers: their direction, and their length for ρ.
+	// draw sets omega to one frequency. For an isotropic distribution it uses normal, d standard
+	// normal numbers: their direction, and their length for ρ.
 	draw func(r *rand.Rand, omega, normal []float64)
 }
 
@@ -42,8 +41,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Matern:
-		// Student's t with 2ν degrees of freedom (Rasmussen and Williams 2006,
-		// equation 4.15): normal over the root of a mean of 2ν squares.
+		// This is Student's t distribution with 2ν degrees of freedom (Rasmussen and Williams
+		// 2006, equation 4.15): a normal number divided by the root of a mean of 2ν squares.
 		freedom := int(2 * k.Nu)
 		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
 			sum := 0.0
@@ -158,10 +157,10 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// frequencies draws count of them, as rows of d. With orthogonal, d at a time
-// have orthogonal directions and the lengths of independent ones (Yu, Suresh,
-// Choromanski, Holtmann-Rice, Kumar 2016), which leaves the law of each as it is
-// and makes the mean over them vary less. It fails once ctx is done.
+// frequencies draws count frequencies, as rows of d numbers. With orthogonal, groups of d have
+// orthogonal directions and the lengths of independent frequencies (Yu, Suresh, Choromanski,
+// Holtmann-Rice, Kumar 2016), which does not change the distribution of each frequency and
+// reduces the variance of their mean. It fails once ctx is done.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, orthogonal bool) ([][]float64, error) {
 	list := make([][]float64, count)
 	var directions [][]float64
@@ -191,8 +190,8 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, o
 	return list, nil
 }
 
-// orthogonalDirections returns count ≤ d orthonormal vectors, uniformly
-// distributed: normal ones made orthogonal by Gram and Schmidt, twice.
+// orthogonalDirections returns count ≤ d uniformly distributed orthonormal vectors: normal
+// vectors, orthogonalized twice by the Gram-Schmidt process.
 func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
 	q := make([][]float64, 0, count)
 	for len(q) < count {

@@ -6,12 +6,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// sigmoid returns the A ≤ 0 and B with which 1/(1 + exp(A f + B)) gives the
-// probability of sign 1 best, so that it does not fall while f rises: the minimum of the
-// cross-entropy against Platt's regularized targets (Platt 1999; Lin, Lin and Weng 2007).
-// Where the values tell nothing of the classes, or the opposite, the minimum with A ≤ 0 is
-// at A = 0, because the cross-entropy is convex, and the probability is the mean of the
-// targets. Values of any scale have the same probabilities.
+// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) fits the probability of sign 1
+// best, without decreasing in f: they minimize the cross-entropy with Platt's regularized targets
+// (Platt 1999; Lin, Lin and Weng 2007). If the values carry no information about the classes, or
+// are negatively related to them, the minimum with A ≤ 0 is at A = 0, because the cross-entropy
+// is convex, and the probability is the mean of the targets. The result does not depend on the
+// scale of the values.
 func sigmoid(values, sign, weight []float64) (a, b float64) {
 	scale := 0.0
 	for _, f := range values {
@@ -29,14 +29,14 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return 0, constant(sign, weight)
 }
 
-// constant returns B for the best constant probability.
+// constant returns B of the best constant probability.
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)
 	return math.Log((positive + negative - high - low) / (high + low))
 }
 
-// weightOfSigns sums the weights of either sign.
+// weightOfSigns returns the sums of the weights of both signs.
 func weightOfSigns(sign, weight []float64) (positive, negative float64) {
 	for i, s := range sign {
 		if s > 0 {
@@ -72,7 +72,7 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	b = math.Log((negative + 1) / (positive + 1))
 	now := loss(a, b)
 	for range 100 {
-		// Gradient and Hessian, with a ridge that keeps it definite.
+		// The ridge keeps the Hessian definite.
 		haa, hbb, hab, ga, gb := 1e-12, 1e-12, 0.0, 0.0, 0.0
 		for i, f := range values {
 			z := a*f + b
@@ -102,15 +102,14 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 			}
 		}
 		if step < 1e-10 {
-			break // as good as rounding allows
+			break // no further decrease is possible because of rounding
 		}
 	}
 	return a, b
 }
 
-// couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)²
-// with Σp = 1, r_tu being the probability of t among t and u (Wu, Lin and Weng
-// 2004, algorithm 2).
+// couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)² with Σp = 1,
+// where r_tu is the probability of t among t and u (Wu, Lin and Weng 2004, algorithm 2).
 func couple(p []float64, r *mat.Dense) {
 	k := len(p)
 	q := mat.NewDense(k, k, nil)

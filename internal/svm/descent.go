@@ -42,15 +42,16 @@ type descent struct {
 	most, least float64
 }
 
-// expectedPasses is how many passes over all variables coordinate descent is expected to cost. Fits
-// to text take 10 to 500 passes, most of them over a quarter of the variables.
+// expectedPasses is the expected cost of coordinate descent in passes over all variables. Fits to
+// text take 10 to 500 passes, most of them over a quarter of the variables.
 const expectedPasses = 100
 
-// descentWork returns how many elements of w coordinate descent may read and write before SMO goes
-// on, 0 where SMO costs less from the start. A row of K is the sum of the lists of its columns, so
-// that K takes Σ c² multiply-adds, where c is the number of rows that store a column, and n² elements
-// are written. A pass reads w, and writes it, once for each nonzero. Coordinate descent may cost four
-// times as much as K, because the steps of SMO, and the rows that its cache loses, are not counted.
+// descentWork returns the number of elements of w that coordinate descent may read and write
+// before SMO takes over, or 0 if SMO costs less from the start. A row of K is the sum of the
+// lists of its columns, so that K takes Σ c² multiply-adds, where c is the number of rows that
+// store a column, and writes n² elements. A pass reads and writes w once for each nonzero.
+// Coordinate descent may cost four times as much as K, because the count omits the steps of SMO
+// and the rows that its cache loses.
 func descentWork(p *Problem) int {
 	if _, linear := p.Kernel.(kernels.Linear); !linear || p.X.Sparse == nil {
 		return 0
@@ -73,9 +74,9 @@ func descentWork(p *Problem) int {
 	return 4 * gram
 }
 
-// descend solves the problem of s, all of whose rows are in use, until the violation of the optimality
-// conditions is at most Tol and the duality gap at most Tol/1000 of the objective. The result is nil
-// if that takes more work: then α is a point of the constraint, with its F, from which SMO goes on.
+// descend solves the problem of s, all of whose rows are in use, until the violation of the
+// optimality conditions is at most Tol and the duality gap at most Tol/1000 of the objective. The
+// result is nil if that takes more work: then α is feasible, F belongs to it, and SMO continues.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -86,7 +87,7 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		s.passes++
 		gap := max(pass, d.rho*math.Abs(d.excess))
-		if gap-gap != 0 { // SMO names the overflow
+		if gap-gap != 0 { // SMO reports the overflow
 			copy(s.alpha, alpha)
 			copy(s.f, f)
 			return nil, nil
@@ -122,7 +123,7 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / float64(s.n)
 	}
-	// Σ s_i α_i changes by at most Σ c_i, and f is mostly b where that is little.
+	// Σ s_i α_i changes by at most Σ c_i, and if that is small, f is mostly b.
 	d.rho = max(d.rho, 1/max(floats.Sum(d.c), math.SmallestNonzeroFloat64))
 	for r, beta := range s.beta() {
 		d.square[r] += d.rho
@@ -145,7 +146,7 @@ func (d *descent) dot(r int) float64 {
 	values = values[:len(columns)]
 	w, a, b := d.w, 0.0, 0.0
 	k := 0
-	for ; k+1 < len(columns); k += 2 { // two sums, because each waits for its last addition
+	for ; k+1 < len(columns); k += 2 { // two sums, because an addition waits for the preceding one
 		a += values[k] * w[columns[k]]
 		b += values[k+1] * w[columns[k+1]]
 	}
@@ -215,9 +216,9 @@ func (d *descent) move(r int, t float64) {
 	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
 }
 
-// settle moves α onto the constraint: first the free variables, each by the same part of its distance
-// to the bound, and where that is not enough all others. It sets w anew, without the rounding errors
-// of the steps, and F.
+// settle moves α onto the constraint: first the free variables, each by the same fraction of its
+// distance to the bound, and if that does not suffice all others. It recomputes w, without the
+// rounding errors of the steps, and F.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {

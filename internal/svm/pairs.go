@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Pairs are the machines of all pairs of K classes: for the classes a < b the f and b
-// that minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both,
-// y_i = −1 for those of a and 1 for those of b.
+// Pairs are the machines of all pairs of K classes. For the classes a < b, f and b minimize ½‖f‖²
+// + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both, with y_i = −1 for class a and 1
+// for class b.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
@@ -22,21 +22,21 @@ type Pairs struct {
 	Rows    [][]int   // the rows of each class
 	Names   []string  // of the classes, for errors
 	C       float64
-	Params  Params // with its defaults; Cache is that of one machine
+	Params  Params // with defaults filled in; Cache is that of one machine
 }
 
 // At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1),
 // (0, 2), …, (1, 2), ….
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
-// workers is the largest number of pairs that are solved at a time. A pair's part of the
-// cache does not depend on how many there are, and so no result does.
+// workers is the largest number of pairs that are solved at a time. The share of the cache per
+// pair does not depend on the number of workers, so that no result does.
 const workers = 8
 
-// CacheShare is the part of cache bytes that one of the machines of k classes may take.
+// CacheShare is the share of cache bytes of each of the machines for k classes.
 func CacheShare(cache int64, k int) int64 {
 	if k > 2 {
-		return max(cache/workers, 1) // 0 would be the default
+		return max(cache/workers, 1) // 0 would mean the default
 	}
 	return cache
 }
@@ -79,8 +79,8 @@ func (f *Pairs) problem(first, second []int) *Problem {
 	return p
 }
 
-// Solve solves all machines, as the part of a task from 0 to share. The results are in
-// the order of At.
+// Solve solves all machines, as the part of a task from 0 to share. The results are in the order
+// of At.
 func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	k := len(f.Rows)
 	results := make([]*Result, k*(k-1)/2)
@@ -100,10 +100,10 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	return results, t.Step("solve", share)
 }
 
-// Support gathers the support vectors of all machines by class: points are those of
-// class 0, then of class 1, and so on, counts how many each has. coef has K−1 columns:
-// for a support vector of class a its coefficients in the machines of a and each other
-// class, in the order of the others.
+// Support collects the support vectors of all machines by class: points has those of class 0,
+// then of class 1, and so on; counts has their numbers. coef has K−1 columns: for a support
+// vector of class a its coefficients in the machines of a and each other class, in the order of
+// the other classes.
 func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
@@ -114,7 +114,7 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 			for other := range k {
 				var v float64
 				switch {
-				case other < c: // the rows of c stand after those of other
+				case other < c: // the rows of c follow those of other
 					v = results[At(other, c, k)].Beta[len(f.Rows[other])+r]
 					line[other] = v
 				case other > c:
@@ -133,15 +133,15 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 	return f.X.Take(rows), coef, counts
 }
 
-// quietly solves one machine while others are worked on: progress is by pairs.
+// quietly solves one machine without reporting its progress, because progress counts pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t.Ctx, t.B, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
-// Sigmoids fits to each machine the A and B with which 1/(1 + exp(A(f(x) + b) + B)) is
-// the probability of its second class: to values of samples that it has not seen, by
-// machines of four fifths of the pair (Platt 1999). A ≤ 0. It is the part of a task from base
-// to 1.
+// Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
+// probability of its second class. The values f(x) + b are those of samples that a machine was
+// not fitted to: each machine is fitted to four fifths of the pair (Platt 1999). It is the part
+// of a task from base to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
@@ -159,16 +159,16 @@ func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64
 	return a, b, err
 }
 
-// Parts is into how many parts the samples of a pair are divided for the
-// decision values that a sigmoid is fitted to.
+// Parts is the number of parts into which the samples of a pair are divided for the decision
+// values of a sigmoid.
 const Parts = 5
 
 // heldOut returns the decision values of a pair's rows by machines fitted without these
 // rows.
 func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
-	// Each class is divided by itself, so that no machine lacks one of two
-	// that have two rows.
+	// Each class is divided separately, so that every machine has both classes if each class has
+	// two rows.
 	parts := func(rows []int) (in, out [Parts][]int) {
 		order := r.Perm(len(rows))
 		for k, at := range order {
@@ -191,7 +191,7 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 		}
 		var decision []float64
 		switch {
-		case len(inA[part]) == 0 || len(inB[part]) == 0: // nothing is known of one
+		case len(inA[part]) == 0 || len(inB[part]) == 0: // one class is missing
 			decision = make([]float64, n)
 		default:
 			p := f.problem(inA[part], inB[part])
@@ -218,8 +218,8 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 	return values, sign, weight, nil
 }
 
-// each calls work for every pair of classes, a < b, on several goroutines. With more than
-// one pair it reports the share of solved pairs, from base to base + share.
+// each calls work for every pair of classes, a < b, on several goroutines. With more than one
+// pair it reports the fraction of solved pairs, from base to base + share.
 func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {
@@ -260,7 +260,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int)
 				if err == nil && failed == nil {
 					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
 				}
-				// Of several failures that of the first pair is reported.
+				// Of several failures, that of the first pair is reported.
 				if err != nil && (failed == nil || p.at < failAt) {
 					failed, failAt = err, p.at
 				}

@@ -17,7 +17,7 @@ type Tube struct {
 	C, Epsilon, Mean, Scale float64
 }
 
-// Regression returns the program of t for the n×d samples x.
+// Regression returns the quadratic program of t for the n×d samples x.
 func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
@@ -31,9 +31,9 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	return p
 }
 
-// OneClass returns the program of the support of a distribution: the f and b that
-// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of the b that are optimal to the
-// tolerance it is the largest, with which at most a share nu of the weights has f(x) + b < 0.
+// OneClass returns the quadratic program for the support of a distribution: f and b minimize
+// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of the b that are optimal to the tolerance it is
+// the largest, so that at most a fraction nu of the weights has f(x) + b < 0.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
@@ -41,7 +41,7 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	for _, w := range weights {
 		left += nu * w
 	}
-	for i, c := range p.C { // any start with the right sum will do
+	for i, c := range p.C { // any start with the right sum is valid
 		p.Sign[i] = 1
 		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
@@ -49,8 +49,8 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	return p
 }
 
-// Standardization returns the mean of the one column of y by the weights, which are
-// > 0, and its standard deviation, 1 where all are equal.
+// Standardization returns the weighted mean of the one column of y, with weights > 0, and its
+// standard deviation, or 1 if all values are equal.
 func Standardization(y backend.Host[float64], weights []float64) (mean, scale float64, err error) {
 	low, high, total := math.Inf(1), math.Inf(-1), 0.0
 	for i, w := range weights {
@@ -59,7 +59,8 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	if low == high {
 		return low, 1, nil
 	}
-	// Differences from the lowest in units of half the range: no square overflows.
+	// The differences from the lowest value are in units of half the range, so that no square
+	// overflows.
 	half := high/2 - low/2
 	for i, w := range weights {
 		mean += w / total * ((y.Row(i)[0]/2 - low/2) / half)

@@ -15,15 +15,13 @@ import (
 // CacheBytes is the default memory of a RowCache.
 const CacheBytes = 512 << 20
 
-// RowCache serves rows of K = k(X, X) to learners that look at some of them
-// again and again and never at all of them at once: perceptrons, SMO. Rows are
-// computed by the backend, as many in one call as are asked for, and kept in Go
-// memory; those that were not asked for the longest time make room.
+// RowCache serves rows of K = k(X, X) to learners that need some of the rows again and again, but
+// never all of them at once: perceptrons, SMO. The backend computes the requested rows in one
+// call, and Go memory keeps them; the least recently used rows are replaced.
 //
-// The diagonal is k(x_i, x_i) with distances of exactly 0. A row computed alone
-// and the same row computed with others have the same bits only as far as the
-// backend's Gram promises it, so that what is asked for must not depend on
-// anything but the data. A RowCache is for one goroutine.
+// The diagonal is k(x_i, x_i) with distances of exactly 0. A row has the same bits whether it is
+// computed alone or with others only if the backend's Gram promises that, so that requests must
+// depend only on the data. A RowCache is for one goroutine.
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
@@ -33,11 +31,11 @@ type RowCache struct {
 	Diag []float64
 
 	rows     backend.Host[float64] // a slot for each kept row
-	slot     []int                 // of row i of K; −1: not kept
-	owner    []int                 // of a slot; −1: free
+	slot     []int                 // slot of row i of K; −1 if it is not kept
+	owner    []int                 // row of a slot; −1 if the slot is free
 	newer    []int                 // the next slot in the order of use; the last element is the list's head
 	older    []int
-	batch    int                     // rows that one call of the backend computes
+	batch    int                     // largest number of rows computed in one call of the backend
 	gathered backend.Host[float64]   // their samples, if these are dense
 	out      backend.Matrix[float64] // batch × n; nil where rows can be written in place
 	wrap     backend.Wrapper[float64]
