@@ -102,9 +102,7 @@ func readCSV(in *input) (*Table, error) {
 		if !ok {
 			return t.fault("", in.allowance.rule())
 		}
-		old := 4 * int64(cap(t.lines))
-		t.lines = append(withRoom(t.lines, len(d.t.lines), room), d.t.lines...)
-		in.allowance.replaced(old, 4*int64(cap(t.lines)))
+		t.lines = appended(in.allowance, t.lines, d.t.lines, room)
 		for j, c := range t.columns {
 			old := c.listBytes()
 			c.join(d.t.columns[j], room)

@@ -80,7 +80,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		if !ok {
 			return in.t.fault("", in.allowance.rule())
 		}
-		return s.join(d.libsvm, percent)
+		return s.join(d.libsvm, percent, in.allowance)
 	})
 	if err != nil {
 		return nil, err
@@ -108,21 +108,24 @@ func roomOf(length, percent int) int { return length/100*percent + length%100*pe
 
 // join appends the rows of the next part. Where it must allocate, it does so for a percentage of the
 // rows that there are then.
-func (s *libsvm) join(d *libsvm, percent int) error {
+func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 	}
 	room := func(length, more int) int { return roomOf(length+more, percent) }
 	before, values := len(s.rows.Data), d.rows.NNZ()
-	s.rows.Data = append(withRoom(s.rows.Data, values, room(before, values)), d.rows.Data...)
-	s.rows.Indices = append(withRoom(s.rows.Indices, values, room(before, values)), d.rows.Indices...)
+	s.rows.Data = appended(a, s.rows.Data, d.rows.Data, room(before, values))
+	s.rows.Indices = appended(a, s.rows.Indices, d.rows.Indices, room(before, values))
 	all := room(s.t.rows, d.t.rows)
-	s.rows.Indptr = withRoom(s.rows.Indptr, d.t.rows, all+1)
-	for _, at := range d.rows.Indptr[1:] {
-		s.rows.Indptr = append(s.rows.Indptr, before+at)
+	first := len(s.rows.Indptr)
+	s.rows.Indptr = appended(a, s.rows.Indptr, d.rows.Indptr[1:], all+1)
+	for i := range s.rows.Indptr[first:] {
+		s.rows.Indptr[first+i] += before
 	}
-	s.t.lines = append(withRoom(s.t.lines, d.t.rows, all), d.t.lines...)
+	s.t.lines = appended(a, s.t.lines, d.t.lines, all)
+	old := s.label.listBytes()
 	s.label.join(d.label, all)
+	a.replaced(old, s.label.listBytes())
 	s.t.rows += d.t.rows
 	s.last, s.first = max(s.last, d.last), min(s.first, d.first)
 	return nil

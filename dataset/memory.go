@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"sort"
+	"unsafe"
 )
 
 // An allowance tracks how much of File.Memory remains for arrays that keep the encoding of their
@@ -107,6 +108,16 @@ func (a *allowance) replaced(old, now int64) {
 		runtime.GC()
 		a.garbage = 0
 	}
+}
+
+// appended returns list with more behind it. If it must be reallocated, its capacity is room; see
+// replaced.
+func appended[T any](a *allowance, list, more []T, room int) []T {
+	var element T
+	width, old := int64(unsafe.Sizeof(element)), cap(list)
+	list = append(withRoom(list, len(more), room), more...)
+	a.replaced(width*int64(old), width*int64(cap(list)))
+	return list
 }
 
 // flight returns the memory of the parts of a text that are decoded or wait to be joined, if the
