@@ -195,6 +195,71 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 	}
 }
 
+// TestSparseFaults: every learner that takes sparse samples refuses malformed ones and names the place,
+// and ends with its context and its memory.
+func TestSparseFaults(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 0))
+	dev := backendtest.Device(t, "")
+	x, _, y := scattered(rng, 60, 90, 0.1)
+	at, row := 0, 0
+	for row = range x.Rows { // a row of two elements or more, not the first
+		if row > 0 && x.Indptr[row+1]-x.Indptr[row] > 1 {
+			at = x.Indptr[row]
+			break
+		}
+	}
+	changed := func(change func(x *backend.CSR[float64])) backend.CSR[float64] {
+		c := x
+		c.Indptr, c.Indices, c.Data = slices.Clone(x.Indptr), slices.Clone(x.Indices), slices.Clone(x.Data)
+		change(&c)
+		return c
+	}
+	faults := []struct {
+		x    backend.CSR[float64]
+		want string
+	}{
+		{changed(func(x *backend.CSR[float64]) { x.Data[at] = math.NaN() }), fmt.Sprintf("x: row %d, column %d is NaN", row+1, x.Indices[at]+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Data[at+1] = math.Inf(-1) }), fmt.Sprintf("x: row %d, column %d is -Inf", row+1, x.Indices[at+1]+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Indices[at+1] = x.Indices[at] }), fmt.Sprintf("row %d: column %d comes twice", row+1, x.Indices[at]+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = 90 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = -1 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Data = x.Data[:len(x.Data)-1] }), "column indices for"},
+		{backend.CSR[float64]{Indptr: []int{0}}, "x is empty: 0 rows, 0 columns"},
+		{x.SliceRows(0, 59), "x has 59 rows, y has 60"},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, l := range learners.Catalogue() {
+		if !l.Sparse {
+			continue
+		}
+		for _, task := range l.Tasks {
+			fit, err := l.Make(task, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range faults {
+				if task == learners.Novelty && c.x.Rows == 59 { // y is not looked at
+					continue
+				}
+				if _, err := fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s, %s: got the error %v, want %q", l.Name, task, err, c.want)
+				}
+			}
+			if _, err := fit(ctx, dev, x, y, learners.Options{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, %s: canceled: %v", l.Name, task, err)
+			}
+			budget := new(solvers.BudgetError)
+			if _, err := fit(t.Context(), dev, x, y, learners.Options{Memory: 1}); !errors.As(err, &budget) {
+				t.Errorf("%s, %s: one byte of memory: %v", l.Name, task, err)
+			}
+		}
+	}
+	if now, _ := dev.InUse(); now != 0 {
+		t.Errorf("%d bytes are left on the device", now)
+	}
+}
+
 // TestForgedSparsePointsAreRefused changes the arrays of sparse points of a saved model.
 func TestForgedSparsePointsAreRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
