@@ -129,11 +129,10 @@ func (l *learner) merge(s summarized) error {
 	}
 	var features []*column
 	for j, c := range s.t.columns {
-		if !l.rules.isFeature(c.name) {
-			continue
+		if l.rules.isFeature(c.name) {
+			features = append(features, c)
 		}
-		features = append(features, c)
-		if l.p.plain != nil && l.sum.Columns[c.name].Many {
+		if sum := l.sum.Columns[c.name]; l.p.plain != nil && sum != nil && sum.Many {
 			l.p.plain[j].Store(true)
 		}
 	}

@@ -1,0 +1,128 @@
+package dataset_test
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// summaries returns the summary of each table of 40 rows of a CSV file with n rows: numbers with
+// missing cells, numbers near 10¹², numbers of both signs near the end of float64, and texts.
+func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
+	t.Helper()
+	const header = "many,few,offset,huge,word,y\n"
+	for from := 0; from < n; from += 40 {
+		text := strings.Builder{}
+		for i := from; i < min(from+40, n); i++ {
+			many := fmt.Sprint(math.Sin(float64(i)))
+			if i%7 == 2 {
+				many = "NA"
+			}
+			huge := "1.7e308"
+			if i%10 == 9 {
+				huge = "-1.7e308"
+			}
+			fmt.Fprintf(&text, "%s,%d,%d,%s,%s,%d\n", many, i%6, int64(1e12)+int64(i), huge, []string{"b", "a", "", "b", "a"}[i%5], i)
+		}
+		table, err := dataset.Dialect{}.ReadLines([]byte(header), strings.NewReader(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &dataset.Summary{}
+		if err := s.Add(table, r, int64(from)); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// throughGob encodes a summary and decodes it.
+func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
+	t.Helper()
+	var b bytes.Buffer
+	back := &dataset.Summary{}
+	if err := gob.NewEncoder(&b).Encode(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := gob.NewDecoder(&b).Decode(back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// TestSummariesMergeInAnyOrder checks that summaries that are merged in random pairs, some of them
+// through their encoding, give the same encoder to the bit. Of the column offset, 10¹² + i for i < n,
+// the mean is 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); of nine numbers v and one
+// −v, they are 0.8v and 0.6v. The roundings of the result and of its closed form are 2⁻⁵³ each.
+func TestSummariesMergeInAnyOrder(t *testing.T) {
+	const seed = 29
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
+	const n = 2400
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 0x1p-51*want }
+	want := ""
+	for order := range 4 {
+		list := summaries(t, n, rules)
+		for len(list) > 1 {
+			i := rng.IntN(len(list))
+			list[0], list[i] = list[i], list[0]
+			j := 1 + rng.IntN(len(list)-1)
+			if rng.IntN(2) == 0 {
+				list[j] = throughGob(t, list[j])
+			}
+			list[0].Merge(list[j])
+			list = append(list[:j], list[j+1:]...)
+		}
+		e, err := list[0].Encoder("tables", dataset.Dialect{}, rules, func(string) []float64 { return []float64{1, math.NaN(), 0.5, 2} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := asJSON(t, e); order == 0 {
+			want = got
+		} else if got != want {
+			t.Errorf("order %d gives\n%s\nwant\n%s", order, got, want)
+		}
+		if many, offset, huge := e.Inputs[0].Number, e.Inputs[2].Number, e.Inputs[3].Number; many.Fill != 1 ||
+			!near(offset.Mean, 1e12+(n-1)/2.) || !near(offset.Scale, math.Sqrt((n*n-1)/12.)) || !near(huge.Mean, 0.8*1.7e308) || !near(huge.Scale, 0.6*1.7e308) {
+			t.Errorf("many is %+v, offset %+v, huge %+v", *many, *offset, *huge)
+		}
+	}
+}
+
+// TestSummaryNamesTheFirstFault checks that the error is about the first odd cell of a column, in
+// whatever order the tables come, with the byte from which its line is counted.
+func TestSummaryNamesTheFirstFault(t *testing.T) {
+	read := func(text string) *dataset.Table {
+		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	rules := dataset.Rules{Targets: []string{"y"}}
+	tables := []*dataset.Table{read("1,1\n2,2\n"), read("3,3\ninf,4\n"), read("inf,5\n")}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+		s := &dataset.Summary{}
+		for _, k := range order {
+			if err := s.Add(tables[k], rules, int64(100*k)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := s.Encoder("a.csv", dataset.Dialect{}, rules, func(string) []float64 { return nil })
+		fault, ok := err.(*dataset.Error)
+		if !ok || fault.Line != 2 || fault.Offset != 100 || fault.Column != "x" || fault.Value != "inf" {
+			t.Errorf("order %v: %v", order, err)
+		}
+	}
+	if _, err := (&dataset.Summary{}).Encoder("a.csv", dataset.Dialect{}, rules, nil); err == nil || !strings.Contains(err.Error(), "a.csv: has no rows") {
+		t.Errorf("no rows: %v", err)
+	}
+}
