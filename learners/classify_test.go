@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/learners/learnertest"
 )
 
-// TestClassify: least-squares classification by both learners of regression.
+// TestClassify runs the suite on least-squares classification by both regression learners.
 func TestClassify(t *testing.T) {
 	for name, fit := range map[string]learners.Fitter{
 		"ridge":        fitter(learners.Ridge{Lambda: 1}.Fit),
@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestCatalogue: every entry is whole, and its defaults make a learner.
+// TestCatalogue checks that every entry is complete and that its defaults make a learner.
 func TestCatalogue(t *testing.T) {
 	for _, d := range learners.Catalogue() {
 		if d.Name == "" || len(d.Tasks) == 0 || d.Formula == "" || d.Source == "" {

@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestConstantTarget: every learner of regression with an intercept, or a mean, predicts a
-// target that is constant, or constant but for rounding, by that constant, and its facts say so
-// (GPy and scikit-learn #18371: a Gaussian process divides by a scale of 0).
+// TestConstantTarget checks that every regression learner with an intercept, or a mean, predicts
+// a constant target, or one that is constant up to rounding, by that constant, and that its facts
+// say so (GPy and scikit-learn #18371: a Gaussian process divides by a scale of 0).
 func TestConstantTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261128
@@ -64,8 +64,8 @@ func TestConstantTarget(t *testing.T) {
 						t.Errorf("%s: no model", what)
 						continue
 					}
-					// Sums of n terms, and of the kernel's: n roundings of c each, and
-					// 1000 where a learner may divide by λ.
+					// The bound has n rounding errors of c for sums of n terms and of kernel
+					// values, and a factor of 1000 because a learner may divide by λ.
 					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
 					f := labels(t, dev, m, x)
 					for i := range n {
@@ -93,9 +93,10 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess: the standard deviation is that of the prior with s² = 1,
-// s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ); for one sample at 0, the Gaussian kernel and λ = 0.1 it is
-// √(1 − 1/1.1 + 0.1) there and √1.1 far away. Beside another target that one is fitted as alone.
+// TestConstantTargetOfGaussianProcess checks that the standard deviation is that of the prior
+// with s² = 1, s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ). For one sample at 0, the Gaussian kernel and λ =
+// 0.1 it is √(1 − 1/1.1 + 0.1) there and √1.1 far away. Another target is fitted as it would be
+// alone.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -120,13 +121,14 @@ func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	}
 	alone, beside := labels(t, dev, fit(nil, x, y), x), labels(t, dev, fit(nil, x, both), x)
 	for i := range 30 {
-		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // of the residuals 1e-8
+		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // both residuals are 1e-8
 		near(t, "the constant target", beside.At(i, 0), 0.1, 30*0x1p-52)
 	}
 }
 
-// TestConstantTargetWithoutIntercept: without an intercept a constant is a target as another:
-// ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts say that it is constant.
+// TestConstantTargetWithoutIntercept checks that without an intercept a constant target is fitted
+// like any other: ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts say
+// that it is constant.
 func TestConstantTargetWithoutIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 1, 1, 1})
@@ -140,10 +142,10 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 	}
 }
 
-// TestConstantColumns: the solution with columns that are constant, or vary by rounding only, is
-// the solution without them, with weights 0 for them. The mean of 0.1 over 400 rows is not 0.1,
-// so that the centered column is not 0 but about 1e-17. A column of numbers that are far from 0
-// and differ by more than rounding keeps its weight.
+// TestConstantColumns checks that columns that are constant, or vary only by rounding, get
+// weights of 0 and do not change the solution. The mean of 0.1 over 400 rows is not 0.1, so that
+// the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ by
+// more than rounding keeps its weight.
 func TestConstantColumns(t *testing.T) {
 	const seed, n = 3, 400
 	t.Logf("seed %d", seed)
@@ -189,8 +191,8 @@ func TestConstantColumns(t *testing.T) {
 					if at := slices.Index(c.varying, column); at >= 0 {
 						v = want.Coef().At(at, 0)
 					}
-					// b is stored to half an ulp of 1e8 where its standard deviation is 2.6; sums of n
-					// products have a rounding error of n·ε.
+					// b is stored to half an ulp of 1e8, and the standard deviation is 2.6; sums
+					// of n products have a rounding error of n·ε.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.all, j, got.Coef().At(j, 0), v, bound)
 					}

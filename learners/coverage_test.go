@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// heteroscedastic returns rows whose noise grows with x: no single width is right for
-// all, and the average over rows drawn alike must be.
+// heteroscedastic returns rows whose noise grows with x: no single width is right for all rows,
+// but the average over exchangeable rows must be.
 func heteroscedastic(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -25,18 +25,18 @@ func heteroscedastic(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// classesOfRows returns rows of three classes that overlap, one of them rare.
+// classesOfRows returns rows of three overlapping classes, one of which is rare.
 func classesOfRows(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
-		class := float64(rng.IntN(10) / 4) // 0, 1 four times each, 2 twice
+		class := float64(rng.IntN(10) / 4) // 0 and 1 with probability 0.4 each, 2 with 0.2
 		x.Set(i, 0, 1.5*class+rng.NormFloat64())
 		y.Set(i, 0, class)
 	}
 	return x, y
 }
 
-// covered counts the targets between the bounds.
+// covered returns the number of targets between the bounds.
 func covered(y, lower, upper *mat.Dense) float64 {
 	n, _ := y.Dims()
 	inside := 0
@@ -60,9 +60,9 @@ func checkCoverage(t *testing.T, what string, draws []float64, low, high float64
 	t.Logf("%s: coverage %.4f ± %.4f", what, mean, margin)
 }
 
-// TestCalibratedCoverage: intervals and sets contain the targets of new rows with
-// probability ⌈level (m+1)⌉/(m+1), whatever the model; sets, which always have the
-// predicted class, with that or more.
+// TestCalibratedCoverage checks that intervals and sets contain the targets of new rows with
+// probability ⌈level (m+1)⌉/(m+1) for any model, and sets, which always contain the predicted
+// class, with at least that.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -130,10 +130,10 @@ func TestCalibratedCoverage(t *testing.T) {
 	}
 }
 
-// TestJackknifeCoverage: over random training sets, the intervals of kernel ridge and
-// ridge contain the targets of new rows with about the level, and surely with
-// 2·level − 1. Residuals of the training rows themselves would not: the kernel model
-// fits them too closely.
+// TestJackknifeCoverage checks, over random training sets, that the intervals of kernel ridge and
+// ridge contain the targets of new rows with about the level, and at least with 2·level − 1.
+// Intervals from residuals of the training rows would not, because the kernel model fits these
+// too closely.
 func TestJackknifeCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -180,7 +180,7 @@ func TestJackknifeCoverage(t *testing.T) {
 	}
 }
 
-// TestCalibrationScores: worked examples.
+// TestCalibrationScores checks worked examples.
 func TestCalibrationScores(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{0, 1, 2, 3})

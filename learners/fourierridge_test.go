@@ -18,7 +18,7 @@ func fourierTerms(model learners.Model, x []float64, j int) (float64, int) {
 	omega := m.Frequencies()
 	sum := math.Abs(m.Intercept()[j])
 	for i := range n {
-		// The rounding of the argument is relative to its terms.
+		// The rounding error of the argument is relative to its terms.
 		size := 1.0
 		for p, v := range x {
 			size += math.Abs(v * omega.At(i, p))
@@ -40,13 +40,14 @@ func TestFourierRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.FourierRidgeModel{}},
 				Terms:     fourierTerms,
-				Condition: 60 / 0.1, // ‖Φ‖² ≤ n against λ, weights up to 2
+				Condition: 60 / 0.1, // ‖Φ‖² ≤ n relative to λ, with weights up to 2
 			})
 		})
 	}
 }
 
-// With many frequencies it is kernel ridge regression.
+// TestFourierRidgeApproaches checks that with many frequencies it approaches kernel ridge
+// regression.
 func TestFourierRidgeApproaches(t *testing.T) {
 	const seed = 8
 	t.Log("seed", seed)
@@ -74,8 +75,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 			f.Sub(f, want)
 			rms := mat.Norm(f, 2) / math.Sqrt(150)
 			t.Logf("%d features: the predictions differ by %.3g", features, rms)
-			// The error falls as the root of their number: by 4 here, which chance
-			// does not make less than 2.
+			// The error decreases with the square root of their number: by a factor of 4 here,
+			// and by chance not less than 2.
 			if rms > last/2 {
 				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
 			}
@@ -87,8 +88,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 	})
 }
 
-// TestFourierRidgeAgainstScikitLearn: Ridge on the same features, which no device
-// has a part in.
+// TestFourierRidgeAgainstScikitLearn compares with Ridge on the same features, which no device
+// has computed.
 func TestFourierRidgeAgainstScikitLearn(t *testing.T) {
 	x, y := wave(5, 300, 3)
 	var want struct{ F []float64 }
@@ -109,8 +110,8 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Features have the norm 1, so ‖Φ‖² ≤ n and κ ≤ (n + λ)/λ; ‖w‖ ≤ ‖y‖/(2√λ), and a
-		// backward stable solution is off by at most n u κ of it.
+		// The features have norm 1, so that ‖Φ‖² ≤ n and κ ≤ (n + λ)/λ; ‖w‖ ≤ ‖y‖/(2√λ), and a
+		// backward stable solution has a relative error of at most n u κ.
 		const n, lambda = 300, 0.3
 		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
 		worst := 0.0

@@ -36,15 +36,15 @@ func TestGaussianProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "gaussian-process", Fit: fitter(l.Fit), Terms: processTerms,
-				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
+				Condition: 1000, // ‖K‖ ≤ 30 relative to λ, with weights up to 2
 				Unfitted:  []learners.Model{&learners.GaussianProcessModel{}},
 			})
 		})
 	}
 }
 
-// processData is a smooth function of the first of three features with noise of
-// deviation 0.1; the third has no effect.
+// processData returns a smooth function of the first of three features plus noise of standard
+// deviation 0.1; the third feature has no effect.
 func processData(seed uint64, n int) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
@@ -57,8 +57,9 @@ func processData(seed uint64, n int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// Mean, deviation and likelihood at given parameters, and the likelihood at the
-// parameters that are found, against scikit-learn's GaussianProcessRegressor.
+// TestGaussianProcessAgainstScikitLearn compares mean, standard deviation and likelihood at given
+// parameters, and the likelihood at the parameters of the search, with scikit-learn's
+// GaussianProcessRegressor.
 func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 	x, y := processData(7, 90)
 	ask, _ := processData(8, 40)
@@ -94,8 +95,8 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both are right to the condition of the matrix, 90·2.5/0.2, times
-		// rounding, with a margin of 100.
+		// Both have a rounding error times the condition number of the matrix, 90·2.5/0.2, with a
+		// margin of 100.
 		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
 		near(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
 		mean, err := m.Predict(context.Background(), dev, ask)
@@ -112,24 +113,25 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		}
 
 		if strings.HasPrefix(dev.Info().Device, "ref") {
-			return // hundreds of factorizations in plain loops
+			return // plain loops would take too long for hundreds of factorizations
 		}
-		// A search that begins elsewhere: with the scale fitted in closed form
-		// it looks for the same maximum.
+		// The search starts elsewhere: with the scale fitted in closed form it has the same
+		// maximum.
 		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
 		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("found %v, λ %v, scale %v, log likelihood %v in %v; scikit-learn: %v in %s", m.Kernel(), m.Lambda(), m.Scale(), m.LogLikelihood(), m.Facts(), want.Best, want.Kernel)
-		if m.LogLikelihood() < want.Best-1e-3 { // a likelihood smaller by a thousandth is as good a fit
+		if m.LogLikelihood() < want.Best-1e-3 { // a likelihood that is smaller by a thousandth is as good a fit
 			t.Errorf("the likelihood found is %v, scikit-learn's %v", m.LogLikelihood(), want.Best)
 		}
 	})
 }
 
-// The third feature has no effect: its length scale grows. New targets lie
-// within two deviations about as often as they should.
+// TestGaussianProcessFinds checks that the length scale of the third feature, which has no
+// effect, grows, and that new targets lie within two standard deviations about as often as they
+// should.
 func TestGaussianProcessFinds(t *testing.T) {
 	x, y := processData(3, 150)
 	ask, truth := processData(4, 400)
@@ -169,10 +171,10 @@ func TestGaussianProcessFinds(t *testing.T) {
 				inside++
 			}
 		}
-		if inside < 400*88/100 { // 95 % expected
+		if inside < 400*88/100 { // 95 % are expected
 			t.Errorf("%d of 400 targets are within two deviations", inside)
 		}
-	}, "ref") // hundreds of factorizations are many for plain loops
+	}, "ref") // plain loops would take too long for hundreds of factorizations
 }
 
 func TestGaussianProcessRefuses(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leftOut are samples without row i.
+// leftOut returns the samples without row i.
 func leftOut(m *mat.Dense, i int) *mat.Dense {
 	n, d := m.Dims()
 	out := mat.NewDense(n-1, d, nil)
@@ -27,8 +27,8 @@ func leftOut(m *mat.Dense, i int) *mat.Dense {
 	return out
 }
 
-// TestJackknifeAgainstRefits: the bounds are those of the definition, with a fit
-// without each sample made anew.
+// TestJackknifeAgainstRefits compares the bounds with the definition, by a new fit without each
+// sample.
 func TestJackknifeAgainstRefits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(1, 2))

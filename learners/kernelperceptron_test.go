@@ -36,14 +36,14 @@ func TestKernelPerceptron(t *testing.T) {
 	}
 }
 
-// xor are the points of the worked example: k = (xᵀz)² has the rows
-// [4 0 4 0], [0 4 0 4], [4 0 4 0], [0 4 0 4] there.
+// xor returns the points of the worked example: k = (xᵀz)² has the rows [4 0 4 0], [0 4 0 4], [4
+// 0 4 0], [0 4 0 4].
 func xor() (x, y *mat.Dense) {
 	return mat.NewDense(4, 2, []float64{1, 1, -1, 1, -1, -1, 1, -1}), mat.NewDense(4, 1, []float64{1, -1, 1, -1})
 }
 
-// TestXOR: the first round gives α = (1, 0, 0, 0), the second makes no mistake,
-// and f(x) = (x1+x2)².
+// TestXOR checks that the first round gives α = (1, 0, 0, 0), that the second makes no mistake,
+// and that f(x) = (x1+x2)².
 func TestXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()
@@ -74,13 +74,13 @@ func TestXOR(t *testing.T) {
 		}
 		for i := range 25 {
 			sum := grid.At(i, 0) + grid.At(i, 1)
-			near(t, "f", f.At(i, 0), sum*sum, 0) // integers
+			near(t, "f", f.At(i, 0), sum*sum, 0) // integers are exact
 		}
 	})
 }
 
-// TestKernelPerceptronIsLinear: with the linear kernel it makes the mistakes of
-// the perceptron, and w = Xᵀa; every kind predicts the same.
+// TestKernelPerceptronIsLinear checks that with the linear kernel it makes the mistakes of the
+// perceptron, that w = Xᵀa, and that every kind predicts the same.
 func TestKernelPerceptronIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -92,7 +92,7 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// A cache that keeps two rows only, so that they are computed anew.
+					// The cache keeps only two rows, so that rows are computed again.
 					b, err := learners.KernelPerceptron{Kind: kind, Kernel: kernels.Linear{}, NoIntercept: !bias, Epochs: 5, Cache: 1, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
 						t.Fatal(err)
@@ -126,8 +126,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 	})
 }
 
-// TestBudget: no more samples than allowed, and still a classifier; with room for
-// all the plain one.
+// TestBudget checks that the model has no more samples than allowed and is still a classifier; if
+// all samples fit the budget, it is the plain perceptron.
 func TestBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(300, 3, 3, 5)
@@ -154,7 +154,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d samples in f", n)
 	}
 	t.Logf("accuracy %v with %v samples, %v with 40", accuracy, fact(t, plain, "support"), less)
-	if less < 0.6 { // the largest class is less than half of the samples
+	if less < 0.6 { // the largest class has less than half of the samples
 		t.Errorf("accuracy %v", less)
 	}
 }

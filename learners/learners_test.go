@@ -63,7 +63,7 @@ func TestRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.RidgeModel{}},
 				Terms:     ridgeTerms,
-				Condition: 1000, // ‖X‖² ≈ 90 against λ, or against itself without one
+				Condition: 1000, // ‖X‖² ≈ 90 relative to λ, or to itself without λ
 			})
 		})
 	}
@@ -80,13 +80,13 @@ func TestKernelRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.KernelRidgeModel{}},
 				Terms:     kernelTerms,
-				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
+				Condition: 1000, // ‖K‖ ≤ 30 relative to λ, with weights up to 2
 			})
 		})
 	}
 }
 
-// TestDefaultKernel: half the median distance of rows that differ and have a weight.
+// TestDefaultKernel checks half the median distance between different rows of weight > 0.
 func TestDefaultKernel(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -153,8 +153,8 @@ func TestScaleKernel(t *testing.T) {
 	})
 }
 
-// TestSeed: of many rows some are looked at; the seed says which, and the
-// median depends on them little.
+// TestSeed checks that the seed selects some of many rows, and that the median depends little on
+// the selection.
 func TestSeed(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1200
@@ -189,7 +189,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except .
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
 
-// eachFastDevice is eachDevice without plain loops under -short.
+// eachFastDevice is eachDevice without ref under -short.
 func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	if testing.Short() {
 		eachDevice(t, f, "ref")
@@ -208,10 +208,10 @@ func near(t *testing.T, what string, got, want, bound float64) float64 {
 	return d
 }
 
-// TestClosedForms: examples that can be solved by hand.
+// TestClosedForms checks examples that can be solved by hand.
 func TestClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
+		const bound = 16 * 0x1p-52 // a few rounding errors of numbers near 1
 
 		// y = x at −1, 0, 1 gives XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y
 		// and 100 to x changes b only.
@@ -248,8 +248,8 @@ func TestClosedForms(t *testing.T) {
 	})
 }
 
-// TestPrimalIsDual: ridge by both methods, and kernel ridge with a linear
-// kernel, are the same function; features may be far from the origin.
+// TestPrimalIsDual checks that ridge by both methods, and kernel ridge with a linear kernel, give
+// the same function; features may be far from the origin.
 func TestPrimalIsDual(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
@@ -297,7 +297,7 @@ func TestPrimalIsDual(t *testing.T) {
 	})
 }
 
-// TestManyRows: prediction in blocks of rows does not lose or repeat one.
+// TestManyRows checks that prediction in blocks of rows neither loses nor repeats a row.
 func TestManyRows(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	m, err := learners.Ridge{}.Fit(t.Context(), dev, mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{1, 3, 5}), learners.Options{})
@@ -324,8 +324,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty: K of centered samples is singular, and what is
-// advised is what KernelRidge's caller can do.
+// TestLinearWithoutPenalty checks that K of centered samples is singular, and that a caller of
+// KernelRidge can follow the advice.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})

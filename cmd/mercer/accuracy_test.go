@@ -17,9 +17,9 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestAccuracy runs the command on data sets whose accuracy is known of other
-// programs, and prints a row of bench/results/accuracy.md for each. Some take
-// minutes and gigabytes: MERCER_ACCURACY names those that shall run, or says all.
+// TestAccuracy runs the command on data sets for which the accuracy of other programs is known,
+// and prints a row of bench/results/accuracy.md for each. Some take minutes and gigabytes:
+// MERCER_ACCURACY names the ones to run, or says all.
 //
 //	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
 func TestAccuracy(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAccuracy(t *testing.T) {
 		name   string
 		source string
 		least  float64
-		quick  bool // seconds: runs without being named
+		quick  bool // takes only seconds: runs without being named
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave one out", 0.97, true, promoters},
@@ -61,7 +61,7 @@ type accuracyLab struct {
 func (l *accuracyLab) data(name string) string { return required.Data(l, name) }
 func (l *accuracyLab) file(name string) string { return filepath.Join(l.folder, name) }
 
-// mercer runs a command and returns what it printed as JSON.
+// mercer runs a command and returns its JSON output.
 func (l *accuracyLab) mercer(args ...string) map[string]any {
 	l.Helper()
 	var out, errs bytes.Buffer
@@ -77,7 +77,7 @@ func (l *accuracyLab) mercer(args ...string) map[string]any {
 	return object
 }
 
-// mean is the mean of a measure that cv printed.
+// mean returns the mean of a measure in the output of cv.
 func (l *accuracyLab) mean(report map[string]any, name string) float64 {
 	l.Helper()
 	for _, m := range report["measures"].([]any) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// The bootstrap of a constant: without row i the mean of n draws from the others, whose
-// bias is ȳ₋ᵢ − y_i and whose variance is that of the others over n. The parts make the
-// error out of the bag.
+// TestBootstrapOfAConstantHasItsBiasAndVariance fits a constant: without row i it is the mean of
+// n draws from the others, whose bias is ȳ₋ᵢ − y_i and whose variance is that of the others
+// divided by n. Their sum is the out-of-bag error.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}
@@ -40,8 +40,8 @@ func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 		variance += (square - mean*mean) / n / n
 	}
 	t.Logf("bias² %v, by hand %v; variance %v, by hand %v; seed 1", got.Bias, bias, got.Variance, variance)
-	// A row is out of the bag in a part (1 − 1/n)ⁿ of the rounds, by six standard deviations
-	// of the variance and of the mean of so many numbers.
+	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds; the bound is six standard
+	// deviations of the variance and of the mean of so many numbers.
 	seen := rounds * math.Pow(1-1/n, n)
 	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/seen)*variance {
 		t.Errorf("variance %v, want %v", got.Variance, variance)

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyData has two features, a number to learn and a class that most of a plane
-// separates, in 48 rows without a pattern that a split could follow.
+// everyData has two features, a number to learn and a class that a plane separates for the most
+// part, in 48 rows without a pattern that a split could follow.
 func everyData() string {
 	var b strings.Builder
 	b.WriteString("a,b,number,class\n")
@@ -31,8 +31,8 @@ func everyData() string {
 	return b.String()
 }
 
-// TestEveryLearner: each learner of the catalogue fits, predicts all that it
-// knows, and is evaluated, cross-validated and drawn by its name alone.
+// TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated,
+// cross-validated and drawn by its name alone, and predicts everything it supports.
 func TestEveryLearner(t *testing.T) {
 	folder := t.TempDir()
 	data := filepath.Join(folder, "data.csv")
@@ -106,8 +106,8 @@ func TestEveryLearner(t *testing.T) {
 	}
 }
 
-// checkShown: show names the learner, has what the fit reported, and has weights or
-// points; the weights in the units of the table make the predictions.
+// checkShown checks that show names the learner, repeats the report of the fit, and has weights
+// or points; the weights in the units of the table must give the predictions.
 func checkShown(t *testing.T, mercer func(args ...string) string, model, table string, task learners.Task) {
 	t.Helper()
 	if text := mercer("show", "--rows", "3", model); !strings.Contains(text, "formula  ") || !strings.Contains(text, "data ") {
@@ -156,7 +156,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	}
 }
 
-// needs are the parameters that a learner has no default for.
+// needs lists the parameters without a default.
 var needs = map[string][]string{}
 
 // writeWithout copies a CSV without one of its last columns.

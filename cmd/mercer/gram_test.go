@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// gramLab runs the command in a folder with tables of the same rows: their features,
-// and the Gram matrix of a Gaussian kernel that is evaluated here.
+// gramLab runs the command in a folder with tables of the same rows: their features, and the Gram
+// matrix of a Gaussian kernel computed by the test.
 type gramLab struct {
 	*testing.T
 	folder string
@@ -72,8 +72,8 @@ func (l gramLab) numbers(text string) (rows [][]float64) {
 	return rows
 }
 
-// newGramLab writes x.csv and gram.csv of n training rows, xnew.csv and cross.csv of m
-// others.
+// newGramLab writes x.csv and gram.csv of n training rows, and xnew.csv and cross.csv of m other
+// rows.
 func newGramLab(t *testing.T, n, m int) gramLab {
 	const seed = 71
 	t.Logf("seed %d", seed)
@@ -101,9 +101,9 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 	return l
 }
 
-// A file with the Gram matrix of a kernel gives the results of that kernel on the
-// features: of a model, of rows held out, of folds and of the bootstrap, which draw the
-// same rows of both.
+// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel
+// gives the results of that kernel on the features: for a model, held-out rows, folds and the
+// bootstrap, which draw the same rows from both.
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
@@ -195,8 +195,8 @@ func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	}
 }
 
-// Files of a Gram matrix, n × n, and of values with other objects, m × n, in the layout
-// of scikit-learn, give its results.
+// TestGramFilesAgainstScikitLearn checks that files of a Gram matrix, n × n, and of kernel values
+// with other objects, m × n, in the layout of scikit-learn, give its results.
 func TestGramFilesAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -229,7 +229,7 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}
 	for _, c := range []struct {
 		name   string
-		column int // of what predict writes
+		column int // column of the output of predict
 		tol    float64
 		fit    []string
 		add    []string
@@ -256,8 +256,8 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}
 }
 
-// The files of mercer gram are scikit-learn's kernels, distances, centered values and
-// principal components, and their products are K.
+// TestGramCommandAgainstScikitLearn compares the files of mercer gram with scikit-learn's
+// kernels, distances, centered values and principal components, and their products with K.
 func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}

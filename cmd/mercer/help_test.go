@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// listed are the flags that the help of a call shows.
+// listed returns the flags in the help of a call.
 func listed(t *testing.T, args ...string) map[string]bool {
 	t.Helper()
 	_, text, found := strings.Cut(help(t, append(args, "--help")...), "\nFlags:\n")
@@ -27,8 +27,8 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	return flags
 }
 
-// TestHelpOfALearnerListsItsParameters: the help of a command without --learner has the
-// parameters of none, and with it those that the catalogue has of that learner.
+// TestHelpOfALearnerListsItsParameters checks that the help of a command without --learner lists
+// no learner's parameters, and with --learner those that the catalogue has for it.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	every := map[string]bool{}
 	for _, d := range learners.Catalogue() {
@@ -52,8 +52,9 @@ func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	}
 }
 
-// TestHelpListsNoFlagThatIsRefused: every flag that the help of a call lists is accepted in
-// that call, or refused for its value or the table alone, and the others are not.
+// TestHelpListsNoFlagThatIsRefused checks that every flag in the help of a call is accepted in
+// that call, or refused only because of its value or the table, and that flags not in the help
+// are refused.
 func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	calls := []string{
 		"fit", "fit --learner ridge", "fit --learner nystrom-ridge --stream", "fit --learner perceptron",
@@ -98,8 +99,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestHelpOfAModelListsWhatItKnows: predict and evaluate list of the flags that depend on
-// the model those that it answers to.
+// TestHelpOfAModelListsWhatItKnows checks that predict and evaluate list only those
+// model-dependent flags that the model supports.
 func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte("a,y,c\n0,1,u\n1,2,u\n2,0,v\n3,4,v\n4,3,v\n5,1,u\n"), 0o666); err != nil {
@@ -133,7 +134,7 @@ func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	}
 }
 
-// flagsOf are the flags of a command, shown or not.
+// flagsOf returns the flags of a command, shown or not.
 func flagsOf(t *testing.T, call string) []*pflag.Flag {
 	t.Helper()
 	c, _, err := (&app{}).root().Find(strings.Fields(call))
@@ -146,7 +147,8 @@ func flagsOf(t *testing.T, call string) []*pflag.Flag {
 	return list
 }
 
-// TestHelpOfAnUnknownLearnerIsWrongUse: no other learner's flags are shown for it.
+// TestHelpOfAnUnknownLearnerIsWrongUse checks that the help for an unknown learner shows no other
+// learner's flags.
 func TestHelpOfAnUnknownLearnerIsWrongUse(t *testing.T) {
 	for _, args := range []string{"fit --learner svd --help", "compare --learner svc,svd --help", "plot path --learner svc --help"} {
 		var out, errs strings.Builder

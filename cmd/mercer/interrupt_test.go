@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// command is a mercer that runs in a folder of its own.
+// command is a running mercer in a folder of its own.
 type command struct {
 	*exec.Cmd
 	stdin  io.WriteCloser
@@ -50,7 +50,7 @@ func start(t *testing.T, args ...string) *command {
 	return c
 }
 
-// interrupt sends a signal and holds the command to its promises.
+// interrupt sends a signal and checks that the command ends as documented.
 func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	sent := time.Now()
@@ -64,7 +64,8 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	took := time.Since(sent)
 	_ = c.Wait()
 	t.Logf("ended %v after the signal", took.Round(time.Millisecond))
-	// As shells report a process that the signal has ended: POSIX, Shell Command Language, 2.8.2.
+	// The exit status is that of shells for a process ended by a signal: POSIX, Shell Command
+	// Language, 2.8.2.
 	if code := c.ProcessState.ExitCode(); code != 128+int(s) {
 		t.Errorf("%v, want exit code %d", c.ProcessState, 128+int(s))
 	}
@@ -84,7 +85,7 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// TestInterruptWork stops a fit that has told of its progress.
+// TestInterruptWork stops a fit that has reported progress.
 func TestInterruptWork(t *testing.T) {
 	for _, test := range []struct {
 		device string
@@ -120,7 +121,8 @@ func TestInterruptReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
-			// More than a pipe holds: once it is written the command is reading.
+			// The table is larger than a pipe's buffer: once it is written, the command is
+			// reading.
 			if _, err := c.stdin.Write(table3(100_000)); err != nil {
 				t.Fatal(err)
 			}

@@ -12,15 +12,15 @@ import (
 	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
-// predicted is a model whose predictions are known already.
+// predicted is a model whose predictions are already known.
 type predicted struct{ learners.Model }
 
 func (predicted) Predict(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error) {
 	return nil, errors.New("predicted again")
 }
 
-// TestIntervalsPredictOnce: the intervals of a calibrated model are the predictions that
-// were made ± a score: of 4 scores and level 0.5 the ⌈0.5 (4 + 1)⌉ = 3rd.
+// TestIntervalsPredictOnce checks that the intervals of a calibrated model are the given
+// predictions ± a score: for 4 scores and level 0.5 the ⌈0.5 (4 + 1)⌉ = 3rd.
 func TestIntervalsPredictOnce(t *testing.T) {
 	b := modelfile.Bundle{Model: predicted{}, Calibration: &learners.Calibration{Scores: backend.Host[float64]{Rows: 1, Cols: 4, Stride: 4, Data: []float64{1, 2, 4, 8}}}}
 	values := mat.NewDense(2, 1, []float64{10, -3})

@@ -20,13 +20,13 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// planSlack is what the plan may be off by beside a tenth: the pages of the program
-// that are not resident before it works, the collector's garbage, and what learners
-// take that does not grow with the data.
+// planSlack is the deviation allowed to a plan in addition to a tenth: pages of the program that
+// are not resident before it works, garbage, and memory of learners that does not grow with the
+// data.
 const planSlack = 32 << 20
 
-// planRows are the rows of the large table for learners that would take minutes
-// with those of the others.
+// planRows are the rows of the large table for learners that would take minutes with the usual
+// number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
 // planParameters shorten a fit, or the sum over what it finds, without changing what a
@@ -62,8 +62,8 @@ func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	}
 }
 
-// planCases are the ways to fit with a learner: by its defaults, and by each of the
-// choices of its parameters.
+// planCases returns the ways to fit a learner: by its defaults, and by each choice of its
+// parameters.
 func planCases(d learners.Description) [][]string {
 	cases := [][]string{nil}
 	for _, p := range d.Parameters {
@@ -129,7 +129,7 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideTable: columns of numbers are read without a multiple of their size.
+// TestPlanOfWideTable checks that reading columns of numbers takes no multiple of their size.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")

@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// checkMessage holds a failed call to one line of at most 500 characters that a
-// terminal shows as they are.
+// checkMessage requires that a failed call prints one line of at most 500 printable characters.
 func checkMessage(t *testing.T, args []string, stdin string) (code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -36,7 +35,7 @@ func checkMessage(t *testing.T, args []string, stdin string) (code int) {
 	return code
 }
 
-// nasty are texts that a careless message would repeat as they are.
+// nasty returns texts that a careless message would repeat unescaped.
 func nasty() []string {
 	return []string{
 		strings.Repeat("x", 5000), strings.Repeat("word ", 2000), "a\x1b[31mb", "two\nlines", "back\rtab\t", "\x80\xff", "\u202eleft", "nul\x00",

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// inFolder runs the command in a folder of its own, with files in it.
+// inFolder runs the command in a folder of its own that contains the files.
 func inFolder(t *testing.T, files map[string]string, args ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -32,7 +32,7 @@ func inFolder(t *testing.T, files map[string]string, args ...string) (folder str
 	return folder
 }
 
-// svgOf is the SVG picture of a plot of a table.
+// svgOf returns the SVG picture of a plot of a table.
 func svgOf(t *testing.T, table string, args ...string) string {
 	t.Helper()
 	folder := inFolder(t, map[string]string{"t.csv": table}, append(append([]string{"plot"}, args...), "--quiet", "--out", "p.svg", "t.csv")...)
@@ -51,7 +51,7 @@ var (
 	svgArc   = regexp.MustCompile(`^M([-0-9.e]+),([-0-9.e]+)A([-0-9.e]+),`)
 )
 
-// circles are the centers of the circles of a style.
+// circles returns the centers of the circles with a style.
 func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	for _, m := range paths(t, svg, style) {
 		if len(m) == 1 {
@@ -61,7 +61,7 @@ func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	return centers
 }
 
-// paths are the points of the paths of a style; of circles the centers.
+// paths returns the points of the paths with a style; for circles the centers.
 func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	t.Helper()
 	number := func(s string) float64 {
@@ -106,9 +106,9 @@ func extents(points []coordinates) (width, height float64) {
 	return high.x - low.x, high.y - low.y
 }
 
-// TestBallsAreRound: the bound of ridge is a circle on the page, and that of lasso a square
-// that stands on its corner, whatever the shape of the page, the ranges of the weights and the
-// labels of the axes.
+// TestBallsAreRound checks that the bound of ridge is a circle on the page, and that of lasso a
+// square that stands on its corner, whatever the shape of the page, the ranges of the weights and
+// the labels of the axes.
 func TestBallsAreRound(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/ball.csv")
 	if err != nil {
@@ -140,16 +140,16 @@ func TestBallsAreRound(t *testing.T) {
 	}
 }
 
-// TestMarginIsPerpendicular: where a machine of a linear kernel has one support vector of each
-// class, w is a multiple of their difference in the coordinates that the machine sees, and
-// their segment is perpendicular to the plane on the page and halved by it.
+// TestMarginIsPerpendicular checks a machine with a linear kernel and one support vector per
+// class: w is a multiple of their difference in standardized coordinates, so that on the page the
+// boundary is perpendicular to the segment between them and bisects it.
 func TestMarginIsPerpendicular(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/planes.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	planes := string(data)
-	// The second column in units of a thousandth.
+	// The second column is in units of a thousandth.
 	small := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
 		cells := strings.Split(s, ",")
 		return "," + cells[1] + "e3," + cells[2]
@@ -258,7 +258,7 @@ func TestZeroLevel(t *testing.T) {
 	}
 }
 
-// TestSize: --size is the size of a picture in pixels.
+// TestSize checks that --size is the size of a picture in pixels.
 func TestSize(t *testing.T) {
 	table := "x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n"
 	args := []string{"plot", "boundary", "--learner", "svc", "--target", "y", "--quiet", "--size", "640x360", "--out"}
@@ -284,8 +284,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestManyClasses: each of 26 classes has a mark of its own, and the legend has all of them
-// below the axes.
+// TestManyClasses checks that each of 26 classes has its own marker, and that the legend has all
+// of them below the axes.
 func TestManyClasses(t *testing.T) {
 	marks := map[string]bool{}
 	for _, n := range []int{2, 8, 9, 26, 60} {

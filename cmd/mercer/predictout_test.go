@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestPredictionsInEveryFormat: what the files say is what the standard output says, and
-// keys of more than 1000 rows keep their digits.
+// TestPredictionsInEveryFormat checks that the files contain the same as standard output, and
+// that keys of more than 1000 rows keep their digits.
 func TestPredictionsInEveryFormat(t *testing.T) {
 	folder := t.TempDir()
 	mercer := commandIn(t, folder)
@@ -109,12 +109,13 @@ func TestPredictionsInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestNumbersOfKeptColumns: a cell is a number in JSON and NPY where its digits stay.
+// TestNumbersOfKeptColumns checks that a cell is a number in JSON and NPY if its digits are
+// preserved.
 func TestNumbersOfKeptColumns(t *testing.T) {
 	for _, c := range []struct {
 		cells   []string
 		literal bool
-		float   []float64 // nil: refused
+		float   []float64 // nil means refused
 	}{
 		{[]string{"1", "-2.5e3", ""}, true, []float64{1, -2500, math.NaN()}},
 		{[]string{"007"}, false, nil},

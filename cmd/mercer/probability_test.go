@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCommandsPredictTheMostProbableClass: the labels of a model of svc with probabilities
-// are those of the library in every command, whether it asks for the probabilities or not;
+// TestCommandsPredictTheMostProbableClass checks that in every command the labels of an svc model
+// with probabilities are those of the library, whether or not the command asks for probabilities;
 // on noise they differ from those of the decision values (scikit-learn #31222).
 func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

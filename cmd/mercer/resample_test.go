@@ -20,7 +20,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// rareClasses are rows of three classes, the last of them with rare rows.
+// rareClasses returns rows of three classes; the last class has rare rows.
 func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	random := rand.New(rand.NewPCG(7, uint64(rare)))
 	var b strings.Builder

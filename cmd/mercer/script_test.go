@@ -25,7 +25,7 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// asCommand makes the test binary be the command, for tests that start it.
+// asCommand makes the test binary act as the command, for tests that start it.
 const asCommand = "MERCER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -158,7 +158,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// files maps the files of the script's folder to their content.
+// files maps the files in the script's folder to their content.
 func files(ts *testscript.TestScript) map[string]string {
 	root := ts.MkAbs(".")
 	found := map[string]string{}
@@ -198,7 +198,7 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// same holds standard output to being the JSON object of a file, but for what a run takes.
+// same requires that standard output is the JSON object of a file, except for time and memory.
 func same(ts *testscript.TestScript, neg bool, args []string) {
 	var objects [2]map[string]any
 	for i, name := range []string{"stdout", args[0]} {
@@ -243,7 +243,7 @@ func wide(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o666))
 }
 
-// sparseTable is a LIBSVM file; the last row has the last feature.
+// sparseTable returns a LIBSVM file; the last row has the last feature.
 func sparseTable(rows, features int) (text []byte) {
 	for i := range rows {
 		label, sign := -1, 21+i*7%20
@@ -266,7 +266,7 @@ func sparseTable(rows, features int) (text []byte) {
 	return text
 }
 
-// table3 is a CSV with the columns a, b and y = a − b, no two rows alike.
+// table3 returns a CSV with the columns a, b and y = a − b, all of whose rows differ.
 func table3(rows int) []byte {
 	text := []byte("a,b,y\n")
 	for i := range rows {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// TestStaticBuildNeedsNoSystem fits and predicts in a root folder that has the
-// command and a table and nothing else: no loader, no C library, no /proc, no /tmp.
+// TestStaticBuildNeedsNoSystem fits and predicts in a root folder that contains only the command
+// and a table: no loader, no C library, no /proc, no /tmp.
 func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	required.Slow(t, "chroot", "builds the command again")
 	root := t.TempDir()

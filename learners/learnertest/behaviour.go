@@ -38,7 +38,7 @@ func testModel(c *cell) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		// A linear target with a tenth of noise: any learner explains half of it.
+		// The target is linear with a tenth of noise: any learner explains half of its variance.
 		if score.R2 < 0.5 {
 			c.Errorf("R² of the linear target is %v", score.R2)
 		}
@@ -49,8 +49,8 @@ func testModel(c *cell) {
 				right++
 			}
 		}
-		// Ranges of a linear function: any classifier tells half of the
-		// samples it has seen, where guessing tells a third.
+		// The classes are ranges of a linear function: any classifier is right for half of its
+		// training samples, while guessing is right for a third.
 		if right < 15 {
 			c.Errorf("%d of 30 samples are told", right)
 		}
@@ -69,10 +69,10 @@ func testRowByRow(c *cell) {
 	c.near("row by row", rows, all, c.rounding(m, x))
 }
 
-// plain hides what a matrix is.
+// plain hides the type of a matrix.
 type plain struct{ mat.Matrix }
 
-// testMatrixKinds: any mat.Matrix is taken, with the same bits.
+// testMatrixKinds checks that any mat.Matrix is accepted and gives the same bits.
 func testMatrixKinds(c *cell) {
 	x, y := c.data()
 	want := c.values(c.fit(x, y, learners.Options{}), x)
@@ -96,7 +96,7 @@ func testMatrixKinds(c *cell) {
 	c.same("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), one)
 }
 
-// testInputsStay: nothing that is passed in is changed, nor what lies between.
+// testInputsStay checks that arguments, including the gaps between rows, are not modified.
 func testInputsStay(c *cell) {
 	x, y := c.data()
 	end := 5 + c.targets()
@@ -123,7 +123,7 @@ func testInputsStay(c *cell) {
 	}
 }
 
-// testModelStays: a model does not depend on what it was fitted to.
+// testModelStays checks that a model does not depend on its training data after the fit.
 func testModelStays(c *cell) {
 	x, y := c.data()
 	ask := mat.DenseCopyOf(x)
@@ -168,7 +168,7 @@ func testGoroutines(c *cell) {
 	group.Wait()
 }
 
-// testOutputs: each output is fitted as if it were alone.
+// testOutputs checks that each output is fitted separately.
 func testOutputs(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
@@ -180,7 +180,8 @@ func testOutputs(c *cell) {
 	}
 }
 
-// testSteps: 0 is absence, 1 is as without weights, and others change something.
+// testSteps checks that weight 0 removes a sample, that weights of 1 equal no weights, and that
+// other weights have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
 	present, ones, other := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64
@@ -201,7 +202,7 @@ func (c *cell) testSteps(x, y *mat.Dense) {
 	}
 }
 
-// testWeights: 0 is absence, and a weight is a number of repetitions.
+// testWeights checks that weight 0 removes a sample and that a weight counts repetitions.
 func testWeights(c *cell) {
 	x, y := c.data()
 	weights := make([]float64, 30)
@@ -221,7 +222,7 @@ func testWeights(c *cell) {
 		c.testSteps(x, y)
 		return
 	}
-	if c.Task == learners.Regression { // of weight 0: must not matter
+	if c.Task == learners.Regression { // a target of weight 0 must not matter
 		for j := range c.targets() {
 			y.Set(0, j, 1e6)
 		}

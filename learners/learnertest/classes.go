@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// testClasses: labels of any kind, two classes or more, in the order of the
-// labels whatever that of the rows, with names or without.
+// testClasses checks labels of any kind, two classes or more, with names or without. The classes
+// are in the order of the labels, whatever the order of the rows.
 func testClasses(c *cell) {
 	x, y := c.data()
 	m, ok := c.fit(x, y, learners.Options{}).(learners.Classifier)
@@ -23,7 +23,7 @@ func testClasses(c *cell) {
 	if k := m.Classes(); !slices.Equal(k.Labels, labels) || !slices.Equal(k.Names, names) {
 		c.Errorf("the classes are %v, want %v called %v", k, labels, names)
 	}
-	// The same classes by other labels: the same decisions.
+	// The same classes with other labels must give the same decisions.
 	places, binary := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
 		place := slices.Index(labels, y.At(i, 0))
@@ -47,12 +47,12 @@ func testClasses(c *cell) {
 	}
 }
 
-// testProbabilities: n×K numbers from 0 to 1 that sum to 1.
+// testProbabilities checks that the n×K probabilities are between 0 and 1 and sum to 1.
 func testProbabilities(c *cell) {
 	x, y := c.data()
 	fitted := c.fit(x, y, learners.Options{})
 	m, ok := learners.AsProber(fitted)
-	if !ok { // an SVCModel that was fitted without
+	if !ok { // an SVCModel that was fitted without probabilities
 		if _, err := fitted.(learners.Prober).Proba(c.Context(), c.dev, x); err == nil {
 			c.Error("a model without probabilities gives some")
 		}
@@ -74,7 +74,7 @@ func testProbabilities(c *cell) {
 			}
 			sum += v
 		}
-		// Each is rounded once, and so is each sum.
+		// Each probability is rounded once, and so is each partial sum.
 		if math.Abs(sum-1) > float64(4*k)*epsilon {
 			c.Errorf("row %d: the probabilities sum to 1%+.3g", i, sum-1)
 		}

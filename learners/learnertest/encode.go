@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Encode learns the encoding of a table by its rules, and returns the samples and targets
-// with it.
+// Encode learns the encoding of a table by the rules, and returns the encoded samples and
+// targets.
 func Encode(t testing.TB, table *dataset.Table, rules dataset.Rules) (x, y *mat.Dense, e *dataset.Encoder) {
 	t.Helper()
 	e, err := dataset.Learn(table, rules)

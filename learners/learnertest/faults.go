@@ -125,7 +125,7 @@ func testUnfitted(c *cell) {
 			c.Errorf("the model is a %v, Fit returns a %v", got, fitted)
 		}
 		_, err := m.Predict(c.Context(), c.dev, x)
-		// A model that several learners fit does not know yet whose it is.
+		// A model type of several learners does not know its learner before it is fitted.
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.HasSuffix(err.Error(), "the model is not fitted") {
 			c.Errorf("got the error %v", err)
 		}
@@ -146,7 +146,7 @@ func testUnfitted(c *cell) {
 	}
 }
 
-// testOptions: memory and progress reach the solver.
+// testOptions checks that the options for memory and progress reach the solver.
 func testOptions(c *cell) {
 	x, y := c.data()
 	_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Memory: 1})
@@ -187,8 +187,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testState: a model survives its state, also when the parameters have been
-// JSON.
+// testState checks that a model can be restored from its state, also after its parameters have
+// passed through JSON.
 func testState(c *cell) {
 	x, y := c.data()
 	var o learners.Options
@@ -229,7 +229,7 @@ func testState(c *cell) {
 	}
 }
 
-// testRefusedState: every part of a state is needed and checked.
+// testRefusedState checks that every part of a state is required and validated.
 func testRefusedState(c *cell) {
 	x, y := c.data()
 	whole := c.fit(x, y, learners.Options{}).State()

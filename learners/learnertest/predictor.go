@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// testPredictor: a model made ready predicts as it does itself, whole tables and
-// row by row, from several goroutines, and refuses the same.
+// testPredictor checks that a Predictor predicts like its model, for whole tables and row by row,
+// from several goroutines, and refuses the same inputs.
 func testPredictor(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
@@ -30,7 +30,7 @@ func testPredictor(c *cell) {
 	}
 	bound := c.rounding(m, x)
 	if _, ok := m.(learners.Classifier); ok {
-		bound = func(int, int) float64 { return 0 } // labels
+		bound = func(int, int) float64 { return 0 } // labels are exact
 	}
 	c.near("made ready", got, want, bound)
 
@@ -54,7 +54,7 @@ func testPredictor(c *cell) {
 	}
 	group.Wait()
 
-	// Like cell.refused, with memory on the device that is p's.
+	// refused is like cell.refused, but allows for the device memory of p.
 	refused := func(err error, want string) {
 		c.Helper()
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.Contains(err.Error(), want) {

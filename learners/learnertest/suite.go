@@ -1,12 +1,12 @@
-// Package learnertest is the suite that every learner passes: what Fit and
-// Predict promise whatever the model. The test of a learner is
+// Package learnertest is the suite that every learner passes: the promises of Fit and Predict
+// that do not depend on the model. The test of a learner is
 //
 //	func TestRidge(t *testing.T) {
 //		learnertest.Run(t, learnertest.Suite{Learner: "ridge", Fit: …})
 //	}
 //
-// in a file that imports the backends: the suite runs on every device that is
-// registered and usable; -short takes the best one and ref.
+// in a file that imports the backends. The suite runs on every device that is registered and
+// usable; -short takes the best one and ref.
 package learnertest
 
 import (
@@ -25,29 +25,27 @@ import (
 
 // Suite describes a learner.
 type Suite struct {
-	Learner string        // its name, as Model.Learner gives it
-	Task    learners.Task // zero: learners.Regression
+	Learner string        // its name, as returned by Model.Learner
+	Task    learners.Task // zero means learners.Regression
 	Fit     learners.Fitter
-	// Unfitted are models that no Fit has made, of the type that Fit returns: the
-	// zero value.
+	// Unfitted are models that were not made by Fit, of the type that Fit returns: its zero
+	// value.
 	Unfitted []learners.Model
 
-	Single     bool // regression: takes one target only
-	Unweighted bool // takes no weights: Fit refuses them, and says so
-	Steps      bool // a weight multiplies the step of its sample: it is no number of repetitions, but 0 is absence
-	Binary     bool // classification: takes two classes only
+	Single     bool // for regression: it accepts only one target
+	Unweighted bool // Fit refuses weights, and says so
+	Steps      bool // a weight multiplies the step of its sample and does not count repetitions; weight 0 removes the sample
+	Binary     bool // for classification: it accepts only two classes
 
-	// Terms returns Σ|terms| of what f(x) of output j sums up, the intercept
-	// included, and their number: what rounding is relative to. Of a
-	// classifier f are the decision values. Nil: rounding is relative to the
-	// largest value, with 1000 terms.
+	// Terms returns Σ|terms| over the terms of f(x) of output j, including the intercept, and
+	// their number; rounding errors are relative to that sum. For a classifier f are the decision
+	// values. Nil means that rounding errors are relative to the largest value, with 1000 terms.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
-	// Condition bounds the condition of the system that Fit solves for 30
-	// samples of 3 standard normal features: how much more than by rounding
-	// two equal problems may differ. An iterative learner stops somewhere in
-	// that range: its tolerance divided by 1e-13.
+	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
+	// standard normal features, the factor by which solutions of two equal problems may differ
+	// more than by rounding. For an iterative learner it is its tolerance divided by 1e-13.
 	Condition float64
-	Seed      uint64 // of every random number; 0 is 1
+	Seed      uint64 // for all random numbers; 0 is 1
 }
 
 const epsilon = 0x1p-52
@@ -102,16 +100,16 @@ func Run(t *testing.T, s Suite) {
 	})
 }
 
-// cell is one test on one device.
+// cell is a test on one device.
 type cell struct {
 	*testing.T
 	Suite
 	dev backend.Device
 }
 
-// data returns 30 samples of 3 standard normal features with 2 targets, or one
-// for Suite.Single. For classification the target is one of three labels, for
-// Suite.Binary of two; for novelty it is NaN, which nobody may look at.
+// data returns 30 samples of 3 standard normal features with 2 targets, or one for Suite.Single.
+// For classification the target is one of three labels, for Suite.Binary of two; for novelty it
+// is NaN, because it must not be used.
 func (c *cell) data() (x, y *mat.Dense) {
 	c.Logf("seed %d", c.Seed)
 	r := rand.New(rand.NewPCG(c.Seed, 0))
@@ -150,7 +148,7 @@ func (c *cell) data() (x, y *mat.Dense) {
 	return x, mat.DenseCopyOf(y.Slice(0, 30, 0, 1))
 }
 
-// targets is the number of columns of data's y.
+// targets returns the number of columns of data's y.
 func (s Suite) targets() int {
 	if s.Task == learners.Regression && !s.Single {
 		return 2
@@ -176,8 +174,8 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 	return f
 }
 
-// values are the numbers that a prediction is made of: the decision values of a
-// classifier, from which the labels must follow, or from the probabilities of svc.
+// values returns the numbers that a prediction follows from: the decision values of a classifier,
+// from which the labels must follow, or for svc from the probabilities.
 func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	c.Helper()
 	f := c.predict(m, x)
@@ -230,8 +228,7 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// refused requires an error of one line that begins with the learner and holds
-// want.
+// refused requires a one-line error that begins with the learner's name and contains want.
 func (c *cell) refused(err error, want string) {
 	c.Helper()
 	if err == nil {
@@ -270,9 +267,9 @@ func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) floa
 	}
 }
 
-// rounding is what two orders of the same sum may differ by at row i of x: each
-// of its n roundings, and a few more in a kernel's value, is relative to the
-// sum of the absolute terms. Both orders round.
+// rounding bounds the difference of two orders of the same sum at row i of x: each of its n
+// rounding errors, and a few more in a kernel's value, is relative to the sum of the absolute
+// terms, in both orders.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {
@@ -286,8 +283,8 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solved is what two ways to solve the same system may differ by in a
-// prediction: the rounding, multiplied by the condition.
+// solved bounds the difference of predictions after two ways to solve the same system: the
+// rounding error times the condition number.
 func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)
 	return func(i, j int) float64 { return c.Condition * bound(i, j) }
