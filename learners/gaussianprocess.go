@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -140,7 +141,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		}
 	}
 	var res *solvers.Result
-	_, warning, err := attempt.Candidates{
+	at, warning, err := attempt.Candidates{
 		Len:     len(found),
 		Name:    func(i int) string { return fmt.Sprintf("kernel %v, lambda %.4g", found[i].Kernel, found[i].Lambda) },
 		Refused: attempt.Numeric,
@@ -164,7 +165,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m.points, m.coef = keptPoints(ctx, dev, points, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if evaluations > 0 {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
-		m.remark(warning)
+		m.remark(cmp.Or(warning, found[at].Warning))
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)

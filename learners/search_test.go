@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -104,5 +105,53 @@ func TestRVMWithoutNoise(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSearchThatEndsEarlyWarns: a search that the limit of evaluations ends says how steep the log
+// likelihood still is. Where it says nothing, the derivative by ln λ, from differences of the log
+// likelihoods of fits, is 0 up to the rule that ends the search.
+func TestSearchThatEndsEarlyWarns(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const seed, n = 20261201, 60
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	warned := 0
+	for _, d := range []int{1, 2, 5, 40} {
+		x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			sum := 0.0
+			for j := range d {
+				x.Set(i, j, r.NormFloat64())
+				sum += x.At(i, j) / float64(j+1)
+			}
+			y.Set(i, 0, math.Sin(2*sum)+0.3*r.NormFloat64())
+		}
+		m, err := learners.GaussianProcess{Lambda: 0.1, ARD: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(m.Facts())
+		if strings.Contains(text, "the search has not converged within 150 evaluations from a start: the log likelihood still changes by ") {
+			warned++
+			continue
+		}
+		likelihood := func(lambda float64) float64 {
+			f, err := learners.GaussianProcess{Kernel: m.Kernel(), Lambda: lambda, Fixed: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f.LogLikelihood()
+		}
+		const h = 1e-4
+		slope := math.Abs(likelihood(m.Lambda()*math.Exp(h))-likelihood(m.Lambda()*math.Exp(-h))) / (2 * h)
+		// Steps that gain less than 1e-7 end a search too: with second derivatives of at most n,
+		// the slope is then at most √(2·1e-7·n).
+		if bound := math.Sqrt(2e-7 * n); slope > bound {
+			t.Errorf("%d features: the slope is %.2g, more than %.2g, and there is no warning: %s", d, slope, bound, text)
+		}
+	}
+	if warned == 0 {
+		t.Error("no search ended early: the test shows nothing")
 	}
 }

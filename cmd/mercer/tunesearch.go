@@ -122,7 +122,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
 		if err == nil && at > 0 {
 			settings[at].show(&r)
-			r.PassedOver, r.Warnings = at, []string{warning}
+			r.PassedOver, r.Warnings = at, append(r.Warnings, warning)
 		}
 		if err == nil {
 			for _, fact := range learners.FactsOf(b.Model, flagOf(a.command)) {
@@ -230,6 +230,9 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	}
 	at := best(found)
 	r = newTuneReport(*f, found, at, devices[0])
+	if text := found[at].Warning; text != "" {
+		r.Warnings = []string{text}
+	}
 	trial := 0 // index of a trial in the report
 	for _, one := range found {
 		learner := f.learnerFor(one, task)

@@ -45,6 +45,13 @@ type Candidate struct {
 	Lambda  float64
 	Log     float64 // log marginal likelihood
 	Seconds float64 // of its evaluation
+	// Slope is the largest absolute derivative of Log by a parameter, or by its logarithm where it
+	// is positive, of those that do not lead out of the box.
+	Slope float64
+	// Warning says that the climb that evaluated the point ended at the limit of evaluations with
+	// a larger Slope than that of a climb that has converged; "": it did not. Its advice has the
+	// marks of package message.
+	Warning string
 }
 
 const (
@@ -192,7 +199,8 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 // climb is one run of L-BFGS. Its final status is ignored, because best keeps the best points that
 // it evaluated.
 func (h *search) climb(x []float64) error {
-	evaluations := h.evaluations
+	tol := 1e-5 * math.Sqrt(float64(h.problem.Y.Rows))
+	evaluations, found := h.evaluations, len(h.found)
 	problem := optimize.Problem{
 		Func: func(x []float64) float64 { h.evaluate(x); return h.value },
 		Grad: func(grad, x []float64) { h.evaluate(x); copy(grad, h.gradient) },
@@ -210,8 +218,8 @@ func (h *search) climb(x []float64) error {
 	if math.IsInf(h.value, 1) {
 		return h.stopped() // a hopeless start
 	}
-	_, err := optimize.Minimize(problem, x, &optimize.Settings{
-		GradientThreshold: 1e-5 * math.Sqrt(float64(h.problem.Y.Rows)),
+	result, err := optimize.Minimize(problem, x, &optimize.Settings{
+		GradientThreshold: tol,
 		Converger:         &optimize.FunctionConverge{Absolute: 1e-7, Relative: 1e-10, Iterations: 4},
 	}, &optimize.LBFGS{})
 	if stop := h.stopped(); stop != nil {
@@ -219,6 +227,14 @@ func (h *search) climb(x []float64) error {
 	}
 	if err != nil && len(h.found) == 0 {
 		return err
+	}
+	if result != nil && result.Status == optimize.FunctionEvaluationLimit {
+		for i := range h.found[found:] {
+			if c := &h.found[found+i]; c.Slope > tol {
+				c.Warning = fmt.Sprintf("the search has not converged within %d evaluations from a start: the log likelihood still changes by %.2g for each unit of the logarithm of a parameter, not %.2g: {start again from the $kernel that was found}",
+					maxEvaluations, c.Slope, tol)
+			}
+		}
 	}
 	return nil
 }
@@ -255,10 +271,14 @@ func (h *search) evaluate(x []float64) {
 		var e *solvers.Evidence
 		if e, err = solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams); err == nil {
 			h.value = -e.Log
+			steepest := 0.0
 			for i := range x {
 				slope := e.Lambda
 				if i < len(e.Gradient) {
 					slope = e.Gradient[i]
+				}
+				if slope > 0 && inside[i] < h.high[i] || slope < 0 && inside[i] > h.low[i] {
+					steepest = max(steepest, math.Abs(slope))
 				}
 				h.gradient[i] = -slope
 				if out := x[i] - inside[i]; out != 0 {
@@ -266,7 +286,7 @@ func (h *search) evaluate(x []float64) {
 					h.value += out * out / 4
 				}
 			}
-			h.found = append(h.found, Candidate{p.Kernel, p.Lambda, e.Log, time.Since(start).Seconds()})
+			h.found = append(h.found, Candidate{Kernel: p.Kernel, Lambda: p.Lambda, Log: e.Log, Seconds: time.Since(start).Seconds(), Slope: steepest})
 		}
 	}
 	h.err = err

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/internal/evidence"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -22,6 +23,7 @@ func (s *search) gradient() error {
 	if err != nil {
 		return err
 	}
+	s.res.Warning = message.Expand(found[0].Warning, message.Plain)
 	s.res.Vary = nil
 	for _, q := range s.space.params {
 		s.res.Vary = append(s.res.Vary, q.Name)

@@ -102,8 +102,8 @@ type Result struct {
 	Vary   []string // the parameters that varied
 	Trials []Trial  // in the order of the search; for Gradient the best first
 	Best   int      // index of the best of Trials
-	// Warning names the point with the best score, if it could not be fitted, and the point that
-	// FirstFit fitted instead; otherwise it is "".
+	// Warning says that Gradient ended before it converged, or after FirstFit names the point of
+	// the best score, which could not be fitted, and the one that was fitted instead; "": neither.
 	Warning string
 }
 
@@ -155,7 +155,7 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 		},
 	}.First()
 	if err == nil {
-		r.Warning, r.Best = warning, list[at].trial
+		r.Warning, r.Best = cmp.Or(warning, r.Warning), list[at].trial
 		r.Trials[r.Best].Best = list[at].point
 	}
 	return err

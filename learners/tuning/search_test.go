@@ -466,3 +466,27 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 		}
 	}
 }
+
+// TestGradientThatEndsEarlyWarns: a climb that the limit of evaluations ends is told, and one that
+// converges is not.
+func TestGradientThatEndsEarlyWarns(t *testing.T) {
+	dev := device(t, "cpu")
+	for _, d := range []int{1, 40} {
+		p := wave(t, 60, d)
+		p.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{float64(d)}, d)}
+		for i := range p.Y.Data {
+			sum := 0.0
+			for j, v := range p.X.Row(i) {
+				sum += v / float64(j+1)
+			}
+			p.Y.Data[i] += math.Sin(2 * sum)
+		}
+		res, err := tuning.Search(t.Context(), dev, p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if early := strings.HasPrefix(res.Warning, "the search has not converged within 150 evaluations"); early != (d == 40) {
+			t.Errorf("%d features: the warning is %q", d, res.Warning)
+		}
+	}
+}
