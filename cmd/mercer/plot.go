@@ -93,5 +93,5 @@ func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
 	a.stdout.besides = true
 	report := map[string]any{"program": "plot", "plot": o.path}
 	maps.Copy(report, pic.data)
-	return a.report(ctx, report, func() string { return fmt.Sprintf("%s is drawn in %s\n", pic.title, o.path) })
+	return a.report(ctx, report, func() string { return fmt.Sprintf("plot in %s: %s\n", o.path, pic.title) })
 }
