@@ -322,8 +322,8 @@ func TestIllConditionedPowers(t *testing.T) {
 	})
 }
 
-// TestConstraint: ‖w‖² meets θ, and w is that of ridge with the λ that is told;
-// also with fewer rows than features.
+// TestConstraint checks that ‖w‖² meets θ, and that w is that of ridge with the reported λ, also
+// with fewer rows than features.
 func TestConstraint(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := table(t, true)
@@ -439,8 +439,8 @@ func TestConstraint(t *testing.T) {
 	})
 }
 
-// TestBayesRidgeClosedForm: the evidence is that of the n×n Gaussian, and no
-// other variances have a larger one.
+// TestBayesRidgeClosedForm checks that the evidence is that of the n×n Gaussian, and that no
+// other variances have a larger evidence.
 func TestBayesRidgeClosedForm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 5")
@@ -528,8 +528,8 @@ func sparseTargets(r *rand.Rand, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestLassoOptimality: the conditions of Karush, Kuhn and Tucker hold for both
-// methods, with XᵀX and without, and on a path.
+// TestLassoOptimality checks the Karush-Kuhn-Tucker conditions for both methods, with and without
+// XᵀX, and on a path.
 func TestLassoOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 7")
@@ -600,7 +600,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 	}
 }
 
-// TestLassoSettings: what is refused, and where the path begins.
+// TestLassoSettings checks which settings are refused, and where the path begins.
 func TestLassoSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
@@ -959,7 +959,7 @@ func TestLassoBound(t *testing.T) {
 	})
 }
 
-// TestISTA: r steps of w ← soft(w − η∇, ηλ) from w = 0 as the plain loop takes them.
+// TestISTA compares r steps of w ← soft(w − η∇, ηλ) from w = 0 with a plain loop.
 func TestISTA(t *testing.T) {
 	x, y := gaussians(t, 40, 5, 9)
 	const lambda, rate, steps = 4, 0.003, 7

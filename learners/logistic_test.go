@@ -53,8 +53,8 @@ func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []s
 	return x, y, e.Classes()
 }
 
-// TestLogisticAgainstScikitLearn: the same minimum by every solver, with two
-// classes and with three, with weights and without.
+// TestLogisticAgainstScikitLearn checks that every solver finds the same minimum, with two
+// classes and with three, with and without weights.
 func TestLogisticAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, data := range []string{"breast_cancer.csv", "wine.csv"} {
@@ -135,10 +135,10 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 	}
 }
 
-// TestLogisticAutoReachesNewtonsLoss: by the method that the shape asks for, and by another
-// one where that does not get there; also where features depend on each other, differ in
-// scale or almost separate the classes, so that the diagonal of XᵀX is far from the
-// Hessian.
+// TestLogisticAutoReachesNewtonsLoss checks that Auto reaches the loss of Newton's method, if
+// necessary by switching from the method that the shape suggests to another one. In some cases
+// features are linearly dependent, differ in scale or almost separate the classes, so that the
+// diagonal of XᵀX is far from the Hessian.
 func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 11
@@ -202,8 +202,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	}
 }
 
-// TestLogisticClosedForms: one sample of each class at ±1, and no features but
-// a constant.
+// TestLogisticClosedForms checks one sample of each class at ±1, and a single constant feature.
 func TestLogisticClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// By symmetry b = 0, and 2/(1+e^w) = λw: at w = 1 λ = 2/(1+e).
@@ -241,8 +240,8 @@ func TestLogisticClosedForms(t *testing.T) {
 	})
 }
 
-// TestLogisticSeparable: without a penalty it is said that there is no minimum;
-// with a small one there is.
+// TestLogisticSeparable checks that without a penalty the error says that there is no minimum,
+// and that with a small penalty there is one.
 func TestLogisticSeparable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(6, 2, []float64{0, 0, 1, 0, 0, 1, 3, 3, 4, 3, 3, 4})
@@ -295,7 +294,7 @@ func TestLogisticSeparable(t *testing.T) {
 	}
 }
 
-// TestLogisticSGD: near the minimum, in the loss.
+// TestLogisticSGD checks that the loss is near its minimum.
 func TestLogisticSGD(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(500, 4, 3, 2)
@@ -317,8 +316,8 @@ func TestLogisticSGD(t *testing.T) {
 	}
 }
 
-// TestDivergence: a rate that is too high is an error, not a model, of sgd, gradient
-// descent and the perceptron; what predicts infinity is an error too.
+// TestDivergence checks that a rate that is too high is an error, not a model, for sgd, gradient
+// descent and the perceptron; infinite predictions are an error too.
 func TestDivergence(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(200, 4, 3, 2)

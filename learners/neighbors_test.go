@@ -48,7 +48,7 @@ func TestKernelVote(t *testing.T) {
 	})
 }
 
-// TestVoteByHand: the rule, with samples on a line and k = exp(−|x − z|).
+// TestVoteByHand evaluates the rule on samples on a line with k = exp(−|x − z|).
 func TestVoteByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{0, 1, 3})
@@ -87,8 +87,8 @@ func TestVoteByHand(t *testing.T) {
 	})
 }
 
-// TestNeighborsAgainstScikitLearn: the same neighbors in the same order, their
-// distances, means and votes.
+// TestNeighborsAgainstScikitLearn compares the neighbors, their order and distances, the means
+// and the votes.
 func TestNeighborsAgainstScikitLearn(t *testing.T) {
 	t.Log("seed 41")
 	r := rand.New(rand.NewPCG(41, 0))

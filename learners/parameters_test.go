@@ -35,7 +35,7 @@ func others(p learners.Parameter) []string {
 	}
 }
 
-// setting is what a parameter needs beside its When to have an effect.
+// setting lists the other parameters that a parameter needs, besides its When, to have an effect.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // more end at the exact minimum

@@ -113,7 +113,8 @@ func wholeNumbers(n, d, classes int, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestPerceptronIsRosenblatts: blocks and their inner products change nothing.
+// TestPerceptronIsRosenblatts checks that blocks and their inner products do not change the
+// result.
 func TestPerceptronIsRosenblatts(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 5} {
@@ -249,8 +250,8 @@ func fact(t *testing.T, m learners.Model, name string) any {
 	return nil
 }
 
-// TestNovikoff: separable samples are learned with no more mistakes than the
-// bound by the margin that was found allows, whatever the order.
+// TestNovikoff checks that separable samples are learned with at most as many mistakes as the
+// bound for the margin found allows, in any order.
 func TestNovikoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(20) {

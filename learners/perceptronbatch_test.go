@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses are what a perceptron goes through, written as the definition has
-// it: the w (with b in the last row) that judges after each sample.
+// hypotheses computes the hypotheses of a perceptron by the definition: the w (with b in the last
+// row) after each sample.
 type hypotheses struct {
 	after    []*mat.Dense // w that holds after sample t was judged
 	judge    []*mat.Dense // w that judged sample t
@@ -89,7 +89,7 @@ func (h hypotheses) average() *mat.Dense {
 	return sum
 }
 
-// votes are those of one sample: a vote of the w that judged it for each sample
+// votes returns the votes for one sample: one vote of the w that classified it for each sample
 // that was classified correctly, and one for each new w.
 func (h hypotheses) votes(x []float64) []float64 {
 	d, cols := h.after[0].Dims()
@@ -126,9 +126,8 @@ func (h hypotheses) votes(x []float64) []float64 {
 	return votes
 }
 
-// TestPerceptronBatches: batches and weights are the definition's, for every kind,
-// two classes and several, and the kernel perceptron with the linear kernel is the
-// same.
+// TestPerceptronBatches compares batches and weights with the definition, for every kind, two
+// classes and several, and for the kernel perceptron with the linear kernel.
 func TestPerceptronBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 150, 3, 4
@@ -236,7 +235,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	}
 }
 
-// TestNovikoffOfBatches: the bound that is told holds with batches and weights.
+// TestNovikoffOfBatches checks that the reported bound holds with batches and weights.
 func TestNovikoffOfBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	told := 0

@@ -70,7 +70,7 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// TestCanceled: long fits return soon after they are canceled. The time is logged.
+// TestCanceledFits checks that long fits return soon after they are canceled. The time is logged.
 func TestCanceledFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of work: not under -short")

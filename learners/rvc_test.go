@@ -68,7 +68,7 @@ func TestRVCEvidence(t *testing.T) {
 	})
 }
 
-// TestRVCOne: with the constant alone the mode and the evidence are known.
+// TestRVCOne checks the known mode and evidence of the model with the constant alone.
 func TestRVCOne(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// k(x, z) = xz at x = 0 is 0: of 10 samples 8 are of the second class.

@@ -117,7 +117,7 @@ func TestRVMByHand(t *testing.T) {
 	})
 }
 
-// TestRVMSettings: what is refused.
+// TestRVMSettings checks which settings are refused.
 func TestRVMSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := sinc(60, 0.1, 1)

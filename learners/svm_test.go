@@ -185,8 +185,8 @@ func TestSVCOptimality(t *testing.T) {
 	})
 }
 
-// TestSupportOptimality: the conditions of ε-regression and of one class, with
-// enough rows for some to be left out on the way.
+// TestSupportOptimality checks the optimality conditions of ε-regression and of the one-class
+// machine, with enough rows for shrinking.
 func TestSupportOptimality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of rows: not under -short")
@@ -292,7 +292,7 @@ func TestSVMByHand(t *testing.T) {
 	})
 }
 
-// TestSVMSettings: what is refused.
+// TestSVMSettings checks which settings are refused.
 func TestSVMSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := rings(100, 0.5, 1)

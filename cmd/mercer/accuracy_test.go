@@ -99,8 +99,8 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames are written with marks at their ends, so that substrings know them. A
-// test of kernels/strings compares with scikit-learn on one split of the names.
+// surnames marks the ends of the names, so that substrings can depend on them. A test of
+// kernels/strings compares one split of the names with scikit-learn.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {
@@ -173,11 +173,11 @@ func (l *accuracyLab) first(name, to string, items int) {
 	}
 }
 
-// mnistRules: pixels as they are, 0 to 255, and digits as classes.
+// mnistRules keep the pixel values, 0 to 255, and make classes of the digits.
 var mnistRules = []string{"--target", "label", "--task", "classification", "--no-standardize"}
 
-// mnistExact chooses σ and λ by leaving one out of 4,000 of the first 10,000
-// digits, fits kernel ridge to all of these, and tests on the 10,000 of the test.
+// mnistExact chooses σ and λ by leave-one-out errors on 4,000 of the first 10,000 digits, fits
+// kernel ridge to all 10,000, and tests on the test set of 10,000.
 func mnistExact(l *accuracyLab) (string, float64) {
 	l.first(mnistFiles[0], "train-images-idx3-ubyte", 10000)
 	l.first(mnistFiles[1], "train-labels-idx1-ubyte", 10000)
@@ -191,9 +191,8 @@ func mnistExact(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), accuracy
 }
 
-// mnistNystrom fits as many functions as there are centers to all 60,000 digits:
-// the Gaussian kernel of images that are brought to the same norm, e⁴ times that
-// of σ = ½, which is 1,200 of the mean norm, and a small λ.
+// mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the
+// Gaussian kernel of images scaled to norm 1 with σ = ½, which is 1,200 at the mean norm.
 func mnistNystrom(l *accuracyLab) (string, float64) {
 	centers := 11000
 	if v := os.Getenv("MERCER_CENTERS"); v != "" {

@@ -23,8 +23,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// sourceTexts returns every string of the sources of some folders of the repository, with
-// the place of each. Parts that are joined by + are one text, with … for what is computed.
+// sourceTexts returns every string in the sources of some folders of the repository, with its
+// position. Parts joined by + form one text, with … for computed parts.
 func sourceTexts(t *testing.T, folders ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -84,10 +84,10 @@ var (
 	parameterPattern = regexp.MustCompile(`\$([a-zA-Z-]+(?:=[a-z]+)?)`)
 )
 
-// TestAdviceNamesParametersByMarks collects the texts of the library: advice names
-// parameters by $name, which each front end replaces or leaves out, and only those that
-// package message knows. A name that is written out reaches callers who lack it, as
-// "raise lambda or tol" did those of gaussian-process, which has no tol.
+// TestAdviceNamesParametersByMarks checks the texts of the library: advice names parameters by
+// $name, which each front end replaces or leaves out, and only parameters that package message
+// knows. A literal name would also reach callers without that parameter, as "raise lambda or tol"
+// did for gaussian-process, which has no tol.
 func TestAdviceNamesParametersByMarks(t *testing.T) {
 	known := message.Parameters()
 	var names []string
@@ -99,7 +99,7 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	writtenOut := regexp.MustCompile(`\b(raise|lower|increase|decrease|reduce|set|use fewer|use more)( the)? (` + strings.Join(names, "|") + `)\b|--[a-z]`)
-	// Texts that only callers with the parameter can see.
+	// These texts are shown only to callers that have the parameter.
 	exempt := map[string]string{
 		"dataset/dialect.go":             "checks the flags of the commands",
 		"kernels/trees/subtree.go":       "decay is a parameter of the kernel",
@@ -126,17 +126,16 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 	}
 }
 
-// valid are values of the parameters that advice names.
+// valid has a valid value for each parameter that advice names.
 var valid = map[string]string{
 	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "centers": "5", "features": "5",
 	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
 	"keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed shows each piece of advice of the library as each command and
-// each learner shows it: a flag in it is one of the command, a parameter of a learner is
-// one of the learner at hand, and the call takes it. In Go a learner's own error names
-// its parameters only.
+// TestAdviceCanBeFollowed shows each piece of advice of the library as each command and each
+// learner shows it. A flag in it must be a flag of the command, a parameter must be one of the
+// learner, and the call must accept it. In Go a learner's error names only its own parameters.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {
@@ -162,7 +161,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			anyLearner[p.Name] = true
 		}
 	}
-	words := map[string]string{} // a plain name in a Go error → its parameter
+	words := map[string]string{} // maps a plain name in a Go error to its parameter
 	for _, name := range message.Parameters() {
 		if anyLearner[name] {
 			words[message.Plain(name)] = name
@@ -173,7 +172,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 	tried := map[string]bool{}
 	for _, d := range learners.Catalogue() {
 		for _, text := range advice {
-			// The cause of a context comes out of a fit as an error of the solver does.
+			// A fit returns the cause of a context in the same form as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + text))
 			fit, err := d.Make("", nil)
@@ -184,7 +183,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "fault") {
 				t.Fatalf("%s: the fit ends with %v", d.Name, err)
 			}
-			columns := strings.ReplaceAll(err.Error(), "features or outputs", "columns") // of x and y, not the parameter
+			columns := strings.ReplaceAll(err.Error(), "features or outputs", "columns") // these are the features of x and the outputs of y, not the parameter
 			for word, name := range words {
 				if _, has := d.Parameter(name); !has && regexp.MustCompile(`(raise|lower|fewer|,|or) `+word+`\b`).MatchString(columns) {
 					t.Errorf("%s in Go: the learner has no %s: %v", d.Name, name, err)
@@ -221,7 +220,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 						target = "class"
 					}
 					if name == "task" && !d.Does(learners.Classification) {
-						continue // of a target that may be both, which the learner takes for numbers
+						continue // the target suits both tasks, and the learner treats it as numbers
 					}
 					var out, errs bytes.Buffer
 					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name + "=" + value, target + ".csv"}

@@ -60,8 +60,8 @@ func (p *applied) add(q applied) {
 	}
 }
 
-// growing is what the rows take while add gets room for as many as a quarter more: the old memory
-// is there until it is copied.
+// growing returns the memory of the rows while add enlarges it by a quarter: the old memory
+// exists until it has been copied.
 func (p *applied) growing() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {
@@ -90,8 +90,8 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	return p, err
 }
 
-// apply applies a model to a table, or where that is nil to one that stays in its file,
-// block by block.
+// apply applies a model to a table, or if the table is nil to the table in a file, block by
+// block.
 func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w wanted, memory *budget) (all applied, err error) {
 	if t == nil {
 		return a.applyToFile(ctx, dev, b, file, w, memory)

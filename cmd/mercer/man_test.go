@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// calls are those of a command and of the commands below it, in the words of a call.
+// calls returns the command lines of a command and of its subcommands, as words.
 func calls(c *cobra.Command, path ...string) [][]string {
 	list := [][]string{path}
 	for _, below := range c.Commands() {
@@ -26,7 +26,7 @@ func calls(c *cobra.Command, path ...string) [][]string {
 	return list
 }
 
-// helped is a command after what it does before its help is printed.
+// helped returns a command after the preparations for its help.
 func helped(t *testing.T, path []string) *cobra.Command {
 	t.Helper()
 	root := new(app).root()
@@ -43,10 +43,10 @@ func helped(t *testing.T, path []string) *cobra.Command {
 	return c
 }
 
-// TestManPages writes the manual page of each command, into the folder that MERCER_MAN
-// names where there is one: `make man` and the release do. That keeps the package that
-// makes them out of the command. The pages have each word of the help, so that nothing of
-// it was taken for marks of the format between.
+// TestManPages writes the manual page of each command to the folder that MERCER_MAN names, if it
+// is set, as `make man` and the release do. The generator of the pages is therefore not part of
+// the command. The pages must contain each word of the help, which shows that no text was
+// mistaken for markup.
 func TestManPages(t *testing.T) {
 	folder := os.Getenv("MERCER_MAN")
 	if folder == "" {

@@ -16,17 +16,17 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// garbagePercent is what garbage may take beside what is live, in percent, before it is
-// collected; the default of Go is 100, by which a fit would take twice its plan. Live data
-// are for the largest part arrays without pointers, which a collection does not read, so that
-// more collections cost little.
+// garbagePercent is the limit on garbage, in percent of live memory, at which the collector runs.
+// Go's default is 100, with which a fit would take twice its plan. Live data consist mostly of
+// arrays without pointers, which the collector does not scan, so that frequent collections cost
+// little.
 const garbagePercent = 5
 
-// ballast is live and never touched, so that it takes no memory but addresses: with it garbage
-// of 4 MiB is left beside little that is live.
+// ballast is live but never touched, so that it takes addresses and no memory. It allows 4 MiB of
+// garbage if little else is live.
 var ballast []byte
 
-// limitGarbage sets the collector for the rest of the process.
+// limitGarbage configures the collector for the rest of the process.
 func limitGarbage() {
 	if ballast == nil {
 		ballast = make([]byte, 4<<20*100/garbagePercent)
@@ -34,21 +34,21 @@ func limitGarbage() {
 	debug.SetGCPercent(garbagePercent)
 }
 
-// A budget is what the data of one call and all that is made of it may take together,
-// --memory or 80 % of what the process may use, and what is planned of it. The program itself
-// is beside it.
+// A budget is the memory that the data of one call and everything made from them may take,
+// --memory or 80 % of what the process may use, and the memory planned so far. The program itself
+// is not included.
 type budget struct {
-	program  int64 // bytes of the process before there were data, and of the device's workspace
-	heap     int64 // of them live in the heap
+	program  int64 // bytes of the process before any data, and of the device's workspace
+	heap     int64 // the live bytes in the heap at that time
 	limit    int64
-	ofDevice bool // matrices of the device are in the memory of the host
+	ofDevice bool // the device's matrices are in the memory of the host
 
 	mu      sync.Mutex
-	data    int64 // what the data take beside fits; 0: to be measured before the first
+	data    int64 // memory of the data without fits; 0 means that it is measured before the first fit
 	planned int64
 }
 
-// newBudget is to be called before data are read.
+// newBudget must be called before data are read.
 func (a *app) newBudget(dev backend.Device) *budget {
 	debug.FreeOSMemory()
 	b := &budget{heap: liveBytes(), limit: a.memoryLimit()}
@@ -65,8 +65,7 @@ func (a *app) newBudget(dev backend.Device) *budget {
 	return b
 }
 
-// memoryLimit is --memory, or 80 % of what the process may use, or 0 where that is
-// not known.
+// memoryLimit returns --memory, or 80 % of what the process may use, or 0 if that is unknown.
 func (a *app) memoryLimit() int64 {
 	if free, known := backend.HostMemory(); a.memory == 0 && known {
 		return free / 10 * 8
@@ -74,7 +73,7 @@ func (a *app) memoryLimit() int64 {
 	return int64(a.memory)
 }
 
-// liveBytes is what is live in the heap.
+// liveBytes returns the live bytes in the heap.
 func liveBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -82,18 +81,18 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held is what the data take now.
+// held returns the current memory of the data.
 func (b *budget) held() int64 { return max(liveBytes()-b.heap, 0) }
 
-// note raises the plan of the whole call to bytes at a time.
+// note raises the plan of the whole call to at least the given number of bytes.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.planned = max(b.planned, bytes)
 }
 
-// manyFits lets 64 MiB more of garbage grow, where there is room, until the function that it
-// returns is called: fits of milliseconds would spend a third of their time on collections.
+// manyFits allows 64 MiB more garbage, if there is room, until the function that it returns is
+// called: fits of milliseconds would otherwise spend a third of their time on garbage collection.
 func (b *budget) manyFits() (end func()) {
 	held := b.held()
 	more := min(64<<20, max(b.limit-held, 0)/10)
@@ -102,8 +101,8 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// encoding plans the matrices of a table that is in memory. instead is what else would
-// do where they have no room, or "".
+// encoding plans the matrices of a table that is in memory. instead says what to do if they
+// exceed the memory, or is "".
 func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	if e.Sparse() {
 		return b.encodingSparse(t, e, instead)
@@ -111,14 +110,14 @@ func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) 
 	return b.encodingDense(t, e, instead)
 }
 
-// encodingDense is encoding for features without zeros left out.
+// encodingDense is encoding for dense features.
 func (b *budget) encodingDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
 		width += int64(e.Width())
 	}
-	if e.Gram { // the points, which are made of the matrix
+	if e.Gram { // the points made from the matrix
 		width += int64(e.Width()) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {
@@ -128,8 +127,8 @@ func (b *budget) encodingDense(t *dataset.Table, e *dataset.Encoder, instead str
 	return nil
 }
 
-// encodingSparse is encoding for sparse features: 12 bytes for each nonzero value and 8 for each row
-// of a matrix, and as much again for the parts that it is made of.
+// encodingSparse is encoding for sparse features: 12 bytes for each nonzero value and 8 for each
+// row of a matrix, and as much again for the parts that the matrix is made from.
 func (b *budget) encodingSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, nonzeros := b.held(), e.Nonzeros(t)
 	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
@@ -140,7 +139,7 @@ func (b *budget) encodingSparse(t *dataset.Table, e *dataset.Encoder, instead st
 	return nil
 }
 
-// ofTexts is how many of the numbers of a row stand for the texts of columns.
+// ofTexts says how many of a row's features come from columns of texts.
 func ofTexts(e *dataset.Encoder) string {
 	numbers, widest, in := 0, 0, ""
 	for _, i := range e.Inputs {
@@ -157,8 +156,9 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to what the data leave, and notes what it plans. The data are measured
-// once: idle workers of the device would keep the matrices of a fit that has ended alive.
+// fitting limits a fit to the memory that the data leave, and records its plan. The data are
+// measured only once, because idle workers of the device keep the matrices of a completed fit
+// alive.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.held(), 1)
@@ -170,24 +170,24 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds to the data what has been made since the first fit, such as the kernel values of
-// all rows after a search that used some of them.
+// also adds data that were made after the first fit, such as the kernel values of all rows after
+// a search on some rows.
 func (b *budget) also(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes
 	}
 }
 
-// blocks adds the blocks of a table that is read in passes to the data, given the first of them,
-// which is the largest: three of them, and what is made of one. The size of the file says nothing
-// about them, since it may be compressed.
+// blocks adds the blocks of a table that is read in blocks, given the first one, which is the
+// largest: three blocks, and the matrices made from one. The size of the file cannot replace
+// them, because it may be compressed.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
 	b.also(4 * 8 * int64(rows) * int64(cols))
 	b.note(b.data)
 }
 
-// total is the plan of the whole process.
+// total returns the planned memory of the whole process.
 func (b *budget) total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

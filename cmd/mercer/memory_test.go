@@ -29,8 +29,8 @@ const planSlack = 32 << 20
 // number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
-// planParameters shorten a fit, or the sum over what it finds, without changing what a
-// command holds at once but for vectors of the number of features.
+// planParameters shorten a fit or its output without changing its peak memory, except for vectors
+// of the number of features.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
 // writePlanTable writes n rows of d features, a number and a class.
@@ -72,7 +72,7 @@ func planCases(d learners.Description) [][]string {
 		}
 		for _, choice := range p.Choices {
 			args := []string{"--" + p.Name, choice}
-			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // of the iterative solver
+			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // used only by the iterative solver
 				args = append(args, "--solver", "cg")
 				if choice != "none" {
 					args = append(args, "--rank", "200")
@@ -84,9 +84,9 @@ func planCases(d learners.Description) [][]string {
 	return cases
 }
 
-// TestPlanIsThePeakOfTheProcess: what mercer fit plans to take is what the system
-// says that the process took at most, VmHWM of proc_pid_status(5), for every learner
-// of the catalogue with each of its solvers and choices, at two sizes.
+// TestPlanIsThePeakOfTheProcess compares the memory that mercer fit plans with the peak that the
+// system measured for the process, VmHWM of proc_pid_status(5), for every learner of the
+// catalogue with each of its solvers and choices, at two sizes.
 func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -145,9 +145,8 @@ func TestPlanOfWideTable(t *testing.T) {
 	checkPlan(t, d, []string{"fit", "--model", filepath.Join(folder, "m.safetensors"), "--learner", "ridge", "--target", "number", table})
 }
 
-// TestPlanOfResamplingIsThePeak: cv and bootstrap plan the model that takes most, with
-// the whole table and the rows of the model beside it, and refuse what --memory has no
-// room for.
+// TestPlanOfResamplingIsThePeak checks that cv and bootstrap plan the largest model together with
+// the whole table and the rows of the model, and refuse a plan that exceeds --memory.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -162,12 +161,12 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "6"}} {
 		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
 		t.Run(command[0], func(t *testing.T) {
-			// One model after the other, each without the matrix of the one before, which
-			// has 36 MB where all rows are drawn.
+			// Models are fitted one after the other, and the matrix of the preceding model, 36 MB
+			// if all rows are drawn, is freed first.
 			if planned := checkPlan(t, d, args); planned > fitted+planSlack/2 {
 				t.Errorf("%d bytes are planned, %d for one fit", planned, fitted)
 			}
-			// A model of 2000 rows has 32 MB of kernel values, or half of it packed.
+			// A model of 2000 rows has 32 MB of kernel values, or half of that in packed storage.
 			out, err := output(t, append(args, "--memory", "12MB"))
 			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 {
 				t.Errorf("with 12 MB: %v, %s", err, out)
@@ -176,9 +175,9 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	}
 }
 
-// TestPlansOfTunePredictAndEvaluateAreThePeak: the other commands that read a table plan
-// the whole process too, at two sizes: tune by each criterion, and a model of each
-// learner applied to more rows than it was fitted to.
+// TestPlansOfTunePredictAndEvaluateAreThePeak checks that the other commands that read a table
+// also plan the whole process, at two sizes: tune by each criterion, and a model of each learner
+// applied to more rows than it was fitted to.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -209,7 +208,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		for _, by := range tuning.Criteria {
 			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
 				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
-				if by != string(tuning.Evidence) { // which is searched by derivatives
+				if by != string(tuning.Evidence) { // evidence is searched by derivatives
 					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
 				}
 				run(t, large, append(args, table("number", n))...)
@@ -256,7 +255,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	}
 }
 
-// TestPlanOfTexts: the plan counts the copy of the kernel values that a model keeps.
+// TestPlanOfTexts checks that the plan counts the copy of the kernel values that a model keeps.
 func TestPlanOfTexts(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -276,7 +275,8 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable: a file that is a thousandth of its table has the plan of the table.
+// TestPlanOfCompressedTable checks that a compressed file a thousandth of the size of its table
+// has the plan of the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -306,8 +306,8 @@ func TestPlanOfCompressedTable(t *testing.T) {
 	}
 }
 
-// TestTunePlansItsLastFit: the plan of tune counts the kernel values of all rows, which the fit
-// after a search over some rows needs, as the plan of fit does.
+// TestTunePlansItsLastFit checks that the plan of tune, like that of fit, counts the kernel
+// values of all rows, which the fit after a search on some rows needs.
 func TestTunePlansItsLastFit(t *testing.T) {
 	const n = 1500
 	folder := t.TempDir()
@@ -337,7 +337,7 @@ func TestTunePlansItsLastFit(t *testing.T) {
 		return report.Planned
 	}
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
-	// The values of the other rows are 8·(n² − 200²) bytes; a tenth is as exact as plans are.
+	// The values of the other rows are 8·(n² − 200²) bytes; plans are accurate to a tenth.
 	if missing := fit - search; float64(missing) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}
@@ -381,8 +381,8 @@ func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	if report.Peak > report.Planned+off {
 		t.Errorf("the process took %d bytes, planned were %d", report.Peak, report.Planned)
 	}
-	// A cache of rows is planned as large as it may become: which rows are asked
-	// for shows in the work only.
+	// The plan of a row cache is its maximum size: the rows that will be requested are not known
+	// beforehand.
 	if _, cache := d.Parameter("cache"); !cache && report.Planned > report.Peak+off {
 		t.Errorf("the process took %d bytes only, planned were %d", report.Peak, report.Planned)
 	}

@@ -270,8 +270,8 @@ func samePictures(t *testing.T, folder, stored string, names []string) {
 	}
 }
 
-// TestSameOutput: an output that differs in a word, in the number of lines, in an integer or in
-// a digit that is not the last one is not the same.
+// TestSameOutput checks that outputs differ if a word, the number of lines, an integer, or a
+// digit other than the last one differs.
 func TestSameOutput(t *testing.T) {
 	for _, test := range []struct {
 		want, got string
@@ -303,7 +303,8 @@ func TestSameOutput(t *testing.T) {
 	}
 }
 
-// wordsOf are the texts of an SVG picture but for numbers at ticks, which rounding may change.
+// wordsOf returns the texts of an SVG picture, except for numbers at ticks, which rounding may
+// change.
 func wordsOf(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	data, err := os.ReadFile(name)

@@ -121,8 +121,8 @@ func fitted(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize is the size of a page of panels of the given size, their legends below them. A page of
-// one panel that is too flat for it is lower.
+// pageSize returns the size of a page of panels of the given size with legends below them. If the
+// only panel of a page is flatter than that, the page is lower.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))

@@ -175,8 +175,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
 
-// titleOf is the title of the boundaries of models: the learner, and of one model ", " and its
-// kernel function with short numbers, which is "" of others.
+// titleOf returns the title of a picture of boundaries: the learner, and for a single model also
+// ", " and its kernel with shortened numbers, otherwise "".
 func titleOf(list []drawn, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
@@ -191,7 +191,7 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 	return m.Learner(), kernel
 }
 
-// longNumber is a number of more digits than a title has room for.
+// longNumber matches a number with more digits than a title has room for.
 var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
 // across applies the model to n points that differ only in the given columns.

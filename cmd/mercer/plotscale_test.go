@@ -88,7 +88,7 @@ func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	return list
 }
 
-// half is the rounding of a coordinate below 1000, which is written in five digits.
+// half is the rounding error of a coordinate below 1000, which is written with five digits.
 const half = 0.5 * 1e-2
 
 const (
@@ -190,24 +190,25 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			}
 		})
 	}
-	// Columns of units that differ by 1000, as they are, and a model for which one is 40 times as wide.
+	// The units of the columns differ by a factor of 1000 without standardization, and in another
+	// model one column is 40 times as wide.
 	svg := svgOf(t, small, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
 	if !strings.Contains(svg, "svc, axes not to scale") {
 		t.Error("axes of 1 to 1000 do not say that they are not to scale")
 	}
 }
 
-// TestZeroLevel: where f is 0 without a change of its sign there is a line, and no specks; where
-// f is 0 in an area it is gray. The kernel perceptron has f = (x1 + x2)² on XOR with the
-// kernel (xᵀx')², which is 0 at both points of class −1 (Bunescu, Kernel methods: the
-// worked example of XOR).
+// TestZeroLevel checks that a line f = 0 at which f does not change its sign is drawn as a line
+// and not as scattered cells, and that an area f = 0 is gray. The kernel perceptron has f = (x1 +
+// x2)² on XOR with the kernel (xᵀx')², which is 0 at both points of class −1 (Bunescu, Kernel
+// methods: the worked example of XOR).
 func TestZeroLevel(t *testing.T) {
 	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}
 	for name, c := range map[string]struct {
 		table string
 		args  []string
 		class string
-		slope float64 // of the line, on the page; 0 is an area
+		slope float64 // slope of the line on the page; 0 stands for an area
 	}{
 		"x1 + x2":          {"x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n", append(quadratic, "--textbook"), "-1", -1},
 		"x1 - x2":          {"x1,x2,y\n1,-1,1\n1,1,-1\n-1,1,1\n-1,-1,-1\n", append(quadratic, "--textbook"), "-1", 1},
@@ -324,7 +325,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestFlatPicturesAreLow: to scale, points in a band leave no empty space above the title.
+// TestFlatPicturesAreLow checks that a picture to scale of points in a band has no empty space
+// above the title.
 func TestFlatPicturesAreLow(t *testing.T) {
 	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
 	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)

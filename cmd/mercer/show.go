@@ -327,7 +327,7 @@ func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []
 	return strings.Join(texts, ", ")
 }
 
-// visible is a name that is quoted where it ends in a space or has characters that are not printed.
+// visible quotes a name that ends in a space or contains unprintable characters.
 func visible(name string) string {
 	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(name)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// denseTable is the CSV of a LIBSVM file with so many features.
+// denseTable converts a LIBSVM file with the given number of features to CSV.
 func denseTable(t *testing.T, text []byte, features int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -38,8 +38,9 @@ func denseTable(t *testing.T, text []byte, features int) []byte {
 	return b.Bytes()
 }
 
-// TestSparseTableGivesTheResultsOfTheDenseTable: a model of a LIBSVM file and a model of the CSV
-// file of the same numbers predict the same for the rows of both, and have the same scores.
+// TestSparseTableGivesTheResultsOfTheDenseTable checks that models of a LIBSVM file and of a CSV
+// file with the same numbers give the same predictions for the rows of both files, and the same
+// scores.
 func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	const n, features, lambda = 40, 90, 0.5
 	l := gramLab{t, t.TempDir()}
@@ -113,7 +114,7 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			same(name, a[i], b[i])
 		}
 	}
-	// The classes of a support vector machine, and what it consists of.
+	// This compares the classes of a support vector machine, and the parts of its model.
 	for _, table := range tables {
 		l.mercer("fit", "--quiet", "--learner", "svc", "--no-standardize", "--target", "label", "--model", l.path(table+".st"), l.path(table))
 	}

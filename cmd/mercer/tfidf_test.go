@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTextsHaveThePredictionsOfScikitLearn: models of tf-idf features predict what
-// testdata/tfidf/predictions.py says, for the texts that they were fitted to and for others.
+// TestTextsHaveThePredictionsOfScikitLearn compares the predictions of models with tf-idf
+// features with those of testdata/tfidf/predictions.py, for training texts and other texts.
 func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 	text, err := os.ReadFile("testdata/tfidf/predictions.json")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// The scores of a grid are those of one thread, bit for bit, whatever the number of threads
-// that share the fits: also where a share of the memory has no room for a fit, which all
-// of it has.
+// TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any
+// number of threads that share the fits, also if a fit exceeds its share of the memory but not
+// the whole memory.
 func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
@@ -42,7 +42,7 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		{"--learner", "svr", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "C=0.1,10", l.path("diabetes.csv")},
 		{"--learner", "logistic", "--grid", "lambda=1,10", l.path("digits.csv")},
 		{"--learner", "kernel-knn", "--grid", "k=1,5", l.path("breast_cancer.csv")},
-		// Of 379 rows K and its factor take 1 MiB.
+		// For 379 rows K and its factor take 1 MiB each.
 		{"--learner", "kernel-logistic", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "lambda=1,10", "--memory", "4MB", l.path("breast_cancer.csv")},
 	} {
 		one := grid("1", args...)
@@ -54,8 +54,8 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	}
 }
 
-// The scores of a grid are those of scikit-learn's GridSearchCV on the same folds, each
-// with a scaling of its own.
+// TestGridAgainstScikitLearn compares the scores of a grid with scikit-learn's GridSearchCV on
+// the same folds, each with its own scaling.
 func TestGridAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -99,7 +99,8 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Within a fold of lasso n differs from that of others: λ = 2n·alpha by hand.
+	// The size n of the training set differs between the folds, so that the test computes λ =
+	// 2n·alpha for lasso.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, sys, numpy as np, pandas as pd
 from sklearn.pipeline import make_pipeline

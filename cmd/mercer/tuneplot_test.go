@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// tuneWithPlot reads its table from the standard input.
+// tuneWithPlot reads its table from standard input.
 var tuneWithPlot = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 
-// startTune starts a search with a model and a picture of some rows, and returns in the fit
-// that follows the search.
+// startTune starts a search with a model and a picture of the given number of rows, and returns
+// during the fit that follows the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
 	c := start(t, tuneWithPlot...)
@@ -33,9 +33,9 @@ func startTune(t *testing.T, rows int) *command {
 	}
 }
 
-// TestNoPictureWithoutItsModel: a search that is interrupted or killed in the fit that follows
-// it, or cannot write its model, leaves no picture; a picture that cannot be written leaves
-// the model.
+// TestNoPictureWithoutItsModel checks that a search that is interrupted or killed during the fit
+// that follows it, or that cannot write its model, leaves no picture, and that the model is kept
+// if the picture cannot be written.
 func TestNoPictureWithoutItsModel(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// commandIn runs the command, with the path of a folder in the place of @, and wants an exit
-// status.
+// commandIn returns a function that runs the command, with the path of a folder substituted for
+// @, and checks the exit status.
 func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdout, stderr string) {
 	return func(code int, args ...string) (string, string) {
 		t.Helper()
@@ -49,8 +49,8 @@ func columnOf(t *testing.T, text, name string) (values []float64) {
 	return values
 }
 
-// writeTables writes w.csv, with weights 0 to 3 and missing cells, and r.csv, in which each
-// row stands as often as its weight says.
+// writeTables writes w.csv, with weights 0 to 3 and missing cells, and r.csv, in which each row
+// is repeated as often as its weight says.
 func writeTables(t *testing.T, folder string) {
 	t.Helper()
 	var weighted, repeated strings.Builder
@@ -80,9 +80,9 @@ func writeTables(t *testing.T, folder string) {
 	}
 }
 
-// TestWeightsAreRepeatedRows: a fit with --weight, and its score, are those of the rows
-// repeated, standardization and imputation included (scikit-learn's sample_weight). The
-// kernels are given, because the default sigma is by the rows.
+// TestWeightsAreRepeatedRows checks that a fit with --weight, and its score, equal those of
+// repeated rows, including standardization and imputation (scikit-learn's sample_weight). The
+// kernels are given, because the default sigma depends on the rows.
 func TestWeightsAreRepeatedRows(t *testing.T) {
 	folder := t.TempDir()
 	writeTables(t, folder)
@@ -130,7 +130,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			for _, figure := range []string{"rmse", "mae", "r2", "accuracy", "log_loss", "auc"} {
 				u, some := scores[0][figure].(float64)
 				v, both := scores[1][figure].(float64)
-				if some != both || !(math.Abs(u-v) <= 2e-3) { // twice as much as the predictions
+				if some != both || !(math.Abs(u-v) <= 2e-3) { // twice the tolerance of the predictions
 					t.Errorf("%s %v, with rows repeated %v", figure, u, v)
 				}
 			}
@@ -141,9 +141,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestClassWeightsOfScikitLearn: the decision values and probabilities of SVC and
-// LogisticRegression of scikit-learn 1.2.1 with class_weight, whose balanced weights are
-// n/(k n_c).
+// TestClassWeightsOfScikitLearn compares with the decision values and probabilities of SVC and
+// LogisticRegression of scikit-learn 1.2.1 with class_weight, whose balanced weights are n/(k
+// n_c).
 func TestClassWeightsOfScikitLearn(t *testing.T) {
 	folder := t.TempDir()
 	var two, three strings.Builder
@@ -202,9 +202,9 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 	}
 }
 
-// TestWeightsFollowTheirRows: rows on a line and outliers of weight 1e-12 among them. In each
-// fold, round and split the weights belong to their rows: with those of others the outliers
-// of 1e3 would count.
+// TestWeightsFollowTheirRows uses rows on a line with outliers of weight 1e-12 among them. In
+// each fold, round and split the weights must belong to their rows: with the weights of other
+// rows the outliers of 1e3 would count.
 func TestWeightsFollowTheirRows(t *testing.T) {
 	folder := t.TempDir()
 	var b strings.Builder

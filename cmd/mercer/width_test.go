@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestHelpFitsATerminal: no line of a command's help, and none of the lists of learners
-// and kernels, is wider than a terminal.
+// TestHelpFitsATerminal checks that no line of a command's help, or of the lists of learners and
+// kernels, is wider than a terminal.
 func TestHelpFitsATerminal(t *testing.T) {
 	commands := [][]string{
 		{"--help"}, {"kernels"}, {"learners"}, {"learners", "svc"}, {"learners", "gaussian-process"},
@@ -37,7 +37,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// help is what a command prints.
+// help returns the output of a command.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder

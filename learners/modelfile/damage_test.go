@@ -19,7 +19,7 @@ import (
 // loadBytes reads data as a file of that content.
 func loadBytes(data []byte) (Bundle, error) { return read(bytes.NewReader(data), int64(len(data))) }
 
-// TestTruncated: every beginning of a file is refused, and one byte too many.
+// TestTruncated checks that every prefix of a file, and a file with an extra byte, is refused.
 func TestTruncated(t *testing.T) {
 	data := saved(t, bundle(t, nil, true))
 	for n := range data {
@@ -32,8 +32,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestChangedByte: a change of any byte is found, unless it puts one kind of
-// space for another in the JSON.
+// TestChangedByte checks that a change of any byte is detected, unless it replaces one kind of
+// space by another in the JSON.
 func TestChangedByte(t *testing.T) {
 	for name, b := range map[string]Bundle{"ridge": bundle(t, nil, false), "kernel ridge": bundle(t, kernels.Gaussian{Sigma: 1}, true)} {
 		data := saved(t, b)
@@ -192,8 +192,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAllocation: a file takes no more memory than a small multiple of its size,
-// whatever it says.
+// TestAllocation checks that reading a file takes no more memory than a small multiple of its
+// size, whatever it contains.
 func TestAllocation(t *testing.T) {
 	for _, data := range [][]byte{
 		append(binary.LittleEndian.AppendUint64(nil, 100_000_000), "{}"...),

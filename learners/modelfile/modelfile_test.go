@@ -82,7 +82,7 @@ func saved(t testing.TB, b Bundle) []byte {
 	return data
 }
 
-// predictions are those of 3 rows.
+// predictions returns the predictions for 3 rows.
 func predictions(t testing.TB, m learners.Model) *mat.Dense {
 	t.Helper()
 	d, _ := m.Dims()

@@ -102,7 +102,7 @@ type broken struct {
 func (b broken) Dims() (int, int)      { return 1, 1 }
 func (b broken) State() learners.State { return b.state }
 
-// TestNotSaved: what could not be loaded is not written.
+// TestNotSaved checks that a model that could not be loaded is not written.
 func TestNotSaved(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m")

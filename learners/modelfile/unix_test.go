@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestNoFile: what is at the path is not a file to read.
+// TestNoFile checks paths that are not regular files.
 func TestNoFile(t *testing.T) {
 	folder := t.TempDir()
 	pipe := filepath.Join(folder, "pipe")

@@ -14,7 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestFolds: even parts, each with its share of every stratum, by the seed.
+// TestFolds checks that the seed divides the samples into folds of equal size with equal shares
+// of every stratum.
 func TestFolds(t *testing.T) {
 	for _, n := range []int{10, 11, 97} {
 		for _, k := range []int{2, 3, 10} {
