@@ -39,8 +39,8 @@ type Description struct {
 	Formula    string      `json:"formula"`    // the objective that it minimizes, or its rule
 	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
 	Source     string      `json:"source"`
-	Outputs    bool        `json:"outputs"` // it accepts several targets at once
-	Sparse     bool        `json:"-"`       // it accepts a backend.CSR directly; for other learners a dense copy is made
+	Outputs    bool        `json:"outputs"`          // it accepts several targets at once
+	Sparse     bool        `json:"sparse,omitempty"` // it accepts a backend.CSR directly; for other learners a dense copy is made
 	// Grid is the default of mercer tune for one parameter, as NAME=V,W,…; a number before × is
 	// multiplied by one that depends on the data. "" means no grid, or that the scores of the
 	// learner have a closed form.

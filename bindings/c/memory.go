@@ -6,6 +6,7 @@ package main
 typedef const char text;
 typedef const double numbers;
 typedef const mercer_matrix matrix;
+typedef const mercer_csr csr;
 */
 import "C"
 
@@ -123,6 +124,17 @@ func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 		default:
 			err = fmt.Errorf("libmercer: %s: %d is not an element type", name, int(m._type))
 		}
+		return h, err
+	})
+}
+
+// csr returns the caller's sparse matrix.
+func (a *arguments) csr(name string, m *C.csr) handles.Matrix {
+	return use(a, func() (h handles.Matrix, err error) {
+		if m == nil {
+			return h, fmt.Errorf("libmercer: %s is NULL", name)
+		}
+		h.CSR, err = handles.SharedCSR(name, int64(m.rows), int64(m.cols), unsafe.Pointer(m.indptr), unsafe.Pointer(m.indices), unsafe.Pointer(m.data))
 		return h, err
 	})
 }

@@ -131,6 +131,22 @@ typedef struct mercer_learner {
 int mercer_fit(mercer_handle device, const mercer_learner *learner, const mercer_matrix *x,
                const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
 
+/* A sparse matrix in compressed sparse rows, as csr_matrix of SciPy has it: row i has the
+ * elements data[p] in the columns indices[p], from 0, for indptr[i] ≤ p < indptr[i+1], and
+ * zeros elsewhere. indptr has rows + 1 numbers, the first of which is 0. In every row the
+ * columns increase; others are MERCER_INVALID, and the text names row and column. */
+typedef struct mercer_csr {
+	int64_t rows, cols;
+	const int64_t *indptr;
+	const int32_t *indices;
+	const double *data;
+} mercer_csr;
+
+/* mercer_fit for sparse samples. Learners whose description has "sparse" take them
+ * without a dense copy; others make one where it fits into the memory. */
+int mercer_fit_csr(mercer_handle device, const mercer_learner *learner, const mercer_csr *x,
+                   const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
+
 enum mercer_wanted {
 	MERCER_VALUES = 0,        /* targets, or the number of the class: n×t; of svc with the
 	                           * parameter probability=true that of the largest probability */
@@ -146,6 +162,10 @@ enum mercer_wanted {
  * of it there until the model is freed: later ones take a fifth of the time. */
 int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const mercer_matrix *x,
                    double *out, size_t size, mercer_watch *watch);
+
+/* mercer_predict for sparse samples, of any model. */
+int mercer_predict_csr(mercer_handle device, mercer_handle model, int wanted, const mercer_csr *x,
+                       double *out, size_t size, mercer_watch *watch);
 
 /* Writes the bounds of prediction intervals at the n rows of x to lower and upper,
  * n×t each, of size numbers: jackknife+ intervals of a regression by kernel-ridge, or

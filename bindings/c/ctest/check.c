@@ -82,6 +82,68 @@ static void closed_form(void)
 	OK(mercer_free(model));
 }
 
+/* Samples 2e_1 and 2e_2 of 100 features, y = (4, 8), the linear kernel: K + 4I = 8I, so that
+ * alpha = (1/2, 1), f(3e_1) = 3, f(e_1 - e_2) = -1 and f(e_100) = 0. */
+static void sparse(void)
+{
+	int64_t starts[] = {0, 1, 2}, others[] = {0, 1, 3, 4};
+	int32_t columns[] = {0, 1}, more[] = {0, 0, 1, 99};
+	double values[] = {2, 2}, at[] = {3, 1, -1, 1}, targets[] = {4, 8}, f[3], want[] = {3, -1, 0};
+	mercer_csr x = {2, 100, starts, columns, values}, z = {3, 100, others, more, at};
+	mercer_matrix y = doubles(targets, 2, 1);
+	const char *parameters[] = {"kernel=linear()", "lambda=4", "intercept=false", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_handle model, again;
+	OK(mercer_fit_csr(0, &learner, &x, &y, NULL, &model));
+	OK(mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(f[i] - want[i]) <= 64 * epsilon, "f(z_%d) = %g, not %g", i + 1, f[i], want[i]);
+	double dense[300] = {0}, g[3];
+	dense[0] = 3, dense[100] = 1, dense[101] = -1, dense[299] = 1;
+	mercer_matrix mz = doubles(dense, 3, 100);
+	OK(mercer_predict(0, model, MERCER_VALUES, &mz, g, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(g[i] - want[i]) <= 64 * epsilon, "of a dense matrix f(z_%d) = %g, not %g", i + 1, g[i], want[i]);
+	void *bytes;
+	size_t size;
+	OK(mercer_dump(model, &bytes, &size));
+	OK(mercer_parse(bytes, size, &again));
+	OK(mercer_predict_csr(0, again, MERCER_VALUES, &z, g, 3, NULL));
+	CHECK(memcmp(f, g, sizeof f) == 0, "bytes change predictions of sparse samples");
+	mercer_release(bytes);
+	OK(mercer_free(again));
+
+	int32_t twice[] = {0, 1, 1, 99}, falling[] = {0, 1, 0, 99}, negative[] = {0, 0, -1, 99}, beyond[] = {0, 0, 1, 100};
+	const struct { int32_t *columns; const char *text; } wrong[] = {
+		{twice, "x: row 2: column 2 comes twice"}, {falling, "x: row 2: column 1 comes after column 2"},
+		{negative, "x: row 2: the column index of element 2 is not from 1 to 100"}, {beyond, "x: row 3: the column index of element 1 is not from 1 to 100"}};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		z.indices = wrong[i].columns;
+		FAILS(MERCER_INVALID, wrong[i].text, mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	}
+	z.indices = more;
+	int64_t late[] = {1, 1, 3, 4}, back[] = {0, 3, 1, 4}, minus[] = {0, 1, 3, -4};
+	z.indptr = late;
+	FAILS(MERCER_INVALID, "x: row 1 begins at element 1, not at 0", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	int32_t rising[] = {0, 1, 2, 99};
+	z.indptr = back;
+	z.indices = rising;
+	FAILS(MERCER_INVALID, "x: row 2 goes from element 3 to element 1", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	z.indices = more;
+	z.indptr = minus;
+	FAILS(MERCER_INVALID, "x.indices: -4 is not a possible number of elements", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	z.indptr = others;
+	at[2] = NAN;
+	FAILS(MERCER_INVALID, "row 2, column 2 is NaN", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	z.rows = 0;
+	FAILS(MERCER_INVALID, "x: 0 rows and 100 columns", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	FAILS(MERCER_INVALID, "x is NULL", mercer_predict_csr(0, model, MERCER_VALUES, NULL, f, 3, NULL));
+	x.cols = 99;
+	OK(mercer_free(model));
+	values[1] = INFINITY;
+	FAILS(MERCER_INVALID, "row 2, column 2 is +Inf", mercer_fit_csr(0, &learner, &x, &y, NULL, &model));
+}
+
 /* A model through bytes and through a file predicts the same bits; so does one
  * fitted to floats that are exact. */
 static void models(void)
@@ -560,6 +622,7 @@ int main(void)
 	CHECK(mercer_abi() == MERCER_ABI, "%d", mercer_abi());
 	CHECK(strcmp(mercer_last_error(), "") == 0, "%s", mercer_last_error());
 	closed_form();
+	sparse();
 	models();
 	classes();
 	systems();

@@ -3,6 +3,7 @@ package handles
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -51,6 +52,34 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 		return backend.Host[T]{}, err
 	}
 	return backend.Host[T]{Rows: int(rows), Cols: int(cols), Stride: int(stride), Data: data}, nil
+}
+
+// SharedCSR returns the sparse matrix with these arrays, like Shared; the row pointers are copied.
+// It reads the row pointers and the columns, and checks them.
+func SharedCSR(name string, rows, cols int64, indptr, indices, data unsafe.Pointer) (m backend.CSR[float64], err error) {
+	if rows <= 0 || cols <= 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
+		return m, fmt.Errorf("libmercer: %s: %d rows and %d columns; each is from 1 to %d", name, rows, cols, math.MaxInt32)
+	}
+	starts, err := Shared[int64](name+".indptr", indptr, rows+1)
+	if err != nil {
+		return m, err
+	}
+	m.Rows, m.Cols, m.Indptr = int(rows), int(cols), make([]int, rows+1)
+	for i, p := range starts {
+		m.Indptr[i] = int(p)
+	}
+	if m.Indptr[0] != 0 {
+		return m, fmt.Errorf("libmercer: %s: row 1 begins at element %d, not at 0", name, m.Indptr[0])
+	}
+	if m.Indices, err = Shared[int32](name+".indices", indices, starts[rows]); err == nil {
+		m.Data, err = Shared[float64](name+".data", data, starts[rows])
+	}
+	if err == nil {
+		if err = m.Check(); err != nil {
+			err = fmt.Errorf("libmercer: %s: %s", name, strings.TrimPrefix(err.Error(), "host: csr: "))
+		}
+	}
+	return m, err
 }
 
 // room returns an error that matches backend.ErrMemory if copies of a rows × cols matrix in

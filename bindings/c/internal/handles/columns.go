@@ -15,11 +15,17 @@ import (
 // encoderOf returns the encoder of a model that was fitted to plain numbers, so that the
 // command can apply it to tables: features x1, x2, … and the target y (targets y1, y2, …)
 // the command's names for the columns of NPY files, unless l names them. It returns nil if
-// the names are not valid for a table.
-func encoderOf(l Learner, m learners.Model) *dataset.Encoder {
+// the names are not valid for a table. The features of a sparse matrix without names are those of a
+// sparse table.
+func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()
 	e := &dataset.Encoder{RefuseMissing: true}
-	for j := range d {
+	inputs := d
+	if sparse && l.Features == nil {
+		inputs = 0
+		e.Inputs = []dataset.Input{{Name: fmt.Sprintf("x1-x%d", d), Sparse: &dataset.Sparse{First: 1, Columns: d}}}
+	}
+	for j := range inputs {
 		name := "x" + strconv.Itoa(j+1)
 		if len(l.Features) == d {
 			name = l.Features[j]
@@ -62,6 +68,9 @@ func plain(e *dataset.Encoder) bool {
 		return false
 	}
 	for _, in := range e.Inputs {
+		if in.Sparse != nil && in.Sparse.Scale == nil {
+			continue
+		}
 		if in.Number == nil || in.Number.Mean != 0 || in.Number.Scale != 1 {
 			return false
 		}

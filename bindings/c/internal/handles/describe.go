@@ -127,6 +127,9 @@ func (f *description) columns(m *Model) {
 	}
 	f.Targets = e.TargetNames()
 	f.Raw, f.Missing = m.encodes, !e.RefuseMissing
+	if e.Sparse() && !m.encodes { // x1, x2, …, of which there may be millions
+		return
+	}
 	f.Names = rawColumns(e)
 	f.Features = len(f.Names)
 }

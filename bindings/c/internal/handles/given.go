@@ -19,6 +19,20 @@ func pointsFor(k kernels.Kernel, x backend.Host[float64]) (points backend.Host[f
 	return x, precomputed, err
 }
 
+// features returns x as a learner with the kernel k takes it, and whether x is the Gram matrix of a
+// precomputed kernel. A sparse x stays sparse unless it is one.
+func (m Matrix) features(k kernels.Kernel) (x mat.Matrix, precomputed bool, err error) {
+	if is, err := kernels.IsPrecomputed(k); m.CSR.Rows > 0 && !(err == nil && is) {
+		return m.CSR, false, nil
+	}
+	h, err := m.host("x")
+	if err != nil {
+		return nil, false, err
+	}
+	h, precomputed, err = pointsFor(k, h)
+	return denseOf(h), precomputed, err
+}
+
 // trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy
 // of it, preceded by two columns.
 func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error) {

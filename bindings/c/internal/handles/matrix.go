@@ -11,24 +11,36 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Matrix is a matrix in the caller's memory, of either precision: F64, or F32 if it has
-// rows. It is only read.
+// Matrix is a matrix in the caller's memory: F32 or CSR if it has rows, and otherwise F64. It is
+// only read.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]
+	CSR backend.CSR[float64]
 }
 
 // Dims returns the rows and columns.
 func (m Matrix) Dims() (rows, cols int) {
-	if m.F32.Rows > 0 {
+	switch {
+	case m.F32.Rows > 0:
 		return m.F32.Rows, m.F32.Cols
+	case m.CSR.Rows > 0:
+		return m.CSR.Rows, m.CSR.Cols
 	}
 	return m.F64.Rows, m.F64.Cols
 }
 
-// host returns m in float64: itself, or a copy of float32 elements, because all fits and
-// predictions are in float64.
+// host returns m as a dense matrix in float64: itself, or a copy of float32 elements, because all
+// fits and predictions are in float64, or of a sparse matrix.
 func (m Matrix) host(name string) (backend.Host[float64], error) {
+	if m.CSR.Rows > 0 {
+		if err := room(name, m.CSR.Rows, m.CSR.Cols, 1); err != nil {
+			return backend.Host[float64]{}, err
+		}
+		h := backend.NewHost[float64](m.CSR.Rows, m.CSR.Cols)
+		m.CSR.DenseTo(h)
+		return h, nil
+	}
 	if m.F32.Rows == 0 {
 		return m.F64, nil
 	}

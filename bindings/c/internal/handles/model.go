@@ -69,12 +69,8 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	start := time.Now()
-	hx, err := x.host("x")
-	if err != nil {
-		return nil, err
-	}
 	k, _ := kernels.Parse(given["kernel"]) // Make has checked the text
-	hx, precomputed, err := pointsFor(k, hx)
+	features, precomputed, err := x.features(k)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +83,13 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		targets = denseOf(hy)
 	}
 	o := learners.Options{Weights: slices.Clone(l.Weights), Classes: l.Classes, Memory: l.Memory, Progress: progress}
-	fitted, err := learn(ctx, dev, denseOf(hx), targets, o)
+	fitted, err := learn(ctx, dev, features, targets, o)
 	if err != nil {
 		return nil, err
 	}
 	b := modelfile.Bundle{Model: fitted}
 	if !precomputed { // precomputed points do not come from a table
-		b.Encoder = encoderOf(l, fitted)
+		b.Encoder = encoderOf(l, fitted, x.CSR.Rows > 0)
 	}
 	m := newModel(b)
 	m.device, m.seconds = dev.Info().Device, time.Since(start).Seconds()
@@ -255,6 +251,9 @@ func (m *Model) noIntervals() string {
 
 // points returns x in the form that the model accepts.
 func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
+	if x.CSR.Rows > 0 && m.bundle.Objects == nil && !m.gram && !m.encodes {
+		return x.CSR, nil
+	}
 	h, err := x.host("x")
 	switch {
 	case err != nil:

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._errors import python_names
 from ._kernels import kernel_text
-from ._library import SMALL, dense
-from ._model import Model, descriptions, with_effect
+from ._library import SMALL, dense, stays_sparse
+from ._model import Model, descriptions, takes_sparse, with_effect
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import validate_data
@@ -29,9 +29,12 @@ except ImportError:
 
 
 def samples(estimator, X, *args, **kwargs):
-    """validate_data, after which a sparse X is dense: X, or X and y."""
+    """validate_data: X, or X and y. A sparse X stays sparse where the learner takes it, and is
+    dense afterwards elsewhere."""
     checked = validate_data(estimator, X, *args, accept_sparse="csr", dtype=(np.float64, np.float32), **kwargs)
     X, *rest = checked if isinstance(checked, tuple) else (checked,)
+    if estimator._keeps(X):
+        return (X, *rest) if rest else X
     if issparse(X) and estimator.verbose:
         print(f"[{type(estimator).__name__}] fit: a dense copy of the sparse X takes {8 * X.shape[0] * X.shape[1]} bytes", file=sys.stderr, flush=True)
     return (dense(X), *rest) if rest else dense(X)
@@ -124,6 +127,10 @@ class Estimator(BaseEstimator):
                 "multioutput": self._multioutput,
                 "_xfail_checks": self._unsupported,
             }
+
+    def _keeps(self, X):
+        """Whether X is sparse and stays so."""
+        return stays_sparse(X) and takes_sparse(self._name()) and not self._pairwise() and not callable(getattr(self, "kernel", None))
 
     def _name(self):
         """The learner's name."""
@@ -222,7 +229,7 @@ class Estimator(BaseEstimator):
                     features=None if names is None else list(names), targets=targets,
                     device=self.device, threads=self.threads, say=self._say("fit"))
         except ValueError as err:
-            if len(X) == 1:  # which is why, whatever the library says
+            if X.shape[0] == 1:  # which is why, whatever the library says
                 raise ValueError(f"{err} (there is 1 sample only)") from err
             raise
         info = self.model_.info
@@ -243,7 +250,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
-        if not issparse(X):
+        if not issparse(X) or self._keeps(X) and not (self.model_.info["raw"] or wanted in ("sets", "intervals")):
             return self._values(X, wanted, level)
         rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])

@@ -3,6 +3,7 @@
 import numbers
 
 import numpy as np
+from scipy.sparse import issparse
 
 
 def number(name, value):
@@ -22,7 +23,11 @@ def resolved_gamma(gamma, X, default):
             return 1.0 / X.shape[1]
         if gamma != "scale":
             raise ValueError(f"gamma must be a number, 'scale', 'auto' or None, got {gamma!r}")
-        variance = float(np.var(X, dtype=np.float64))
+        if issparse(X):
+            squares = X.multiply(X).sum(dtype=np.float64) / np.prod(X.shape)
+            variance = float(squares - (X.sum(dtype=np.float64) / np.prod(X.shape)) ** 2)
+        else:
+            variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if not isinstance(gamma, numbers.Real) or not 0 < gamma < np.inf:
         raise ValueError(f"gamma must be a finite number > 0, 'scale', 'auto' or None, got {gamma!r}")

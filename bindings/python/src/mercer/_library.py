@@ -20,6 +20,10 @@ class Matrix(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("rows", c_int64), ("cols", c_int64), ("stride", c_int64), ("type", c_int32)]
 
 
+class CSR(ctypes.Structure):
+    _fields_ = [("rows", c_int64), ("cols", c_int64), ("indptr", c_void_p), ("indices", c_void_p), ("data", c_void_p)]
+
+
 class Watch(ctypes.Structure):
     _fields_ = [("cancel", c_int32), ("permille", c_int32), ("stage", c_char_p)]
 
@@ -48,6 +52,8 @@ _PROTOTYPES = {
     "mercer_describe": [Handle, _P(c_void_p)],
     "mercer_open": [c_char_p, c_int, c_int64, _P(Handle)],
     "mercer_fit": [Handle, _P(Learner), _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_fit_csr": [Handle, _P(Learner), _P(CSR), _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_predict_csr": [Handle, Handle, c_int, _P(CSR), c_void_p, c_size_t, _P(Watch)],
     "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
     "mercer_intervals": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_calibrate": [Handle, Handle, _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
@@ -174,6 +180,27 @@ def dense(X):
             raise OutOfMemory(f"the {rows}×{cols} sparse matrix has {X.nnz} values, and Mercer works with dense rows, which need {need} bytes: "
                               f"{int(0.8 * free)} are available; reduce the columns (TruncatedSVD), or compute the {rows}×{rows} kernel matrix and give it with kernel='precomputed'")
     return X.astype(np.float64, copy=False).toarray()
+
+
+def stays_sparse(X):
+    """Whether X is a sparse matrix whose dense copy would be larger: of at least 64 columns,
+    with at most a third of the values stored."""
+    return issparse(X) and X.shape[1] >= 64 and 3 * X.nnz <= X.shape[0] * X.shape[1]
+
+
+def csr(X):
+    """A CSR that shares the memory of a sparse X in the format CSR with sorted columns of 32
+    bits and float64, and of a copy elsewhere. Elements that are stored twice are an error of the
+    library. It keeps that memory alive."""
+    S = X.tocsr()
+    if not S.has_sorted_indices:
+        S = S.sorted_indices()
+    if S.nnz and S.indices.max() > np.iinfo(np.int32).max:
+        raise ValueError(f"X has the column {S.indices.max()}; there may be {np.iinfo(np.int32).max} columns")
+    arrays = (np.ascontiguousarray(S.indptr, dtype=np.int64), np.ascontiguousarray(S.indices, dtype=np.int32), np.ascontiguousarray(S.data, dtype=np.float64))
+    m = CSR(S.shape[0], S.shape[1], *(a.ctypes.data for a in arrays))
+    m.arrays = arrays
+    return m
 
 
 def matrix(array):

@@ -49,6 +49,12 @@ def descriptions(learner):
     return []  # the fit reports which learners there are
 
 
+@functools.lru_cache(maxsize=None)
+def takes_sparse(learner):
+    """Whether a learner takes sparse samples without a dense copy."""
+    return any(d["name"] == learner and d.get("sparse", False) for d in about()["learners"])
+
+
 def with_effect(learner, given, keep=()):
     """Those of the parameters given that have an effect beside the others, and those
     to keep: the library refuses a parameter that has none."""
@@ -149,7 +155,8 @@ class Model:
         for name, values in lists.items():
             lists[name] = _library.texts(values)
             setattr(what, name, lists[name])
-        mx = _library.matrix(X)
+        kept = takes_sparse(learner) and _library.stays_sparse(X)
+        mx = _library.csr(X) if kept else _library.matrix(X)
         my = None if y is None else _library.matrix(y)
         if sample_weight is not None:
             weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
@@ -160,7 +167,7 @@ class Model:
         handle = _library.Handle()
         own = {p["name"]: p["name"] for p in descriptions(learner)}
         with nullcontext() if names() else python_names({**own, "standardize": "standardize X"}):
-            watched("mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
+            watched("mercer_fit_csr" if kept else "mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
             return cls(handle.value)
 
     def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
@@ -186,7 +193,8 @@ class Model:
             Targets, or the numbers of the classes, k of them; decision values, k = 1 of
             two classes; a probability for each class; or standard deviations.
         """
-        mx = _library.matrix(X)
+        kept = takes_sparse(self.info["learner"]) and not self.info["raw"] and _library.stays_sparse(X)
+        mx, function = (_library.csr(X), "mercer_predict_csr") if kept else (_library.matrix(X), "mercer_predict")
         classes = len(self.info.get("classes", ()))
         columns = self.info["outputs"]
         if wanted == "decision":
@@ -200,9 +208,9 @@ class Model:
             return dev, self._handle, _WANTED[wanted], byref(mx), out.ctypes.data, out.size, w
 
         if mx.rows < _SHORT and say is None:
-            _library.call("mercer_predict", *arguments(None))
+            _library.call(function, *arguments(None))
         else:
-            watched("mercer_predict", arguments, say)
+            watched(function, arguments, say)
         return out
 
     def intervals(self, X, level, *, device=None, threads=None, say=None):
