@@ -155,3 +155,14 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 		t.Error("no search ended early: the test shows nothing")
 	}
 }
+
+// TestLassoCountsItsSteps: the warning of a fit that ends at the limit of steps is grammatical.
+func TestLassoCountsItsSteps(t *testing.T) {
+	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
+	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {
+		m := degenerateFit(t, "lasso", map[string]string{"lambda": "0.01", "method": method, "iterations": "1"}, x, y, nil)
+		if text := fmt.Sprint(m.(learners.Describer).Facts()); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in %s", method, want, text)
+		}
+	}
+}

@@ -121,7 +121,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			return nil
 		}
 		if s.steps >= l.MaxIter {
-			s.unsettled(l, "sweeps")
+			s.unsettled(l, "sweep")
 			return nil
 		}
 	}

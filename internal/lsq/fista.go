@@ -52,7 +52,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 		if s.steps == l.MaxIter {
 			done, err := f.settled(s, mu, l)
 			if !done {
-				s.unsettled(l, "steps")
+				s.unsettled(l, "step")
 			}
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -248,6 +249,6 @@ func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsil
 
 // unsettled sets the warning that MaxIter steps were not enough.
 func (s *lassoState) unsettled(l Lasso, what string) {
-	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
-		s.steps, what, 2*s.gap/s.total, l.Tol)
+	s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
+		count.Of(s.steps, what), 2*s.gap/s.total, l.Tol)
 }
