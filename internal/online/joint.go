@@ -12,34 +12,34 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Joint is the perceptron of K classes on joint features φ(x, t): the first
-// class with the largest wᵀφ(x, t) is predicted, and a mistake changes w by
-// φ(x, y) − φ(x, ŷ) (Collins 2002). Loop.Linear is that of φ(x, t) = x ⊗ e_t, on a device;
-// this one runs on the host, at K features for each sample and epoch.
+// Joint is the perceptron of K classes on joint features φ(x, t): the first class with the
+// largest wᵀφ(x, t) is predicted, and a mistake changes w by φ(x, y) − φ(x, ŷ) (Collins 2002).
+// Loop.Linear implements φ(x, t) = x ⊗ e_t on a device; Joint runs on the host and computes K
+// features for each sample and epoch.
 //
-// With Kernel in place of Features it is the dual form: wᵀφ(x, t) is the sum of
-// k(x_i, y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i), at 2K values of k
-// for each sample and distinct mistake.
+// With Kernel instead of Features it is the dual form: wᵀφ(x, t) is the sum of k(x_i, y_i, x, t)
+// − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i), with 2K values of k for each sample and
+// distinct mistake.
 type Joint struct {
 	// Features returns φ(x, t) for t from 0 to Classes − 1, always of the same length.
 	Features func(x []float64, t int) []float64
-	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s), where Features is nil.
+	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s); it is used if Features is nil.
 	Kernel   func(x []float64, t int, z []float64, s int) float64
 	Classes  int  // K ≥ 2
-	Averaged bool // w averaged over all steps
-	Epochs   int  // most passes over the samples; 0 is 100
+	Averaged bool // return the average of w over all steps
+	Epochs   int  // maximum number of passes over the samples; 0 is 100
 }
 
 // JointModel is a fitted Joint.
 type JointModel struct {
-	W        []float64   // of Features
-	Terms    []JointTerm // of Kernel: wᵀφ(x, t) = Σ Weight·k(X, Class, x, t)
+	W        []float64   // with Features
+	Terms    []JointTerm // with Kernel: wᵀφ(x, t) = Σ Weight·k(X, Class, x, t)
 	Mistakes int
 	Clean    bool // the last epoch had no mistake
 	learner  Joint
 }
 
-// JointTerm is a sample with one of the classes, and its weight.
+// JointTerm is a pair of a sample and a class, with its weight.
 type JointTerm struct {
 	X      []float64
 	Class  int
@@ -67,8 +67,8 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 	if l.Features != nil {
 		m.W = make([]float64, len(l.Features(mat.Row(nil, 0, x), 0)))
 	}
-	late := make([]float64, len(m.W)) // changes, each times the step after which it counts
-	place := map[[2]int]int{}         // of a sample and a class among the terms
+	late := make([]float64, len(m.W)) // the changes, each multiplied by the step after which it counts
+	place := map[[2]int]int{}         // index of a pair of a sample and a class among the terms
 	var lateTerms []float64
 	step := 0
 	for epoch := 0; epoch < l.Epochs && !m.Clean; epoch++ {

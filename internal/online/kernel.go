@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cache has rows of the n×n matrix K of kernel values; svm.RowCache is one.
+// Cache provides rows of the n×n matrix K of kernel values; svm.RowCache is one.
 type Cache interface {
 	// Capacity returns the maximum number of rows of one call of Fetch.
 	Capacity() int
@@ -28,8 +28,8 @@ type Expansion struct {
 	Support int                   // samples in the last f
 }
 
-// Kernel learns a sum of kernel functions, with at most budget samples in it; 0: no
-// limit. diag has the values k(x_i, x_i).
+// Kernel learns a sum of kernel functions of at most budget samples; 0 means no limit. diag has
+// the values k(x_i, x_i).
 func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
 	n := l.X.Rows
 	h := &kernelHypothesis{
@@ -44,7 +44,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	}
 	l.block = Block
 	if budget > 0 {
-		l.block = 1 // f changes in more than one place at a time
+		l.block = 1 // f changes in several places at a time
 	}
 	if err := l.run(t, h); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	return h.result(), nil
 }
 
-// kernelHypothesis is f of all samples, kept up to date: a mistake costs a row
-// of K, and a sample that is judged rightly nothing.
+// kernelHypothesis keeps f of all samples up to date: a mistake costs a row of K, and a correctly
+// classified sample costs nothing.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]
@@ -67,7 +67,7 @@ type kernelHypothesis struct {
 	support []int // samples in f, if there is a budget
 }
 
-// result returns the last f, with the average of a and b where that is asked for.
+// result returns the last f, and the averages of a and b if they are requested.
 func (h *kernelHypothesis) result() *Expansion {
 	e := &Expansion{A: h.a, B: h.offset[:h.Outputs], F: backend.NewHost[float64](h.X.Rows, h.Outputs)}
 	square := 0.0
@@ -175,8 +175,8 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 	return nil
 }
 
-// trim adds samples to the support, and lets the one leave whose margin without
-// it is the largest, while there are more than the budget.
+// trim adds samples to the support and, while it exceeds the budget, removes the sample whose
+// margin without its own term is the largest.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

@@ -51,8 +51,8 @@ func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[f
 	return h.result()
 }
 
-// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron keeps beside w the
-// sum of its changes, each multiplied by the step at which it was made.
+// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron also keeps the sum of the changes of
+// w, each multiplied by the step at which it was made.
 type linearHypothesis struct {
 	*Loop
 	b      backend.Backend[float64]
@@ -60,8 +60,7 @@ type linearHypothesis struct {
 	offset []float64               // b, and the same for its average
 }
 
-// gather returns the samples of a block on the device: a part of x where they
-// follow each other.
+// gather returns the samples of a block on the device, as a part of x if they are consecutive.
 func gather(b backend.Backend[float64], x numeric.Points, block []int) (backend.Matrix[float64], error) {
 	inPlace := true
 	for r, i := range block {
@@ -97,7 +96,7 @@ func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	})
 }
 
-// compute downloads what queue makes of the samples of a block.
+// compute downloads the result of queue for the samples of a block.
 func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
 	x, err := gather(h.b, h.X, block)
 	if err != nil {
@@ -142,7 +141,7 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 	return h.b.Sync()
 }
 
-// result returns w and b, averaged over the steps where that was asked for.
+// result returns w and b, averaged over the steps if requested.
 func (h *linearHypothesis) result() (backend.Host[float64], []float64, error) {
 	_, columns := h.w.Dims()
 	all := backend.NewHost[float64](h.X.Cols, columns)

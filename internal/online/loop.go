@@ -1,5 +1,5 @@
-// Package online implements online learning, one sample at a time: the loop of all
-// perceptrons, with f a vector of weights or a sum of kernel functions.
+// Package online implements online learning, one sample at a time: the loop of all perceptrons,
+// where f is a vector of weights or a sum of kernel functions.
 package online
 
 import (
@@ -17,22 +17,19 @@ import (
 type hypothesis interface {
 	// values returns f of the samples of a block, B×C.
 	values(block []int) (backend.Host[float64], error)
-	// gram returns the inner products of the samples of a block: of its lower
-	// triangle row r is read up to column r.
+	// gram returns the inner products of the samples of a block; only the lower triangle is read.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block that mistaken
-	// lists. steps has for each of them the step, from 0, after which its
-	// change counts.
+	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps has
+	// for each of them the step, counted from 0, after which its change counts.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
-// Loop is the loop of all perceptrons: samples are classified one at a time, and a
-// misclassified sample changes the hypothesis.
+// Loop is the loop of all perceptrons: samples are classified one at a time, and a misclassified
+// sample changes the hypothesis.
 //
-// Blocks of samples go to the backend together: f of the block before it, and
-// its inner products, from which what earlier samples of the block changed is
-// added on the way. The result is that of the plain loop but for rounding, at
-// the speed of matrix products.
+// The backend processes blocks of samples: it computes f before the block and the inner products
+// of the block, from which the effect of changes within the block is added. The result is that of
+// the plain loop up to rounding, at the speed of matrix products.
 type Loop struct {
 	X       numeric.Points // the samples
 	Outputs int            // columns of f: 1 for two classes
@@ -54,20 +51,20 @@ type Loop struct {
 	ZeroIsPositive bool
 	Remember       bool // record the changes
 
-	// What was found.
+	// The results of the run.
 	Steps, Mistakes, Used int // samples judged, mistakes, epochs begun
 	Clean                 bool
-	Changes               []Change // in their order, where Remember is set
+	Changes               []Change // in their order, if Remember is set
 
-	block int // samples in one block, at least
+	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples that are passed to the backend together. Their inner
-// products cost as much as f with this number of outputs.
+// Block is the number of samples that the backend processes together. Their inner products cost
+// as much as f with this number of outputs.
 const Block = 64
 
-// Change is one mistake: the sample, what was added for it, and the step, from
-// 0, after which it counts.
+// Change is one mistake: the sample, the change added for it, and the step, counted from 0, after
+// which it counts.
 type Change struct {
 	Sample, Step int
 	Delta        []float64
@@ -86,9 +83,9 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 		size = max(l.Batch, size-size%l.Batch)
 	}
 	size = min(size, n)
-	quiet := false // the last epoch had no mistake
+	quiet := false // whether the last epoch had no mistake
 	for l.Used = 0; l.Used < l.Epochs && !l.Clean; {
-		complete := !l.Replace || quiet // n draws need not hold every sample: then all are judged
+		complete := !l.Replace || quiet // n draws may miss samples: after an epoch without mistakes all samples are checked
 		switch {
 		case l.Replace:
 			for i := range order {
@@ -144,7 +141,7 @@ func (l *Loop) criterion(h hypothesis) (float64, error) {
 	return sum, nil
 }
 
-// judge is the loop over one block.
+// judge runs the loop over one block.
 func (l *Loop) judge(h hypothesis, block []int) error {
 	f, err := h.values(block)
 	if err != nil {
@@ -153,14 +150,14 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// Asked for when the first mistake is made: most blocks of a learned epoch
-	// have none, and a block that is one batch has no use for it.
+	// The inner products are computed at the first mistake: most blocks of a late epoch have
+	// none, and a block that is a single batch does not need them.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
 	first := l.Steps
-	effective := 0    // mistakes among the first of mistaken that count already
-	size, end := 0, 0 // of the batch of sample r, and where the next begins
+	effective := 0    // number of mistakes whose changes are already in effect
+	size, end := 0, 0 // size of the batch of sample r, and the start of the next batch
 	for r, i := range block {
 		if r == end {
 			size = min(max(l.Batch, 1), len(block)-r)
@@ -196,9 +193,9 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	return h.learn(block, delta, mistaken, steps)
 }
 
-// change sets delta to what sample i changes whose values are f, and tells
-// whether it was a mistake. Of two classes f > 0 is the second, and 0 by ZeroIsPositive; of more the
-// first of the largest is predicted.
+// change sets delta to the change for sample i with the values f, and reports whether it was a
+// mistake. For two classes f > 0 predicts the second, and ZeroIsPositive decides for 0; for more
+// classes the first of the largest values is predicted.
 func (l *Loop) change(delta, f []float64, i, batch int) bool {
 	class, rate := l.Class[i], l.Rate/float64(batch)
 	if l.Weights != nil {
@@ -220,7 +217,7 @@ func (l *Loop) change(delta, f []float64, i, batch int) bool {
 	return true
 }
 
-// positive returns whether f of two classes stands for the second.
+// positive reports whether f of two classes means the second.
 func (l *Loop) positive(f float64) bool { return f > 0 || f == 0 && l.ZeroIsPositive }
 
 // Largest returns the index of the first of the largest values.
@@ -234,8 +231,7 @@ func Largest(f []float64) int {
 	return best
 }
 
-// averaged is the number of steps that are averaged; the last hypothesis counts where
-// there are none.
+// averaged returns the number of averaged steps; if there are none, the last hypothesis counts.
 func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 
 // Square returns max ‖x‖² over the samples.
@@ -250,9 +246,9 @@ func (l *Loop) Square() (square float64) {
 	return square
 }
 
-// Margin returns the smallest y f(x), of several classes the smallest lead of the
-// right one, over the samples with decision values f; and the perceptron criterion,
-// the sum of w_i times what it is below 0.
+// Margin returns the smallest y f(x), or for several classes the smallest lead of the right one,
+// over the samples with decision values f; and the perceptron criterion, the weighted sum of the
+// negative margins.
 func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	least = math.Inf(1)
 	for i, class := range l.Class {
@@ -266,11 +262,10 @@ func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	return least, criterion
 }
 
-// Slack is how many times the bound of Novikoff (1962) grows by batches and
-// weights. Let a_j be the weights c of the mistakes of batch j over its size: it
-// moves wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². So γ Σ a_j ≤ ‖w‖ ≤
-// R √Σ a_j², where a_j ≤ max c: Σ a_j ≤ max c (R/γ)². Each mistake adds at least
-// min c / m to that sum.
+// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962).
+// Let a_j be the sum of the weights c of the mistakes of batch j divided by its size: the batch
+// increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². So γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j²,
+// where a_j ≤ max c: Σ a_j ≤ max c (R/γ)². Each mistake adds at least min c / m to that sum.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {
@@ -279,8 +274,8 @@ func (l *Loop) Slack() float64 {
 	return slack
 }
 
-// lead is y f of two classes, and by what the value of the right class is above
-// the next of more.
+// lead returns y f for two classes, and for more the value of the right class minus the largest
+// other value.
 func lead(f []float64, class int) float64 {
 	if len(f) == 1 {
 		return float64(2*class-1) * f[0]

@@ -8,11 +8,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Votes holds all hypotheses of a loop that records its changes, and the number of votes of
-// each: f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), from f_0 = 0 on (Freund and Schapire 1999,
-// figure 1).
+// Votes holds all hypotheses of a loop that records its changes, and the number of votes of each:
+// f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), starting with f_0 = 0 (Freund and Schapire 1999, figure
+// 1).
 type Votes struct {
-	Order backend.Host[float64] // 1×M: which center changed the hypothesis, in the order of time
+	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
 	Votes backend.Host[float64] // 1×(M+1): one, and one more for each sample classified correctly; f_0 has only the latter
 	Bias  float64
@@ -20,19 +20,19 @@ type Votes struct {
 
 // Voted returns the votes and the numbers of the centers, the samples that were mistaken.
 func (l *Loop) Voted() (v Votes, rows []int) {
-	place := map[int]int{} // of a sample among the centers
+	place := map[int]int{} // index of a sample among the centers
 	for _, c := range l.Changes {
 		if _, seen := place[c.Sample]; !seen {
 			place[c.Sample] = len(rows)
 			rows = append(rows, c.Sample)
 		}
 	}
-	// There is a mistake: a hypothesis that is 0 predicts one class only.
+	// There is at least one mistake, because a hypothesis that is 0 predicts only one class.
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
-	// All changes of a batch have one step: hypotheses between them classified
-	// nothing and have no vote. The one before them classified the samples of the
-	// steps from `from` on, except those that changed it.
+	// All changes of a batch have one step: hypotheses between them classified nothing and have
+	// no vote. The hypothesis before them classified the samples of the steps since from, except
+	// those that changed it.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k
@@ -49,9 +49,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	return v, rows
 }
 
-// Count adds to votes, as fractions of all, those of a sample with the values k of its
-// kernel with the centers. positive says whether f of two classes is the second. Where an
-// f is not finite the votes are NaN.
+// Count adds to votes the fractions of the votes for a sample whose kernel values with the
+// centers are k. positive reports whether f of two classes means the second. If a value of f is
+// not finite, the votes are NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {
