@@ -464,7 +464,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 103602},
+	{"product lines", 103603},
 	{"exported names", 662},
 	{"exported fields", 792},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 1},
