@@ -21,18 +21,17 @@ import (
 //
 //	F(W, b) = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// on the device. Its point θ is the (d+1)×C matrix of W and, in the last row,
-// the intercepts of centered samples: f(x) = Wᵀ(x − x̄) + b. Without intercept
-// nothing is centered and the last row stays 0. C is 1 for two classes, K for
-// the symmetric form of K classes, and K−1 where the last is the reference,
-// whose f is 0.
+// on the device. Its argument θ is the (d+1)×C matrix of W and, in the last row, the intercepts
+// for centered samples: f(x) = Wᵀ(x − x̄) + b. Without intercept nothing is centered and the last
+// row is 0. C is 1 for two classes, K for the symmetric form of K classes, and K−1 if the last
+// class is the reference, whose f is 0.
 type logit struct {
 	t         *run.Task
 	threads   int
 	points    numeric.Points
 	n, d, c   int
 	reference bool
-	index     []int // class of each sample; −1 for one of weight 0 whose class no other has
+	index     []int // class of each sample; −1 for a sample of weight 0 whose class no other sample has
 	weights   []float64
 	lambda    float64
 	total     float64   // Σ w_i
@@ -43,10 +42,10 @@ type logit struct {
 	// residual holds w_i (p_ic − [y_i = c]) of the last eval.
 	residual  backend.Host[float64]
 	shared    bool                    // residual and s are the same memory
-	gradients []backend.Host[float64] // if shared: of parts of the samples
+	gradients []backend.Host[float64] // if shared: the gradients of parts of the samples
 	spread    float64                 // mean of p(1−p) at the last eval
 	evals     int
-	right     bool // all samples are on the right side of the last eval's decision
+	right     bool // all samples were classified correctly at the last eval
 	fixed     bool // the caller gave the number of iterations
 }
 
@@ -98,7 +97,7 @@ func (l *logit) free() {
 	}
 }
 
-// parts runs f on all samples, in parts of a size that do not depend on the number of workers.
+// parts runs f on all samples, in parts whose size does not depend on the number of workers.
 func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
@@ -169,7 +168,7 @@ func (l *logit) moments(centered bool) {
 	}
 }
 
-// sparseMoments is moments of sparse samples: the elements that are not stored add x̄² each to the
+// sparseMoments is moments for sparse samples: each element that is not stored adds x̄² to the
 // sum of squares.
 func (l *logit) sparseMoments(centered bool) {
 	x := l.points.Sparse
@@ -265,7 +264,7 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	return value, nil
 }
 
-// shift returns b − Wᵀx̄, which is to be added to the scores Wᵀx.
+// shift returns b − Wᵀx̄, which must be added to the scores Wᵀx.
 func (l *logit) shift(theta backend.Host[float64]) []float64 {
 	shift := slices.Clone(theta.Row(l.d))
 	for p, m := range l.mean {
@@ -276,8 +275,8 @@ func (l *logit) shift(theta backend.Host[float64]) []float64 {
 	return shift
 }
 
-// center makes the gradient by W of samples that are not centered, whose residuals have these sums,
-// that of centered samples.
+// center converts the gradient with respect to W from uncentered to centered samples; sums are
+// the sums of the residuals.
 func (l *logit) center(gradient backend.Host[float64], sums []float64) {
 	for p, m := range l.mean {
 		for c, sum := range sums {
@@ -294,7 +293,7 @@ type tally struct {
 	right        bool
 }
 
-// tallied is the sum of the parts.
+// tallied returns the sum of the parts.
 func (l *logit) tallied(parts []tally) tally {
 	all := tally{sums: make([]float64, l.c), right: true}
 	for _, p := range parts {
@@ -308,9 +307,9 @@ func (l *logit) tallied(parts []tally) tally {
 	return all
 }
 
-// pass sets l.residual by W in l.w, and l.g to Xᵀ of it. In memory that is shared with
-// the device X is read once: each worker goes through its parts block by block, and a
-// block is still in its cache when the gradient reads it.
+// pass computes l.residual from the W in l.w, and l.g as Xᵀ times it. If the device shares its
+// memory, X is read only once: each worker processes its parts block by block, and a block is
+// still in its cache when the gradient reads it.
 func (l *logit) pass(shift []float64) (tally, error) {
 	b := l.t.B
 	if !l.shared {
@@ -362,24 +361,24 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.tallied(list), b.Upload(l.g, sum)
 }
 
-// blockElements is how many elements of X for each column of W, up to 8 of them, are in a
-// worker's cache at a time: 512 KiB.
+// blockElements is the number of elements of X, per column of W and for up to 8 columns, that are
+// in a worker's cache at a time: 512 KiB.
 const blockElements = 1 << 16
 
-// unpackedOps is how many multiplications the largest product has that package cpu does
-// on X as it lies: for few columns, but not the fewest, packing costs half of the time.
+// unpackedOps is the number of multiplications of the largest product that package cpu computes
+// without packing X: for a few columns, but not for the fewest, packing takes half of the time.
 const unpackedOps = 1 << 18
 
-// gradientRows is the number of samples whose gradients are added up before the others':
-// of n samples there are 64 such parts at most.
+// gradientRows is the number of samples whose gradients are summed before they are added to the
+// total: n samples have at most 64 such parts.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
-// residualsOf turns the scores of some samples in l.residual into residuals.
+// residualsOf converts the scores of some samples in l.residual to residuals.
 func (l *logit) residualsOf(first, last int, shift []float64) tally {
 	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
 }
 
-// residuals converts scores, to which shift is still to be added, into residuals. Row r of f holds
+// residuals converts scores, to which shift must still be added, to residuals. Row r of f holds
 // the scores of the sample at(r).
 func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
@@ -424,10 +423,10 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 	return p
 }
 
-// exponents makes the scores f of a sample those of the other classes less the largest
-// score of all, which it returns, and −∞ that of its own class. The lead is that of the
-// own class before the others. Of two classes with a score z = −lead of the other one it
-// leaves −|z|.
+// exponents replaces the scores f of a sample: those of the other classes become their difference
+// from the largest score, which it returns, and that of its own class becomes −∞. The lead is the
+// score of the sample's class minus the largest other score. For two classes with a score z =
+// −lead of the other class, f becomes −|z|.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.two() {
 		if lead = f[0]; class == 0 {
@@ -452,10 +451,10 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	for c := range f {
 		f[c] -= largest
 	}
-	return own - other + 0*largest, largest // NaN where scores overflow
+	return own - other + 0*largest, largest // NaN if scores overflow
 }
 
-// probabilities turns the exponentials of what exponents leaves into p − [y = c], without
+// probabilities converts the exponentials of the results of exponents to p − [y = c], without
 // cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.two() {
@@ -469,7 +468,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		}
 		return max(-lead, 0) + math.Log1p(e)
 	}
-	rest, own := 0.0, 1.0 // rest: of all classes but the sample's
+	rest, own := 0.0, 1.0 // rest is the sum over all classes but the sample's
 	for _, e := range f {
 		rest += e
 	}
@@ -496,10 +495,10 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 // two reports whether the only column is the difference of two classes.
 func (l *logit) two() bool { return l.c == 1 && !l.reference }
 
-// unbounded says why the loss has no minimum, when λ = 0 and nothing is misjudged.
+// unbounded says why the loss has no minimum if λ = 0 and all samples are classified correctly.
 const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
 
-// separated reports whether that is so. It is an error where the caller did not give the
+// separated reports whether this is the case. It is an error if the caller did not give the
 // number of iterations.
 func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
@@ -511,8 +510,8 @@ func (l *logit) separated() (bool, error) {
 	return true, nil
 }
 
-// coef returns W and the intercepts of f(x) = Wᵀx + b at θ, of K > 2 classes
-// always with K columns.
+// coef returns W and the intercepts of f(x) = Wᵀx + b at θ, for K > 2 classes always with K
+// columns.
 func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []float64) {
 	columns := l.c
 	if l.reference {
@@ -531,10 +530,10 @@ func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []floa
 	return w, b
 }
 
-// dot is Σ a_pc b_pc of matrices without padding.
+// dot returns Σ a_pc b_pc for matrices without padding.
 func dot(a, b backend.Host[float64]) float64 { return floats.Dot(a.Data, b.Data) }
 
-// along returns a + t·b, matrices without padding.
+// along returns a + t·b for matrices without padding.
 func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {
 	m := backend.NewHost[float64](a.Rows, a.Cols)
 	floats.AddScaledTo(m.Data, a.Data, t, b.Data)

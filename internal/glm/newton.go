@@ -9,13 +9,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// newton minimizes F by Newton's method: iteratively reweighted least squares.
-// Each step solves H s = ∇F with the exact Hessian,
+// newton minimizes F by Newton's method: iteratively reweighted least squares. Each step solves H
+// s = ∇F with the exact Hessian,
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //
-// over X̃ = (x − x̄, 1), and is halved until F falls by its share. It stops when
-// what the model of second order still promises is below tol of F.
+// over X̃ = (x − x̄, 1), and is halved until F decreases by the required fraction. It stops when
+// the decrease predicted by the second-order model is below tol of F.
 func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -39,8 +39,8 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// Beside F itself its rounding may be added: the last steps
-			// change less than that.
+			// The rounding error of F is allowed in addition: the last steps change F by less
+			// than that.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
@@ -65,13 +65,13 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows is the number of samples that are weighted at once: 4 MiB.
+// hessianRows is the number of samples that are weighted at a time: 4 MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹ gradient at the point of the last eval. Where H is no longer
-// positive definite to working precision, but is so by its penalty, its diagonal is
-// raised by what rounding may have left of it or some more: the step is shorter then
-// and leads to the same minimum, for the gradient has none of it.
+// newtonStep returns H⁻¹ gradient at the point of the last eval. If the penalty makes H positive
+// definite, but not to working precision, its diagonal is raised by its rounding error or
+// somewhat more: the step is then shorter and leads to the same minimum, because the gradient is
+// not changed.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c
@@ -80,7 +80,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		return gradient, err
 	}
 	defer h.Free()
-	// θ as one column, class by class, as the blocks of H lie.
+	// θ is stored as one column, class by class, in the order of the blocks of H.
 	column := backend.NewHost[float64](size, 1)
 	for p := range m {
 		for c, v := range gradient.Row(p) {
@@ -225,8 +225,8 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	return l.penalize(h)
 }
 
-// curvature is w p_a (1 − p_a) of a sample, its root where a = c: there it is on both
-// sides, so that half of the block is enough; otherwise −w p_a p_c. p are of the last
+// curvature returns −w p_a p_c of a sample, or if a = c the square root of w p_a (1 − p_a), which
+// is then applied on both sides, so that half of the block suffices. The p are those of the last
 // eval.
 func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
@@ -234,7 +234,7 @@ func (l *logit) curvature(i, a, c int) float64 {
 		return 0
 	}
 	residual := l.residual.Row(i)
-	if a == c { // of p or 1 − p, whichever is there without cancellation
+	if a == c { // p or 1 − p, whichever is available without cancellation
 		q := math.Abs(residual[a]) / w
 		return math.Sqrt(max(w*q*(1-q), 0))
 	}
@@ -248,12 +248,11 @@ func (l *logit) curvature(i, a, c int) float64 {
 	return -w * pa * pc
 }
 
-// penalize adds λ to the diagonal of h but for the intercepts. Where W has a column
-// for each class, the same vector may be added to all of them, which changes no
-// probability: H has λ alone in these directions, for the intercepts nothing, beside
-// which the rest may be so large that rounding hides it. The gradient is 0 along them
-// and H leaves them apart from all others, so that what is added there, the mean of
-// the classes' diagonals, changes no step.
+// penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each
+// class, adding the same vector to all of them changes no probability: in these directions H is
+// only λ, and 0 for the intercepts, so small relative to the rest of H that rounding may hide it.
+// The gradient is 0 along them, and H does not couple them with others. The mean of the classes'
+// diagonals, which is added there, therefore changes no step.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

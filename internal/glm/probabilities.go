@@ -7,8 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Probabilities returns the probabilities of which f are the log odds, n×1 of the
-// second of two classes, or the logarithms but for a number for each row.
+// Probabilities returns the probabilities from f, which holds the log odds of the second of two
+// classes, n×1, or for more classes the logarithms of the probabilities up to a constant for each
+// row.
 func Probabilities(f *mat.Dense) *mat.Dense {
 	n, cols := f.Dims()
 	p := mat.NewDense(n, max(cols, 2), nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEigenvalues: those of a matrix made of known ones by reflections, which
-// are exact but for rounding.
+// TestEigenvalues computes the eigenvalues of a diagonal matrix to which reflections were
+// applied, which change them only by rounding.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

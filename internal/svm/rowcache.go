@@ -104,8 +104,8 @@ func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least i
 	return total
 }
 
-// CacheWithin is the part of bytes that the rows may take of the memory that a
-// fit may take: half of it, so that the rest of the fit has room.
+// CacheWithin returns bytes, but at most half of the memory that a fit may take, so that the
+// other half remains for the rest of the fit.
 func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	if bytes <= 0 {
 		bytes = CacheBytes

@@ -76,7 +76,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 				check(r.IntN(n))
 			}
 		}
-		// The rows used last are kept, and only they.
+		// Only the most recently used rows are kept.
 		for i := range slots {
 			check(i)
 		}

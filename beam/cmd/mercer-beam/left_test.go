@@ -68,7 +68,7 @@ func watch(t *testing.T, temp, models, input string, inProcess bool) *watched {
 	return w
 }
 
-// processes lists those of the run that are there.
+// processes lists the running processes of the run.
 func (w *watched) processes(t *testing.T) (list []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -84,7 +84,7 @@ func (w *watched) processes(t *testing.T) (list []string) {
 	return list
 }
 
-// names lists a folder.
+// names returns the names of the files in a folder.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -94,7 +94,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPageErrors: the two errors that docs/beam.md shows are those of files as it says.
+// TestPageErrors checks that files as docs/beam.md describes them give the two errors it shows.
 func TestPageErrors(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
