@@ -20,7 +20,7 @@ type Bounded interface {
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, rounded to float64, and for each of them a
 	// bound on its distance from the prediction of the exact solution. It evaluates the kernel in
-	// about 100 bits, n times for each row, and takes about a hundred times as long as Predict. The
+	// more than 80 bits, n times for each row, so that it takes much longer than Predict. The
 	// predictions may differ from those of Predict by rounding errors.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
