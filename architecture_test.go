@@ -235,7 +235,6 @@ var withoutExample = map[string]string{
 	"learners/learnertest":  "for tests of learners",
 	"solvers/solvertest":    "for tests of solvers",
 	"cuda/cudatest":         "for tests without a GPU",
-	"cuda/ptx":              "what cuda loads",
 	"internal/glm":          "what learners call, with the tasks of internal/run",
 	"internal/lsq":          "what learners call, with the tasks of internal/run",
 	"internal/online":       "what learners call, with the tasks of internal/run",

@@ -48,7 +48,7 @@ func (v view[T]) rowsReversed() view[T] {
 	return r
 }
 
-// A part of a square matrix, as in ptx/common.cuh.
+// A part of a square matrix, as in internal/ptx/common.cuh.
 type region int
 
 const (

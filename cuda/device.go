@@ -9,7 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
-	"github.com/mercer-go/mercer/cuda/ptx"
+	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
 // device is one GPU.

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // the fallback without a GPU
 	"github.com/mercer-go/mercer/cuda/internal/driver"
-	"github.com/mercer-go/mercer/cuda/ptx"
+	"github.com/mercer-go/mercer/cuda/internal/ptx"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )

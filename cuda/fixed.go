@@ -12,7 +12,7 @@ import (
 
 // fixedMatrix is a symmetric Gram matrix with 16 bits per element: consecutive panels of
 // `tile` rows of the lower triangle, each row-major up to the last column of its square on
-// the diagonal, followed by the diagonal in T; see ptx/fixed.cuh.
+// the diagonal, followed by the diagonal in T; see internal/ptx/fixed.cuh.
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr

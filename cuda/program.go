@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The limits of struct Program in ptx/common.cuh.
+// The limits of struct Program in internal/ptx/common.cuh.
 const (
 	maxStats = 16
 	maxCode  = 96

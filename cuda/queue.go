@@ -210,7 +210,7 @@ func (q *queue[T]) libraryStep() float64 {
 	return 0.03 * p.single()
 }
 
-// tile and threads must equal the constants in ptx/common.cuh.
+// tile and threads must equal the constants in internal/ptx/common.cuh.
 const (
 	tile    = 64
 	threads = 256

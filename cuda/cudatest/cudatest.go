@@ -18,7 +18,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/mercer-go/mercer/cuda/ptx"
+	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
 //go:embed sim

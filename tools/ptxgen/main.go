@@ -22,7 +22,7 @@ import (
 
 const (
 	// folder is the folder of the sources and of the PTX.
-	folder = "../cuda/ptx"
+	folder = "../cuda/internal/ptx"
 	// mainFile includes the others.
 	mainFile = "mercer.cu"
 	// hashFile holds the hash of the sources that the PTX was made from.
