@@ -10,18 +10,18 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Census summarizes a set of rows of the table: it holds the statistics for the encoder and a
+// census summarizes a set of rows of the table: it holds the statistics for the encoder and a
 // sample of the rows. Censuses of different pieces are merged in any order, and the result does not
 // depend on the order.
-type Census struct {
+type census struct {
 	dataset.Summary
-	Keep   int      // maximum number of rows in the sample
-	Sample []Row    // by priority, each only once
-	Cells  []string // the sorted names of the columns, one for each cell of a row
+	Keep   int          // maximum number of rows in the sample
+	Sample []sampledRow // by priority, each only once
+	Cells  []string     // the sorted names of the columns, one for each cell of a row
 }
 
-// Row is a sampled row: its cells and its priority.
-type Row struct {
+// sampledRow is a row of the sample: its cells and its priority.
+type sampledRow struct {
 	Priority uint64
 	Cells    []string
 }
@@ -32,7 +32,7 @@ func (p Params) rules() dataset.Rules {
 }
 
 // add adds the rows of a table whose lines are counted from a byte of its file.
-func (c *Census) add(from int64, t *dataset.Table, p Params) error {
+func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.align(t.Source, t.Names(), t.Sparse()); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p Params) keys(t *dataset.Table) ([]uint64, error) {
 // random function of the features and of p.Seed. Every set of distinct rows is therefore equally
 // likely, and the sample depends neither on the order of the rows nor on the pieces. Mercer's
 // learners draw the same rows.
-func (c *Census) draw(t *dataset.Table, p Params) error {
+func (c *census) draw(t *dataset.Table, p Params) error {
 	h, err := p.keys(t)
 	if err != nil {
 		return err
@@ -74,9 +74,9 @@ func (c *Census) draw(t *dataset.Table, p Params) error {
 	slices.SortFunc(rows, func(a, b int) int { return cmp.Compare(h[a], h[b]) })
 	rows = slices.CompactFunc(rows, func(a, b int) bool { return h[a] == h[b] })
 	rows = rows[:min(len(rows), c.Keep)]
-	drawn := make([]Row, len(rows))
+	drawn := make([]sampledRow, len(rows))
 	for k, i := range rows {
-		drawn[k] = Row{Priority: h[i], Cells: make([]string, len(c.Cells))}
+		drawn[k] = sampledRow{Priority: h[i], Cells: make([]string, len(c.Cells))}
 	}
 	some := t.Select(rows)
 	absent := without(c.Cells, t.Names())
@@ -103,17 +103,17 @@ func (c *Census) draw(t *dataset.Table, p Params) error {
 }
 
 // join merges two samples.
-func (c *Census) join(o []Row) {
+func (c *census) join(o []sampledRow) {
 	all := slices.Concat(c.Sample, o)
-	slices.SortFunc(all, func(a, b Row) int {
+	slices.SortFunc(all, func(a, b sampledRow) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.Cells, b.Cells))
 	})
-	all = slices.CompactFunc(all, func(a, b Row) bool { return a.Priority == b.Priority })
+	all = slices.CompactFunc(all, func(a, b sampledRow) bool { return a.Priority == b.Priority })
 	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
 }
 
 // merge adds the rows of o, which it may keep.
-func (c *Census) merge(o *Census) error {
+func (c *census) merge(o *census) error {
 	if o.Rows == 0 {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (c *Census) merge(o *Census) error {
 }
 
 // censusOf returns the census of a piece.
-func censusOf(ctx context.Context, p Params, piece Piece) (*Census, error) {
-	c := &Census{Keep: p.keep()}
+func censusOf(ctx context.Context, p Params, piece filePiece) (*census, error) {
+	c := &census{Keep: p.keep()}
 	err := piece.tables(ctx, func(t *dataset.Table, from int64) error { return c.add(from, t, p) })
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // all its rows.
 
 // align returns an error if a file with the given names of columns does not match c.
-func (c *Census) align(source string, names []string, sparse bool) error {
+func (c *census) align(source string, names []string, sparse bool) error {
 	mine := c.AllNames()
 	if c.Rows == 0 || slices.Equal(mine, names) {
 		return nil
@@ -26,7 +26,7 @@ func (c *Census) align(source string, names []string, sparse bool) error {
 
 // widen adds to the sampled rows the cells of columns that were found later, which are 0. names are
 // all columns.
-func (c *Census) widen(names []string) {
+func (c *census) widen(names []string) {
 	names = slices.Sorted(slices.Values(names))
 	if slices.Equal(names, c.Cells) {
 		return

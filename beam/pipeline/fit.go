@@ -11,35 +11,35 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 )
 
 func init() {
-	beam.RegisterCoder(reflect.TypeFor[Part](), encodePart, decodePart)
-	beam.RegisterCoder(reflect.TypeFor[Piece](), encodePiece, decodePiece)
-	beam.RegisterCoder(reflect.TypeFor[Census](), encodeCensus, decodeCensus)
-	beam.RegisterCoder(reflect.TypeFor[Plan](), encodePlan, decodePlan)
-	beam.RegisterCoder(reflect.TypeFor[Solved](), encodeSolved, decodeSolved)
+	beam.RegisterCoder(reflect.TypeFor[partialSums](), encodePart, decodePart)
+	beam.RegisterCoder(reflect.TypeFor[filePiece](), encodePiece, decodePiece)
+	beam.RegisterCoder(reflect.TypeFor[census](), encodeCensus, decodeCensus)
+	beam.RegisterCoder(reflect.TypeFor[fitPlan](), encodePlan, decodePlan)
+	beam.RegisterCoder(reflect.TypeFor[chosenModel](), encodeSolved, decodeSolved)
 
-	register.DoFn3x1[context.Context, []byte, func(Piece), error](&listFn{})
-	register.DoFn3x1[context.Context, Piece, func(Census), error](&censusFn{})
-	register.DoFn4x1[context.Context, []byte, Census, func(Plan), error](&planFn{})
-	register.DoFn4x1[context.Context, Piece, Plan, func(int, Part), error](&gramFn{})
-	register.DoFn5x0[context.Context, int, Part, Plan, func(int, Part)](&dropGroup{})
-	register.DoFn6x1[context.Context, []byte, Plan, func(*int, *Part) bool, func(Solved), func(Part), error](&solveFn{})
-	register.DoFn5x1[context.Context, Piece, Plan, Solved, func(int, Part), error](&measureFn{})
-	register.DoFn7x1[context.Context, []byte, Plan, Solved, Part, Part, func(Solved), error](&judgeFn{})
-	register.DoFn4x1[context.Context, []byte, Plan, Solved, error](&writeFn{})
+	register.DoFn3x1[context.Context, []byte, func(filePiece), error](&listFn{})
+	register.DoFn3x1[context.Context, filePiece, func(census), error](&censusFn{})
+	register.DoFn4x1[context.Context, []byte, census, func(fitPlan), error](&planFn{})
+	register.DoFn4x1[context.Context, filePiece, fitPlan, func(int, partialSums), error](&gramFn{})
+	register.DoFn5x0[context.Context, int, partialSums, fitPlan, func(int, partialSums)](&dropGroup{})
+	register.DoFn6x1[context.Context, []byte, fitPlan, func(*int, *partialSums) bool, func(chosenModel), func(partialSums), error](&solveFn{})
+	register.DoFn5x1[context.Context, filePiece, fitPlan, chosenModel, func(int, partialSums), error](&measureFn{})
+	register.DoFn7x1[context.Context, []byte, fitPlan, chosenModel, partialSums, partialSums, func(chosenModel), error](&judgeFn{})
+	register.DoFn4x1[context.Context, []byte, fitPlan, chosenModel, error](&writeFn{})
 	register.Function2x1(dropKey)
-	register.Combiner1[Part](&mergeFn{})
-	register.Combiner1[Census](&censusMerge{})
-	register.Emitter1[Piece]()
-	register.Emitter1[Census]()
-	register.Emitter1[Plan]()
-	register.Emitter1[Solved]()
-	register.Emitter1[Part]()
-	register.Emitter2[int, Part]()
-	register.Iter2[int, Part]()
+	register.Combiner1[partialSums](&mergeFn{})
+	register.Combiner1[census](&censusMerge{})
+	register.Emitter1[filePiece]()
+	register.Emitter1[census]()
+	register.Emitter1[fitPlan]()
+	register.Emitter1[chosenModel]()
+	register.Emitter1[partialSums]()
+	register.Emitter2[int, partialSums]()
+	register.Iter2[int, partialSums]()
 }
 
 // Fit adds the pipeline to s; beam.Run runs it. It returns an error for invalid params. Invalid
@@ -73,7 +73,7 @@ func Fit(s beam.Scope, p Params) error {
 // listFn lists the pieces.
 type listFn struct{ Params Params }
 
-func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece)) (err error) {
+func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(filePiece)) (err error) {
 	defer markUserError(&err)
 	return pieces(ctx, f.Params, emit)
 }
@@ -81,7 +81,7 @@ func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece))
 // censusFn takes the census of a piece.
 type censusFn struct{ Params Params }
 
-func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census)) (err error) {
+func (f *censusFn) ProcessElement(ctx context.Context, p filePiece, emit func(census)) (err error) {
 	defer markUserError(&err)
 	c, err := censusOf(ctx, f.Params, p)
 	if err != nil {
@@ -94,15 +94,15 @@ func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census
 // censusMerge is the CombineFn of censuses.
 type censusMerge struct{}
 
-func (censusMerge) CreateAccumulator() Census { return Census{} }
+func (censusMerge) CreateAccumulator() census { return census{} }
 
-func (censusMerge) AddInput(a, c Census) (sum Census, err error) {
+func (censusMerge) AddInput(a, c census) (sum census, err error) {
 	defer markUserError(&err)
 	err = a.merge(&c)
 	return a, err
 }
 
-func (censusMerge) MergeAccumulators(a, b Census) (sum Census, err error) {
+func (censusMerge) MergeAccumulators(a, b census) (sum census, err error) {
 	defer markUserError(&err)
 	err = a.merge(&b)
 	return a, err
@@ -111,7 +111,7 @@ func (censusMerge) MergeAccumulators(a, b Census) (sum Census, err error) {
 // planFn makes the plan.
 type planFn struct{ Params Params }
 
-func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit func(Plan)) (err error) {
+func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c census, emit func(fitPlan)) (err error) {
 	defer markUserError(&err)
 	plan, err := planOf(ctx, f.Params, &c)
 	if err != nil {
@@ -141,21 +141,21 @@ func decode[T any](b []byte) (T, error) {
 
 // Beam finds coders by the names of functions.
 
-func encodePiece(p Piece) ([]byte, error)   { return encode(p) }
-func decodePiece(b []byte) (Piece, error)   { return decode[Piece](b) }
-func encodeCensus(c Census) ([]byte, error) { return encode(c) }
-func decodeCensus(b []byte) (Census, error) { return decode[Census](b) }
-func encodePlan(p Plan) ([]byte, error)     { return encode(p) }
-func decodePlan(b []byte) (Plan, error)     { return decode[Plan](b) }
-func encodeSolved(s Solved) ([]byte, error) { return encode(s) }
-func decodeSolved(b []byte) (Solved, error) { return decode[Solved](b) }
+func encodePiece(p filePiece) ([]byte, error)    { return encode(p) }
+func decodePiece(b []byte) (filePiece, error)    { return decode[filePiece](b) }
+func encodeCensus(c census) ([]byte, error)      { return encode(c) }
+func decodeCensus(b []byte) (census, error)      { return decode[census](b) }
+func encodePlan(p fitPlan) ([]byte, error)       { return encode(p) }
+func decodePlan(b []byte) (fitPlan, error)       { return decode[fitPlan](b) }
+func encodeSolved(s chosenModel) ([]byte, error) { return encode(s) }
+func decodeSolved(b []byte) (chosenModel, error) { return decode[chosenModel](b) }
 
-func encodePart(p Part) ([]byte, error) { return p.Sums.MarshalBinary() }
+func encodePart(p partialSums) ([]byte, error) { return p.Sums.MarshalBinary() }
 
-func decodePart(b []byte) (Part, error) {
+func decodePart(b []byte) (partialSums, error) {
 	s := &sums.Sums{}
 	if err := s.UnmarshalBinary(b); err != nil {
-		return Part{}, err
+		return partialSums{}, err
 	}
-	return Part{s}, nil
+	return partialSums{s}, nil
 }

@@ -572,7 +572,7 @@ func TestPartFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		var faults []string
-		err = pieces(t.Context(), p, func(piece Piece) {
+		err = pieces(t.Context(), p, func(piece filePiece) {
 			if _, err := censusOf(t.Context(), p, piece); err != nil {
 				faults = append(faults, err.Error())
 			}

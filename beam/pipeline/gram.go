@@ -10,13 +10,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Part is the sums over a set of rows, as an element of a PCollection.
-type Part struct{ Sums *sums.Sums }
+// partialSums is the sums over a set of rows, as an element of a PCollection.
+type partialSums struct{ Sums *sums.Sums }
 
 var (
 	rowsSummed  = beam.NewCounter("mercer", "rows")
@@ -50,7 +50,7 @@ func device(name string) (backend.Device, error) {
 
 // rows calls use with the features and targets of the piece, a block of rows at a time, and with
 // the keys of the rows if there are folds.
-func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y backend.Host[float64], keys []uint64) error) error {
+func (p filePiece) rows(ctx context.Context, par Params, plan *fitPlan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return fmt.Errorf("pipeline: the encoder: %w", err)
@@ -113,7 +113,7 @@ func fold(h uint64, seed uint64, folds int) int {
 }
 
 // slots returns the number of separate sums: one for each kernel and fold.
-func (p Params) slots(plan *Plan) int { return len(plan.Bases) * p.Folds }
+func (p Params) slots(plan *fitPlan) int { return len(plan.Bases) * p.Folds }
 
 // gramFn sums a piece: one part for each kernel and fold. Its key is the slot and
 // the group in which it is merged first.
@@ -122,9 +122,11 @@ type gramFn struct {
 	group  bundleGroup
 }
 
-func (f *gramFn) StartBundle(context.Context, Plan, func(int, Part)) { f.group = bundleGroup{} }
+func (f *gramFn) StartBundle(context.Context, fitPlan, func(int, partialSums)) {
+	f.group = bundleGroup{}
+}
 
-func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) (err error) {
+func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, emit func(int, partialSums)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
@@ -170,7 +172,7 @@ func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit fu
 			return err
 		}
 		partsMade.Inc(ctx, 1)
-		emit(f.group.of(p, f.Params.Fanout)*len(list)+slot, Part{s})
+		emit(f.group.of(p, f.Params.Fanout)*len(list)+slot, partialSums{s})
 	}
 	return nil
 }
@@ -183,7 +185,7 @@ type bundleGroup struct {
 	known bool
 }
 
-func (g *bundleGroup) of(p Piece, fanout int) int {
+func (g *bundleGroup) of(p filePiece, fanout int) int {
 	if !g.known {
 		g.group, g.known = p.group(fanout), true
 	}
@@ -211,11 +213,13 @@ func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []u
 // mergeFn is the CombineFn of parts, which merges in any order.
 type mergeFn struct{}
 
-func (mergeFn) CreateAccumulator() Part { return Part{&sums.Sums{}} }
+func (mergeFn) CreateAccumulator() partialSums { return partialSums{&sums.Sums{}} }
 
-func (mergeFn) AddInput(a, p Part) (Part, error) { return mergeFn{}.MergeAccumulators(a, p) }
+func (mergeFn) AddInput(a, p partialSums) (partialSums, error) {
+	return mergeFn{}.MergeAccumulators(a, p)
+}
 
-func (mergeFn) MergeAccumulators(a, b Part) (sum Part, err error) {
+func (mergeFn) MergeAccumulators(a, b partialSums) (sum partialSums, err error) {
 	defer markUserError(&err)
 	return a, a.Sums.Merge(b.Sums)
 }
@@ -223,7 +227,7 @@ func (mergeFn) MergeAccumulators(a, b Part) (sum Part, err error) {
 // dropGroup reduces a key to its slot.
 type dropGroup struct{ Params Params }
 
-func (f *dropGroup) ProcessElement(ctx context.Context, key int, p Part, plan Plan, emit func(int, Part)) {
+func (f *dropGroup) ProcessElement(ctx context.Context, key int, p partialSums, plan fitPlan, emit func(int, partialSums)) {
 	partsMerged.Inc(ctx, 1)
 	emit(key%f.Params.slots(&plan), p)
 }

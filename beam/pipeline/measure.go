@@ -7,7 +7,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 )
 
 // measureFn sums the residuals of a solution over a piece. Its key is the group.
@@ -16,11 +16,11 @@ type measureFn struct {
 	group  bundleGroup
 }
 
-func (f *measureFn) StartBundle(context.Context, Plan, Solved, func(int, Part)) {
+func (f *measureFn) StartBundle(context.Context, fitPlan, chosenModel, func(int, partialSums)) {
 	f.group = bundleGroup{}
 }
 
-func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) (err error) {
+func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, solved chosenModel, emit func(int, partialSums)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
@@ -47,12 +47,12 @@ func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solv
 		return err
 	}
 	partsMade.Inc(ctx, 1)
-	emit(f.group.of(p, f.Params.Fanout), Part{s})
+	emit(f.group.of(p, f.Params.Fanout), partialSums{s})
 	return nil
 }
 
 // dropKey drops the key and returns the part.
-func dropKey(_ int, p Part) Part { return p }
+func dropKey(_ int, p partialSums) partialSums { return p }
 
 // judgeFn sets the residual of a solution and, except after the last pass, corrects the solution.
 type judgeFn struct {
@@ -60,7 +60,7 @@ type judgeFn struct {
 	Correct bool
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved, total, measured Part, emit func(Solved)) (err error) {
+func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel, total, measured partialSums, emit func(chosenModel)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {

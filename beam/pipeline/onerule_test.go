@@ -172,9 +172,9 @@ func TestOneRule(t *testing.T) {
 // encoderOf is what Beam learns from pieces that come in a random order.
 func encoderOf(t *testing.T, p Params, r *rand.Rand) (*dataset.Encoder, error) {
 	t.Helper()
-	all := &Census{Keep: p.keep()}
-	var list []Piece
-	if err := pieces(t.Context(), p, func(piece Piece) { list = append(list, piece) }); err != nil {
+	all := &census{Keep: p.keep()}
+	var list []filePiece
+	if err := pieces(t.Context(), p, func(piece filePiece) { list = append(list, piece) }); err != nil {
 		t.Fatal(err)
 	}
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

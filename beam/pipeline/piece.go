@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Piece is a file, or a part of a text file that consists of whole lines.
-type Piece struct {
+// filePiece is a file, or a part of a text file that consists of whole lines.
+type filePiece struct {
 	Path     string
 	From, To int64  // bytes; To is 0 for a whole file
 	Header   []byte // of a part of a CSV file: its lines up to and including the column names; empty for LIBSVM
@@ -27,14 +27,14 @@ type Piece struct {
 }
 
 // group returns the group, out of fanout, in which the sums of the piece are merged.
-func (p Piece) group(fanout int) int {
+func (p filePiece) group(fanout int) int {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s:%d", p.Path, p.From)
 	return int(h.Sum64() % uint64(fanout))
 }
 
 // pieces expands the globs and splits the files. A file that matches several globs is used once.
-func pieces(ctx context.Context, p Params, emit func(Piece)) error {
+func pieces(ctx context.Context, p Params, emit func(filePiece)) error {
 	var paths []string
 	for _, glob := range p.Inputs {
 		fs, err := filesystem.New(ctx, glob)
@@ -61,8 +61,8 @@ func pieces(ctx context.Context, p Params, emit func(Piece)) error {
 }
 
 // cut emits the pieces of one file.
-func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
-	whole := Piece{Path: path, Dialect: p.Dialect}
+func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error {
+	whole := filePiece{Path: path, Dialect: p.Dialect}
 	text := textOf(path)
 	if p.WholeFiles || text == "" {
 		emit(whole)
@@ -116,7 +116,7 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 		if err != nil {
 			return err
 		}
-		emit(Piece{Path: path, From: from, To: to, Header: header, Dialect: dialect})
+		emit(filePiece{Path: path, From: from, To: to, Header: header, Dialect: dialect})
 		from = to
 	}
 	return nil
@@ -169,7 +169,7 @@ func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 
 // chunkBytes is the number of bytes of a part that are decoded at once. A line of LIBSVM may expand
 // to many more numbers than it states.
-func (p Piece) chunkBytes() int {
+func (p filePiece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
 	}
@@ -178,7 +178,7 @@ func (p Piece) chunkBytes() int {
 
 // tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend
 // on the piece alone. The lines of a table are counted from a byte of the file.
-func (p Piece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
+func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
 	}
@@ -186,7 +186,7 @@ func (p Piece) tables(ctx context.Context, use func(t *dataset.Table, from int64
 }
 
 // file reads a whole file, of any format.
-func (p Piece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
+func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	f := p.Dialect.Apply(dataset.File{Path: p.Path})
 	if strings.Contains(p.Path, "://") {
 		local, done, err := fetch(ctx, p.Path)
@@ -235,7 +235,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 }
 
 // part reads a part of a text file.
-func (p Piece) part(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
+func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
@@ -290,7 +290,7 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table, from int64) 
 }
 
 // chunk reads a range of lines of a part. The table is nil if no line is a row.
-func (p Piece) chunk(text []byte) (t *dataset.Table, err error) {
+func (p filePiece) chunk(text []byte) (t *dataset.Table, err error) {
 	switch {
 	case p.Header != nil:
 		t, err = p.Dialect.ReadLines(p.Header, bytes.NewReader(text))

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
@@ -21,8 +21,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Plan holds what every worker needs to sum its pieces.
-type Plan struct {
+// fitPlan holds what every worker needs to sum its pieces.
+type fitPlan struct {
 	Encoder     []byte // a dataset.Encoder, JSON
 	Rows        int64
 	Features    int
@@ -47,7 +47,7 @@ func (p Params) keep() int {
 }
 
 // planOf makes the plan.
-func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
+func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	if c.Rows == 0 {
 		return nil, fmt.Errorf("pipeline: there is no row in %s", strings.Join(p.Inputs, ", "))
 	}
@@ -59,7 +59,7 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	plan := &Plan{Encoder: text, Rows: c.Rows, Features: enc.Width(), Targets: columnsOf(enc)}
+	plan := &fitPlan{Encoder: text, Rows: c.Rows, Features: enc.Width(), Targets: columnsOf(enc)}
 	x, y, err := c.sampled(p, enc)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func columnsOf(enc *dataset.Encoder) int {
 // computed from their counts if the column has at most dataset.MaxCategories distinct values,
 // otherwise from the sample. Errors are the same as those of Learn, without advice for which a
 // pipeline has no parameter.
-func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
+func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e, err := c.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
 	var fault *dataset.Error
 	switch {
@@ -153,7 +153,7 @@ func parameter(name string) string {
 }
 
 // numbers returns the numbers of a column in the sample; other cells are NaN.
-func (c *Census) numbers(name string) []float64 {
+func (c *census) numbers(name string) []float64 {
 	j, _ := slices.BinarySearch(c.Cells, name)
 	values := make([]float64, len(c.Sample))
 	for i, row := range c.Sample {
@@ -168,7 +168,7 @@ func (c *Census) numbers(name string) []float64 {
 
 // sampled returns the features and the targets of the sampled rows, in the order of their
 // priorities.
-func (c *Census) sampled(p Params, enc *dataset.Encoder) (x *mat.Dense, y backend.Host[float64], err error) {
+func (c *census) sampled(p Params, enc *dataset.Encoder) (x *mat.Dense, y backend.Host[float64], err error) {
 	var columns []dataset.Column
 	for j, name := range c.Cells {
 		if slices.Contains(p.Drop, name) {

@@ -150,19 +150,19 @@ func TestCensus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Piece
-	if err := pieces(t.Context(), p, func(piece Piece) { list = append(list, piece) }); err != nil {
+	var list []filePiece
+	if err := pieces(t.Context(), p, func(piece filePiece) { list = append(list, piece) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(list) < 10 {
 		t.Fatalf("%d pieces", len(list))
 	}
-	var samples [][]Row
+	var samples [][]sampledRow
 	for order := range 3 {
 		if order > 0 {
 			slices.Reverse(list)
 		}
-		all := Census{}
+		all := census{}
 		for i, piece := range list {
 			c, err := censusOf(t.Context(), p, piece)
 			if err != nil {
@@ -206,7 +206,7 @@ func TestCensus(t *testing.T) {
 		samples = append(samples, all.Sample)
 	}
 	for _, s := range samples[1:] {
-		if !slices.EqualFunc(s, samples[0], func(a, b Row) bool { return a.Priority == b.Priority && slices.Equal(a.Cells, b.Cells) }) {
+		if !slices.EqualFunc(s, samples[0], func(a, b sampledRow) bool { return a.Priority == b.Priority && slices.Equal(a.Cells, b.Cells) }) {
 			t.Error("the sample depends on the order of the pieces")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -22,9 +22,9 @@ type Score struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// Solved is the chosen model, with the scores that led to the choice.
-type Solved struct {
-	Candidate int // index of the kernel in Plan.Bases
+// chosenModel is the chosen model, with the scores that led to the choice.
+type chosenModel struct {
+	Candidate int // index of the kernel in fitPlan.Bases
 	Lambda    float64
 	Solution  sums.Solution
 	Rows      int64
@@ -35,14 +35,14 @@ type Solved struct {
 }
 
 // problem returns the problem of a candidate.
-func (p Params) problem(plan *Plan, candidate int, lambda float64) sums.Problem {
+func (p Params) problem(plan *fitPlan, candidate int, lambda float64) sums.Problem {
 	return sums.Problem{Basis: plan.Bases[candidate], Targets: plan.Targets, TargetShift: plan.TargetShift, Lambda: lambda, Intercept: p.Intercept}
 }
 
 // solveFn chooses a candidate and solves it for all rows.
 type solveFn struct{ Params Params }
 
-func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next func(*int, *Part) bool, emit func(Solved), emitTotal func(Part)) (err error) {
+func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, next func(*int, *partialSums) bool, emit func(chosenModel), emitTotal func(partialSums)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next 
 	}
 	parts := make([]*sums.Sums, f.Params.slots(&plan))
 	var slot int
-	for part := (Part{}); next(&slot, &part); part = (Part{}) {
+	for part := (partialSums{}); next(&slot, &part); part = (partialSums{}) {
 		if slot < 0 || slot >= len(parts) || parts[slot] != nil {
 			return fmt.Errorf("pipeline: the sums of slot %d of %d arrived twice or belong to another plan", slot, len(parts))
 		}
@@ -61,12 +61,12 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next 
 		return err
 	}
 	emit(*solved)
-	emitTotal(Part{total})
+	emitTotal(partialSums{total})
 	return nil
 }
 
 // solve is solveFn given the parts of all slots; a part is nil if its fold has no row.
-func (p Params) solve(ctx context.Context, dev backend.Device, plan *Plan, parts []*sums.Sums) (*Solved, *sums.Sums, error) {
+func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, parts []*sums.Sums) (*chosenModel, *sums.Sums, error) {
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score
 	if len(plan.Bases)*len(p.Lambdas) > 1 {
@@ -98,12 +98,12 @@ func (p Params) solve(ctx context.Context, dev backend.Device, plan *Plan, parts
 	if err != nil {
 		return nil, nil, fmt.Errorf("pipeline: %w", err)
 	}
-	solved := &Solved{Candidate: best, Lambda: lambda, Solution: *sol, Rows: total.Rows, Scores: scores, Residual: sol.Residual}
+	solved := &chosenModel{Candidate: best, Lambda: lambda, Solution: *sol, Rows: total.Rows, Scores: scores, Residual: sol.Residual}
 	solved.setMSE(sol.Squares)
 	return solved, total, nil
 }
 
-func (s *Solved) setMSE(squares []float64) {
+func (s *chosenModel) setMSE(squares []float64) {
 	s.MSE = make([]float64, len(squares))
 	for j, v := range squares {
 		s.MSE[j] = v / float64(s.Rows)
@@ -127,7 +127,7 @@ func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
 // validate scores every λ for one kernel. The sums of a fold determine the squared errors, on that
 // fold, of the model fitted to the other folds, so no row is read again. The work is folds · λs ·
 // M³/3, in addition to nM² for the sums.
-func (p Params) validate(ctx context.Context, dev backend.Device, plan *Plan, candidate int, folds []*sums.Sums) ([]Score, error) {
+func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan, candidate int, folds []*sums.Sums) ([]Score, error) {
 	scores := make([]Score, len(p.Lambdas))
 	for i, lambda := range p.Lambdas {
 		scores[i] = Score{Kernel: plan.Kernels[candidate], Lambda: lambda}

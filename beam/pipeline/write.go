@@ -9,7 +9,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -36,7 +36,7 @@ type Report struct {
 // writeFn writes the model and the report.
 type writeFn struct{ Params Params }
 
-func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved) (err error) {
+func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel) (err error) {
 	defer markUserError(&err)
 	bundle, err := f.Params.bundle(&plan, &solved)
 	if err != nil {
@@ -95,7 +95,7 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 }
 
 // bundle returns the model in the form that Mercer's learners restore, with its encoder.
-func (p Params) bundle(plan *Plan, solved *Solved) (*modelfile.Bundle, error) {
+func (p Params) bundle(plan *fitPlan, solved *chosenModel) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return nil, fmt.Errorf("pipeline: the encoder: %w", err)
