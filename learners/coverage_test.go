@@ -61,8 +61,8 @@ func checkCoverage(t *testing.T, what string, draws []float64, low, high float64
 }
 
 // TestCalibratedCoverage checks that intervals and sets contain the targets of new rows with
-// probability ⌈level (m+1)⌉/(m+1) for any model, and sets, which always contain the predicted
-// class, with at least that.
+// probability ⌈level (m+1)⌉/(m+1) for any model. Sets always contain the predicted class, so
+// their probability may be larger.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -23,23 +23,24 @@ import (
 
 var writeScores = flag.Bool("write-scores", false, "write the scores of TestDefaultsAgainstScikitLearn into docs/learners.md")
 
-// defaultsSets are the public data of the comparison of defaults.
+// defaultsSets are the public data sets on which defaults are compared.
 var defaultsSets = map[learners.Task][]string{
 	learners.Regression:     {"diabetes.csv", "airfoil.csv", "power_plant.csv", "california_housing.csv", "kin40k.csv.gz", "protein.csv.gz", "nycflights13.csv.gz", "penguins_mixed.csv"},
 	learners.Classification: {"iris.csv", "wine.csv", "breast_cancer.csv", "ionosphere.csv", "digits.csv", "letter.csv", "skin_segmentation.csv.gz", mnist},
 }
 
-// mnist is one of the two parts of MNIST, which are drawn alike.
+// mnist is one of the two parts of MNIST; both were drawn from the same distribution.
 const mnist = "mnist-t10k-images-idx3-ubyte.gz"
 
-// notCompared are the other files of the folder of data, with the reason.
+// notCompared lists the other files in the folder of data, and why each is not compared.
 var notCompared = map[string]string{
 	"README.md":                       "no data",
 	"mnist-t10k-labels-idx1-ubyte.gz": "the labels of mnist", "mnist-train-images-idx3-ubyte.gz": "mnist", "mnist-train-labels-idx1-ubyte.gz": "mnist",
 	"promoters_dna.csv": "a column of texts", "sms_spam.csv": "a column of texts", "surnames_by_language.csv": "a column of texts", "ewt_genre_trees.csv.gz": "a column of trees",
 }
 
-// TestDefaultsAreComparedOnAllData: no set of the folder is forgotten.
+// TestDefaultsAreComparedOnAllData checks that each data set in the folder is compared or
+// listed in notCompared.
 func TestDefaultsAreComparedOnAllData(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(required.Data(t, "iris.csv")))
 	if err != nil {
@@ -56,11 +57,11 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 // otherRule names the learners and sets where the peer solves another problem and makes fewer
 // errors. Scikit-learn's perceptron learns each class against the rest, which suits wine.csv,
 // where each class can be separated from the rest: it errs on 3 % of the new rows. Mercer's
-// learns all classes together, as the course texts do, and errs on 6 % there, but on 3 % rather than
-// 11 % of iris.csv. bench/REJECTED.md has the rules that were tried instead.
+// learns all classes together, as the course texts do, and errs on 6 % there, but on 3 % rather
+// than 11 % of iris.csv. bench/REJECTED.md lists the rules that were tried instead.
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
-// defaultsPeer is scikit-learn's estimator for a learner, "" where there is none.
+// defaultsPeer returns scikit-learn's estimator for a learner, or "" if it has none.
 type defaultsPeer struct{ learner, peer string }
 
 var defaultsPeers = map[learners.Task][]defaultsPeer{
@@ -81,20 +82,20 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 	},
 }
 
-// TestDefaultsAgainstScikitLearn: learners with the defaults of the catalogue and
-// scikit-learn's with its own, on the same standardized features of one half of public
-// data, scored on the other half; at most 1000 rows of a set. The standard error is that
-// of the mean of paired differences of losses, the squared error or 1 for a wrong class.
-// No learner is above the mean or the largest class of the training half by more than two
-// standard errors, and each is no more than two above its peer on two thirds of the sets.
-// On no set but those of otherRule is its RMSE or its share of wrong classes above 1.1 times that of its peer, by
-// more than two standard errors of the difference, of perceptrons over the mean of 20 orders
-// of the samples, because the last w of one order is arbitrary; nor, of those that know probabilities,
-// its Brier score, the mean of Σ_c (p_c − [y = c])². kernel-ridge, which has an intercept, is
-// compared with KernelRidge on centered targets.
-// A difference below a millionth of the loss, where both solve one problem, is rounding and
-// their tolerances. The scores are in docs/learners.md, which -args -write-scores writes;
-// without it each of Mercer's there is within two of its own standard errors.
+// TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue with
+// scikit-learn's with its own defaults. Both are fitted to the same standardized features of one
+// half of public data, at most 1000 rows of a set, and scored on the other half. The standard
+// error is that of the mean of paired differences of losses: the squared error, or 1 for a wrong
+// class. No learner may be worse than predicting the mean or the largest class of the training
+// half by more than two standard errors, and on two thirds of the sets each may be worse than its
+// peer by at most two. On no set outside otherRule may its RMSE or its share of wrong classes
+// exceed 1.1 times that of its peer by more than two standard errors of the difference. Perceptrons
+// are averaged over 20 orders of the samples, because the last w of one order is arbitrary. The
+// same limit holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of learners with
+// probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge on centered
+// targets. If both solve the same problem, differences below a millionth of the loss are due to
+// rounding and tolerances. -args -write-scores writes the scores into docs/learners.md; without it,
+// each score of Mercer's there must be within two of its own standard errors.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000
@@ -107,7 +108,7 @@ func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	before, rest, found := strings.Cut(string(text), begin)
 	old, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the scores", page)
+		t.Fatalf("%s has no marks around the scores", page)
 	}
 	var table strings.Builder
 	for _, task := range []learners.Task{learners.Regression, learners.Classification} {
@@ -160,8 +161,8 @@ def run(name, e):
 				}
 				return e * e
 			}
-			// moments are the mean of the losses of f, less those of g where it is not nil,
-			// and its standard error.
+			// moments returns the mean of the losses of f, or of their differences from the
+			// losses of g if g is not nil, and its standard error.
 			moments := func(f, g []float64) (mean, se float64) {
 				m, square := float64(len(f)), 0.0
 				for i := range f {
@@ -173,7 +174,7 @@ def run(name, e):
 				}
 				return mean, math.Sqrt(max(square-mean*mean, 0) / (m - 1))
 			}
-			// score is the RMSE or the share of wrong classes, and its standard error.
+			// score returns the RMSE or the share of wrong classes, and its standard error.
 			score := func(f []float64) (value, se float64) {
 				value, se = moments(f, nil)
 				if task == learners.Regression {
@@ -182,7 +183,8 @@ def run(name, e):
 				}
 				return value, se
 			}
-			// excess is the mean of the losses of f less those of g in standard errors.
+			// excess returns the mean difference between the losses of f and of g, in standard
+			// errors.
 			excess := func(f, g []float64) float64 {
 				mean, se := moments(f, g)
 				if own, _ := moments(g, nil); mean <= 1e-6*own {
@@ -303,8 +305,8 @@ def run(name, e):
 	}
 }
 
-// meanLoss is the share of orders of the samples, of so many, with which a learner judges
-// each row from train on wrongly.
+// meanLoss returns, for each row from train on, the share of random orders of the training
+// samples with which the learner classifies the row wrongly.
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()
@@ -331,7 +333,7 @@ func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *ma
 	return wrong
 }
 
-// beyond is the mean of a − b in its standard errors.
+// beyond returns the mean of a − b in standard errors.
 func beyond(a, b []float64) float64 {
 	n, mean, square := float64(len(a)), 0.0, 0.0
 	for i := range a {
@@ -344,7 +346,7 @@ func beyond(a, b []float64) float64 {
 	return mean / math.Sqrt(max(square-mean*mean, 0)/(n-1))
 }
 
-// scoreOf is Mercer's score in the last table that has the learner and the set.
+// scoreOf returns Mercer's score from the last table that contains the learner and the set.
 func scoreOf(tables, learner, set string) (score float64, ok bool) {
 	var sets []string
 	for line := range strings.Lines(tables) {
@@ -362,7 +364,7 @@ func scoreOf(tables, learner, set string) (score float64, ok bool) {
 	return 0, false
 }
 
-// defaultsData are at most most rows of a set, in a random order.
+// defaultsData returns at most `most` rows of a set, in a random order.
 func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, most int) (x, y *mat.Dense) {
 	all, texts := encodedData(t, name)
 	perm := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
@@ -384,8 +386,8 @@ func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, mo
 	return x, y
 }
 
-// encodedData are the features and the targets of a set. Texts and missing cells are encoded as
-// mercer fit encodes them.
+// encodedData returns the features and the targets of a set. Texts and missing cells are
+// encoded as mercer fit encodes them.
 func encodedData(t *testing.T, name string) (x *mat.Dense, target []string) {
 	t.Helper()
 	if name != mnist && name != "penguins_mixed.csv" {

@@ -130,7 +130,8 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
 						}
-						// The matrix has condition ≤ tr K/λ + 1 ≈ 1e12: the bound knows that the solution is good.
+						// The condition number may be tr K/λ + 1 ≈ 1e12, but the bound shows
+						// that the solution is accurate.
 						if size, _ := f.Float64(); bounds.At(i, 0) > 1e-2*(1+math.Abs(size)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g of a prediction of %g", lambda, intercept, i, bounds.At(i, 0), size)
 						}
@@ -210,7 +211,7 @@ func TestBoundWithLittleMemory(t *testing.T) {
 			}
 			return bound, warning
 		}
-		wide, told := proven(500_000) // one matrix of 320,000 bytes has room
+		wide, told := proven(500_000) // enough for one matrix of 320,000 bytes
 		narrow, warned := proven(0)
 		if !told || warned || !(narrow < wide) {
 			t.Errorf("with little memory: %g, told %t; with enough: %g, warned %t", wide, told, narrow, warned)

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// What mercer.Fit does, with a device of one's own.
+// The steps of mercer.Fit, with a device that the program opens itself.
 func Example() {
 	ctx := context.Background()
 	dev, err := backend.Open("", backend.Config{})

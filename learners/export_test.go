@@ -2,8 +2,8 @@ package learners
 
 import "maps"
 
-// FitterOf returns the learner of a struct of parameters that is zero but for the parameters of
-// which keep is true.
+// FitterOf returns the learner of a struct of parameters. All parameters are zero except those
+// for which keep returns true.
 func (s *Settings) FitterOf(keep map[string]bool) Fitter {
 	v := maps.Clone(s.values)
 	maps.DeleteFunc(v, func(name string, _ any) bool { return !keep[name] })

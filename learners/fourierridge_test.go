@@ -75,8 +75,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 			f.Sub(f, want)
 			rms := mat.Norm(f, 2) / math.Sqrt(150)
 			t.Logf("%d features: the predictions differ by %.3g", features, rms)
-			// The error decreases with the square root of their number: by a factor of 4 here,
-			// and by chance not less than 2.
+			// The error decreases with the square root of the number of features: by a factor
+			// of 4 here; random variation leaves at least 2.
 			if rms > last/2 {
 				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
 			}
@@ -88,8 +88,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 	})
 }
 
-// TestFourierRidgeAgainstScikitLearn compares with Ridge on the same features, which no device
-// has computed.
+// TestFourierRidgeAgainstScikitLearn compares with Ridge on the same features, which the script
+// computes with numpy.
 func TestFourierRidgeAgainstScikitLearn(t *testing.T) {
 	x, y := wave(5, 300, 3)
 	var want struct{ F []float64 }

@@ -115,23 +115,22 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if strings.HasPrefix(dev.Info().Device, "ref") {
 			return // plain loops would take too long for hundreds of factorizations
 		}
-		// The search starts elsewhere: with the scale fitted in closed form it has the same
-		// maximum.
+		// The search has other starting points, but the same maximum, since the scale is fitted
+		// in closed form.
 		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
 		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("found %v, λ %v, scale %v, log likelihood %v in %v; scikit-learn: %v in %s", m.Kernel(), m.Lambda(), m.Scale(), m.LogLikelihood(), m.Facts(), want.Best, want.Kernel)
-		if m.LogLikelihood() < want.Best-1e-3 { // a likelihood that is smaller by a thousandth is as good a fit
+		if m.LogLikelihood() < want.Best-1e-3 { // a log likelihood that is smaller by 1e-3 is as good a fit
 			t.Errorf("the likelihood found is %v, scikit-learn's %v", m.LogLikelihood(), want.Best)
 		}
 	})
 }
 
 // TestGaussianProcessFinds checks that the length scale of the third feature, which has no
-// effect, grows, and that new targets lie within two standard deviations about as often as they
-// should.
+// effect, grows, and that about 95 % of new targets lie within two standard deviations.
 func TestGaussianProcessFinds(t *testing.T) {
 	x, y := processData(3, 150)
 	ask, truth := processData(4, 400)
@@ -214,9 +213,9 @@ func TestGaussianProcessRefuses(t *testing.T) {
 	})
 }
 
-// TestGaussianProcessObeysTheRulesOfParameters has a target that is linear in x, so
-// that the likelihood rises with sigma beyond the largest that a kernel accepts, which
-// is less than reach away.
+// TestGaussianProcessObeysTheRulesOfParameters checks that the search stays within the values
+// of sigma that the kernel accepts. The target is linear in x, so that the likelihood still
+// rises at the largest of these values, which is within reach of the start.
 func TestGaussianProcessObeysTheRulesOfParameters(t *testing.T) {
 	x, y := mat.NewDense(12, 1, nil), mat.NewDense(12, 1, nil)
 	for i := range 12 {

@@ -55,7 +55,7 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 		{"kernel ridge, weights", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3, NoIntercept: true}), weights},
 		{"kernel ridge, weights of 0", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3}), some},
 		{"kernel ridge, intercept", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Laplacian{Sigma: 2}, Lambda: 0.01}), nil},
-		{"kernel ridge, a lambda each", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 10}}), nil},
+		{"kernel ridge, a lambda for each target", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 10}}), nil},
 		{"kernel ridge, linear", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 0.5}), weights},
 		{"ridge", ridge(dev, learners.Ridge{Lambda: 0.7, Intervals: true}), nil},
 		{"ridge, weights", ridge(dev, learners.Ridge{Lambda: 0.7, Intervals: true}), some},

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestJointPerceptron: φ(x, t) = x ⊗ e_t is the perceptron of K classes, and with
-// features that one w of 2 numbers is enough for, classes on a line are learned.
+// TestJointPerceptron checks that the features φ(x, t) = x ⊗ e_t give the perceptron of K
+// classes, and that features with only two weights are enough for classes on a line.
 func TestJointPerceptron(t *testing.T) {
 	const n, d, classes = 40, 3, 4
 	x, y := gaussians(t, n, d, 15)
@@ -57,8 +57,8 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
-	// Of a kernel: φᵀφ of integers is exact, so that both forms take the same steps, and a
-	// kernel whose φ is infinite, with a part of each class alone, separates the classes.
+	// The kernel form: φᵀφ of integers is exact, so that both forms take the same steps. A
+	// kernel with infinitely many features, some for each class alone, separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

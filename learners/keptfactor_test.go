@@ -43,15 +43,16 @@ func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error 
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestVarianceKeepsItsFactor: one factorization for any number of calls, of a model
-// as fitted and as loaded, by one goroutine and by many; another after it was
-// dropped, and for another device. The bits are those of the first call.
+// TestVarianceKeepsItsFactor checks that one factorization serves any number of calls, for a
+// fitted and for a loaded model, from one goroutine and from many. After the factor was
+// dropped, and for another device, the model factors once more. All calls give the bits of the
+// first.
 func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
 	ask, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
-	// The counting device has no optional ability, so that it sums in another order:
-	// rounding times the condition of the matrix, with a margin of 100.
+	// The counting device lacks the optional interfaces, so it sums in another order: the bound
+	// is rounding times the condition number of the matrix, with a margin of 100.
 	const tol = 100 * 0x1p-52 * 60 / 0.1
 	eachDevice(t, func(t *testing.T, inner backend.Device) {
 		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})
@@ -116,7 +117,7 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			if now, _ := inner.InUse(); now != 0 {
 				t.Errorf("%s: %d bytes are left on the device", name, now)
 			}
-			// A call that ends early leaves no half of a factor.
+			// A canceled call leaves no partial factor behind.
 			m.DropFactor()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

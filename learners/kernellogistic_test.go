@@ -73,7 +73,7 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 	})
 }
 
-// TestKernelLogisticMinimum: λα = w(y − p), with p of its own predictions.
+// TestKernelLogisticMinimum: λα = w(y − p), where p are the model's own predictions.
 func TestKernelLogisticMinimum(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := wholeNumbers(60, 3, 3, 13)
@@ -100,14 +100,14 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
-			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // Σg and Σ(λα − g), each √n norms
+			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // Σg and Σ(λα − g), each at most √n times a norm
 
 		}
 	})
 }
 
-// TestKernelLogisticXOR: what no plane separates, with the probabilities that
-// symmetry asks for; and faults.
+// TestKernelLogisticXOR checks the probabilities on XOR, which follow from symmetry and which
+// no linear function reaches, and the errors for bad input.
 func TestKernelLogisticXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()
@@ -148,8 +148,8 @@ func TestKernelLogisticXOR(t *testing.T) {
 
 // TestKernelLogisticManyClasses: six classes that overlap, n = 600. A Newton step for all
 // classes at once converges in a few steps, and the products with K, 2n²·6 operations
-// each, are counted: where the classes take turns, 30 rounds of six factorizations of n³/3
-// do not do, which are 5000 such products.
+// each, are counted. If instead the classes were updated in turns, 30 rounds of six
+// factorizations of n³/3, as much work as 5000 such products, would not be enough.
 func TestKernelLogisticManyClasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 17")

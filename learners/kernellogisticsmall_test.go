@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// overlapping returns n points of three normal features and which of the classes
-// they belong to by their sum, with noise or, for 0, none.
+// overlapping returns n points of three normal features and their classes, which depend on the
+// sum of the features plus noise. A noise of 0 gives separable classes.
 func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
@@ -37,8 +37,7 @@ func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// gaps returns [y = c] − p for the log odds f, in a form that no rounding of p
-// touches.
+// gaps returns [y = c] − p for the log odds f, without cancellation where p is near 0 or 1.
 func gaps(f, y *mat.Dense) *mat.Dense {
 	n, columns := f.Dims()
 	g := mat.NewDense(n, columns, nil)
@@ -50,7 +49,8 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 				g.Set(i, 0, sign/(1+math.Exp(sign*f.At(i, 0))))
 				continue
 			}
-			// 1/(1 + Σ e^(f_j − f_c)), and of the own class the sum of the others.
+			// p_c = 1/(1 + Σ e^(f_j − f_c)); for the sample's own class, 1 − p is the sum of
+			// the others.
 			rest := 0.0
 			for j := range columns {
 				if j != c {
@@ -67,9 +67,9 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 	return g
 }
 
-// TestKernelLogisticSmallLambda: the minimum has no meaning in α, which is 1/λ
-// times as large as y − p, but f is found: what the model predicts is stationary,
-// whether classes can be separated or not.
+// TestKernelLogisticSmallLambda: α is 1/λ times as large as y − p and not accurate, but f is:
+// the model's predictions satisfy the conditions of a minimum, for separable and for
+// overlapping classes.
 func TestKernelLogisticSmallLambda(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, seed = 60, 5
@@ -77,7 +77,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 		lambdas := []float64{1e-8, 1e-12, 1e-14, 1e-16}
 		list := []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}}
 		if !strings.HasPrefix(dev.Info().Device, "cpu/avx") || testing.Short() {
-			lambdas, list = lambdas[3:], list[:2] // in plain loops each fit takes a part of a second
+			lambdas, list = lambdas[3:], list[:2] // on device ref each fit takes a fraction of a second
 		}
 		for _, classes := range []int{2, 3} {
 			for _, noise := range []float64{0, 1.5} {
@@ -96,7 +96,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 							t.Fatal(err)
 						}
 						stationary(t, name, m, k, x, f, gaps(f, y), lambda)
-						// The least loss falls with the penalty.
+						// A smaller penalty gives a smaller minimum of the loss.
 						loss := fact(t, m, "loss").(float64)
 						if last > 0 && loss > last*(1+1e-6) {
 							t.Errorf("%s: the loss is %v, %v of a larger penalty", name, loss, last)
@@ -104,7 +104,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 						last = loss
 						separable := noise == 0 || classes == 2 && k.String() == "gaussian(sigma=0.3)"
 						if separable && !mat.Equal(labels(t, dev, m, x), y) {
-							t.Errorf("%s: samples that can be told apart are not", name)
+							t.Errorf("%s: separable samples are not separated", name)
 						}
 					}
 				}
@@ -113,8 +113,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 	})
 }
 
-// stationary requires that Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are 0 beside what
-// they sum.
+// stationary requires that Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are 0, relative to their terms.
 func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k kernels.Kernel, x, f, g *mat.Dense, lambda float64) {
 	t.Helper()
 	n, columns := f.Dims()
@@ -125,9 +124,8 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
 			sum += g.At(i, c)
 		}
-		// The values of that function at the samples: of each, at most its norm
-		// times that of k(x_i, ·). The fit is judged by 1e-6, and 1e-3 where it is
-		// over the factor of K.
+		// The value of that function at a sample is at most its norm times the norm of k(x_i,
+		// ·). The tolerance is 1e-6, or 1e-3 for a fit in terms of the factor of K.
 		near(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			at := -lambda * (f.At(i, c) - b[c])
@@ -139,9 +137,9 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 	}
 }
 
-// TestKernelLogisticSmallLambdaOfRealData: whatever the data, kernel and λ, there
-// is a fit that judges the training data as well as a larger penalty does, or one
-// line that says what to do.
+// TestKernelLogisticSmallLambdaOfRealData: for any data, kernel and λ, the fit either has a
+// loss on the training data no larger than that of a larger penalty, or ends with one line that
+// says what to do.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
@@ -193,7 +191,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	}
 }
 
-// aboveMedian makes classes of numbers.
+// aboveMedian returns the class 1 for numbers above the median, and 0 for others.
 func aboveMedian(y *mat.Dense) {
 	n, _ := y.Dims()
 	v := mat.Col(nil, 0, y)
@@ -206,12 +204,12 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum bounds how far the values at the samples of the minimum of
-// Σ log loss + λ‖w‖²/2 are from f, whose values are those of linear functions but for
-// rounding: twice the step of Newton's method from f, plus that rounding. The third
-// derivative of the loss along a step s is at most max|f(s)| times the second (Bach 2010,
-// Self-concordant analysis for logistic regression), so that a step below 1/4 is
-// wrong by less than its half. size is the gradient beside the terms that it sums.
+// toMinimum bounds the difference at the samples between f and the minimum of Σ log loss +
+// λ‖w‖²/2, where f is linear up to rounding: by twice the step of Newton's method from f, plus
+// that rounding. The third derivative of the loss along a step s is at most max|f(s)| times the
+// second (Bach 2010, Self-concordant analysis for logistic regression), so that the error of a
+// step below 1/4 is less than half of the step. size is the gradient relative to the terms that
+// it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -265,8 +263,8 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 			}
 		}
 	}
-	// One vector added to the weights of all classes changes no probability: that of
-	// the least norm of all steps adds none.
+	// Adding one vector to the weights of all classes changes no probability; the step of the
+	// smallest norm adds none.
 	var svd mat.SVD
 	if !svd.Factorize(h, mat.SVDThin) {
 		t.Fatal("no singular values")
@@ -292,7 +290,7 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 	return 2*bound + rounding, size
 }
 
-// probability is p of class c at sample i, by gaps.
+// probability returns the p of class c at sample i, computed from gaps.
 func probability(g, y *mat.Dense, i, c int) float64 {
 	_, columns := g.Dims()
 	v := math.Abs(g.At(i, c))
@@ -302,9 +300,8 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn: the linear kernel, where the minimum
-// without a penalty exists, and the raw breast cancer data, whose rounding hides
-// it.
+// TestKernelLogisticAgainstScikitLearn: the linear kernel on data where the minimum without a
+// penalty exists, and on the raw breast cancer data, where rounding hides the minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	two, above := table(t, true)
 	aboveMedian(above)
@@ -341,7 +338,7 @@ for l in a["lambdas"]:
 				theirs, _ := toMinimum(t, data.x, data.y, mat.NewDense(n, columns, slices.Concat(want...)), lambda)
 				worst := 0.0
 				for i := range n {
-					// Of three classes the intercepts differ by what all share.
+					// For three classes the intercepts are unique only up to a common constant.
 					shift := 0.0
 					for c := range columns {
 						if columns > 1 {
@@ -358,8 +355,9 @@ for l in a["lambdas"]:
 	}
 }
 
-// TestKernelLogisticRounding: raw features between 1e-3 and 1e3, with which the
-// values of the linear kernel round away what is asked for; one line says so.
+// TestKernelLogisticRounding checks that one line reports where rounding of the values of the
+// linear kernel, of raw features between 1e-3 and 1e3, prevents the accuracy that was asked
+// for.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

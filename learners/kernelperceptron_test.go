@@ -108,8 +108,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Whole numbers are exact; averages are divided once for
-					// each of 203 centers, by values up to 5·203·7²·4.
+					// Integers are exact. Averages are divided once for each of the 203
+					// centers, and the sums are at most 5·203·7²·4.
 					bound := 0.0
 					if kind == learners.AveragedPerceptron {
 						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4

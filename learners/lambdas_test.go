@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLambdasAgainstScikitLearn: a penalty for each target, of kernel ridge and of
-// ridge, and what a model tells of them after it was saved.
+// TestLambdasAgainstScikitLearn: fits of kernel ridge and ridge with a penalty for each target,
+// and the penalties that a saved model reports.
 func TestLambdasAgainstScikitLearn(t *testing.T) {
 	x, one := table(t, true)
 	n, _ := x.Dims()
@@ -57,7 +57,8 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			for j := range lambdas {
 				size := mat.Norm(y.ColView(j), 2)
 				for i := range n {
-					// Conditions of at most 1 + n/0.5, and rounding of n terms in both.
+					// Both condition numbers are at most 1 + n/0.5, and both programs round
+					// sums of n terms.
 					near(t, c.m.Learner(), f.At(i, j), c.want[i][j], 8*float64(n)*0x1p-52*(1+float64(n)/0.5)*size)
 				}
 			}

@@ -11,9 +11,9 @@ import (
 )
 
 // TestLassoCorrelated: features with the correlation 0.9, some of them equal and one
-// constant, take at most 100 sweeps for each penalty, with XᵀX and without, and the
-// conditions of Karush, Kuhn and Tucker hold. Sweeps alone shrink the error of the
-// equally correlated weights by a factor near 1 each, and take thousands.
+// constant, take at most 100 sweeps for each penalty, with XᵀX and without, and the conditions
+// of Karush, Kuhn and Tucker hold. Sweeps alone would take thousands, because each reduces the
+// error of the equally correlated weights by a factor near 1.
 func TestLassoCorrelated(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 11")
@@ -21,7 +21,7 @@ func TestLassoCorrelated(t *testing.T) {
 		const tol = 1e-10
 		for _, c := range []struct {
 			n, d  int
-			ratio float64 // of the smallest penalty to the largest
+			ratio float64 // ratio of the smallest penalty to the largest
 		}{{400, 150, 1e-3}, {100, 150, 1e-2}, {60, 2100, 0.1}} {
 			n, d := c.n, c.d
 			if d > 2048 && testing.Short() {

@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitter returns l.Fit with a Model for a result; a nil *M in a Model would not
-// be nil.
+// fitter returns l.Fit with a result of type Model. It returns a nil Model for a nil *M,
+// because a Model that holds a nil *M is not nil.
 func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -94,7 +94,7 @@ func TestDefaultKernel(t *testing.T) {
 			want       float64
 		}{
 			{[]float64{0, 1, 3}, nil, 2},                       // distances 1, 2, 3
-			{[]float64{0, 1, 3, 3}, nil, 2},                    // 1, 2, 2, 3, 3 and a pair of equals
+			{[]float64{0, 1, 3, 3}, nil, 2},                    // 1, 2, 2, 3, 3 and one pair of equal rows
 			{[]float64{0, 4}, nil, 4},                          // the only one
 			{[]float64{0, 1, 3, 7}, nil, 3.5},                  // 1, 2, 3, 4, 6, 7
 			{[]float64{0, 1, 3, 99}, []float64{1, 2, 3, 0}, 2}, // without the last
@@ -121,7 +121,7 @@ func TestDefaultKernel(t *testing.T) {
 }
 
 // TestScaleKernel: γ = 1/(2σ²) is what scikit-learn's SVC takes for gamma="scale",
-// 1/(n_features·X.var()), worked out by hand: of features 0, 2 | 0, 4 the four entries
+// 1/(n_features·X.var()), worked out by hand: the four entries of the features 0, 2 and 0, 4
 // have the mean 1.5 and the variance 11/4.
 func TestScaleKernel(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -176,15 +176,16 @@ func TestSeed(t *testing.T) {
 		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, again, b)
 	}
 	// The median distance in the unit square is 0.512. With 500 points its
-	// standard error is below 0.25/√500 = 0.011, where 0.25 is the deviation of
-	// one distance and more than that of a point's mean distance; five of it.
+	// standard error is below 0.25/√500 = 0.011, where 0.25 is the standard deviation of one
+	// distance, which is larger than that of a point's mean distance. Five standard errors are
+	// allowed.
 	for _, s := range []float64{a, b} {
 		near(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
 }
 
-// eachDevice runs f on every usable device but those excepted, under -short on the
-// best one and ref.
+// eachDevice runs f on every usable device that is not excepted, and with -short only on the
+// best device and ref.
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except ...string) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }

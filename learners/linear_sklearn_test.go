@@ -32,7 +32,8 @@ for alpha in a["alphas"]:
 				if err != nil {
 					t.Fatal(err)
 				}
-				// θ = ‖w(λ)‖₁ has the solution of λ, and gives λ back.
+				// The bound θ = ‖w(λ)‖₁ has the same solution as the penalty λ, and its model
+				// reports this λ.
 				if theta := fact(t, m, "l1 norm").(float64); theta > 0 && method == learners.CoordinateDescent {
 					bounded, err := learners.Lasso{Theta: theta, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
@@ -58,9 +59,9 @@ for alpha in a["alphas"]:
 	})
 }
 
-// TestLassoOfIndicatorsAgainstScikitLearn: the objective of many indicators, whose weights are not
-// unique, agrees: both duality gaps, which bound the distance to the minimum, are at most 1e-10 of
-// ‖y − ȳ‖², the objective without weights.
+// TestLassoOfIndicatorsAgainstScikitLearn: the objectives agree for many indicators, whose weights
+// are not unique. The duality gap bounds the distance to the minimum; both gaps are at most 1e-10
+// of ‖y − ȳ‖², the objective at w = 0.
 func TestLassoOfIndicatorsAgainstScikitLearn(t *testing.T) {
 	const seed, n, columns, levels = 43, 400, 3, 60
 	t.Log("seed", seed)
@@ -134,8 +135,9 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both stop when a step changes the weights by 1e-12; the steps
-			// converge linearly, at a rate that leaves at most 1000 such steps.
+			// Both stop when a step changes the weights by less than 1e-12. The steps converge
+			// linearly, so that all later steps together change them by at most 1000 such
+			// steps.
 			const bound = 1e-9
 			for p := range d {
 				near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))
@@ -150,7 +152,7 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			}
 			for i := range n {
 				if !standard {
-					break // scikit-learn does not center x for the deviation
+					break // scikit-learn does not center x when it computes the standard deviation
 				}
 				near(t, "deviation", math.Sqrt(v.At(i, 0)), want.Std[i], bound*want.Std[i])
 			}

@@ -34,7 +34,7 @@ func TestLeastSquares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "least-squares", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1000, // of 30 standard normal samples, with a margin
+				Condition: 1000, // the condition number for 30 standard normal samples, with a margin
 			})
 		})
 	}
@@ -44,7 +44,7 @@ func TestRidgeConstrained(t *testing.T) {
 	for name, l := range map[string]learners.RidgeConstrained{"binding": {Theta: 1}, "free": {Theta: 1e4}, "origin": {Theta: 5, NoIntercept: true}} {
 		t.Run(name, func(t *testing.T) {
 			if name == "binding" {
-				// ‖w‖ is 1 where least squares has 3.7, so that R² is low.
+				// ‖w‖ is 1, and 3.7 for least squares, so that R² is low.
 				l.Theta = 10
 			}
 			learnertest.Run(t, learnertest.Suite{
@@ -61,7 +61,7 @@ func TestBayesRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "bayes-ridge", Fit: fitter(l.Fit), Terms: linearTerms,
 				Unfitted:  []learners.Model{&learners.BayesRidgeModel{}},
-				Condition: 1e4, // steps to a relative change of 1e-13, at a rate that may be 0.9
+				Condition: 1e4, // steps until the relative change is 1e-13; the rate of convergence may be 0.9
 			})
 		})
 	}
@@ -94,9 +94,9 @@ func TestL0(t *testing.T) {
 	}
 }
 
-// TestMinimumNorm: where columns depend on each other w has the smallest norm of
-// all that minimize the squares: it is orthogonal to the known null space of x, and
-// Xᵀ(y − Xw − b) = 0. The columns are in units of 1e-6 to 1e6.
+// TestMinimumNorm: for linearly dependent columns, w is the least-squares solution of minimum
+// norm: it is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The columns are
+// in units of 1e-6 to 1e6.
 func TestMinimumNorm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 3")
@@ -152,13 +152,13 @@ func TestMinimumNorm(t *testing.T) {
 					product += v[p] * w.At(p, 0)
 					size += math.Abs(v[p] * w.At(p, 0))
 				}
-				// Rounding of each weight is relative to the norm of all, times a
-				// condition of some 10 within the row space.
+				// The rounding error of each weight is relative to the norm of all weights,
+				// times a condition number of about 10 within the row space.
 				near(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)
 		}
-		// With fewer rows than columns the targets are met, and w = Xᵀv.
+		// With fewer rows than columns the fit is exact, and w = Xᵀv.
 		x, few := mat.DenseCopyOf(base.Slice(0, 4, 0, d)), y.Slice(0, 4, 0, 1)
 		m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, few, learners.Options{})
 		if err != nil {
@@ -178,7 +178,7 @@ func TestMinimumNorm(t *testing.T) {
 	})
 }
 
-// noGradient checks that no weight has a gradient: Σ_i x_ip (y_i − f(x_i)) = 0.
+// noGradient checks that the gradient is 0 for every weight: Σ_i x_ip (y_i − f(x_i)) = 0.
 func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, what string) {
 	t.Helper()
 	f, err := m.Predict(t.Context(), dev, x)
@@ -193,13 +193,13 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 			terms, _ := linearTerms(m, x.RawRowView(i), 0)
 			size += math.Abs(x.At(i, p)) * (math.Abs(y.At(i, 0)) + terms)
 		}
-		// A backward stable solution, by n·d roundings of each term.
+		// The solution is backward stable, with n·d roundings of each term.
 		near(t, what+": gradient", sum, 0, float64(n*d)*0x1p-52*size)
 	}
 }
 
-// TestOneHotColumns: the columns of a category sum to 1 and so to the intercept's.
-// The fit is that of leaving a level out, and every linear learner finishes.
+// TestOneHotColumns: the indicators of a category sum to 1, the column of the intercept. The
+// fit is the same as with one level left out, and every linear learner converges.
 func TestOneHotColumns(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 23")
@@ -226,7 +226,7 @@ func TestOneHotColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Of lasso: a gap of 1e-10‖y − ȳ‖², which bounds the squares of the differences.
+		// For lasso the duality gap of 1e-10‖y − ȳ‖² bounds the squared differences.
 		centered := mat.DenseCopyOf(y)
 		for i := range n {
 			centered.Set(i, 0, y.At(i, 0)-mat.Sum(y)/n)
@@ -257,10 +257,10 @@ func TestOneHotColumns(t *testing.T) {
 	})
 }
 
-// TestIllConditionedPowers: a polynomial of degree 10 through 11 points, whose
-// matrix has a condition of 7e7, meets them as well as the forward error bound says;
-// Cholesky of the normal equations was 1e-3 wrong here. The weights are compared
-// with those that made the values.
+// TestIllConditionedPowers: a polynomial of degree 10 through 11 points, whose matrix has the
+// condition number 7e7, has no larger error than the forward error bound; a Cholesky
+// factorization of the normal equations had an error of 1e-3. The weights are compared with
+// those from which y was computed.
 func TestIllConditionedPowers(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, d = 11, 10
@@ -285,7 +285,7 @@ func TestIllConditionedPowers(t *testing.T) {
 		if method, condition := fact(t, m, "method"), fact(t, m, "condition").(float64); method != "QR" || condition < 1e6 || condition > 1e9 || !(bound > 1e-10 && bound < 1e-6) {
 			t.Errorf("method %v, condition %v, forward error %v", method, condition, bound)
 		}
-		sum, terms := linearTerms(m, x.RawRowView(n-1), 0) // the largest: its powers are 1
+		sum, terms := linearTerms(m, x.RawRowView(n-1), 0) // the largest point: its powers are 1
 		for i := range n {
 			near(t, "fitted value", f.At(i, 0), y.At(i, 0), float64(n*terms)*0x1p-52*sum)
 		}
@@ -306,7 +306,7 @@ func TestIllConditionedPowers(t *testing.T) {
 		}
 		bound = fact(t, m, "forward error").(float64)
 		difference, size := 0.0, 0.0
-		for p, w := range want { // of columns scaled to norm 1
+		for p, w := range want { // the condition number for columns scaled to norm 1
 			scale := 0.0
 			mean := mat.Sum(x.ColView(p)) / n
 			for i := range n {
@@ -316,14 +316,14 @@ func TestIllConditionedPowers(t *testing.T) {
 			size = math.Hypot(size, scale*w)
 		}
 		if bound > 1e-8 || difference > bound*size*n {
-			t.Errorf("weights are %g wrong of themselves, the forward error is %g", difference/size, bound)
+			t.Errorf("the relative error of the weights is %g, the forward error %g", difference/size, bound)
 		}
-		t.Logf("weights are %g wrong of themselves, the forward error is %g", difference/size, bound)
+		t.Logf("the relative error of the weights is %g, the forward error %g", difference/size, bound)
 	})
 }
 
-// TestConstraint checks that ‖w‖² meets θ, and that w is that of ridge with the reported λ, also
-// with fewer rows than features.
+// TestConstraint checks that ‖w‖² meets θ, and that w is the solution of ridge with the reported
+// λ, also with fewer rows than features.
 func TestConstraint(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := table(t, true)
@@ -350,7 +350,7 @@ func TestConstraint(t *testing.T) {
 		if err != nil || m.Lambda()[0] != 0 {
 			t.Errorf("θ = 1e5: λ %v, %v", m.Lambda(), err)
 		}
-		// θ = 0 is ‖w‖² of ridge with λ = 1, in any unit of y.
+		// θ = 0 stands for ‖w‖² of ridge with λ = 1, in any unit of y.
 		for _, unit := range []float64{1e-6, 1, 1e6} {
 			moved := mat.DenseCopyOf(y)
 			moved.Scale(unit, y)
@@ -366,16 +366,17 @@ func TestConstraint(t *testing.T) {
 			if again, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, moved.Slice(0, moved.RawMatrix().Rows, 0, 1), learners.Options{}); err != nil {
 				t.Fatal(err)
 			} else {
-				// ‖w‖² is met to 1e-10 of itself.
+				// ‖w‖² equals θ up to a relative error of 1e-10.
 				near(t, "λ at the default θ", again.Lambda()[0], 1, 1e-6)
 			}
 			if !mat.EqualApprox(ridge.Coef(), bounded.Coef(), 1e-12*unit*mat.Max(ridge.Coef())) && !mat.Equal(ridge.Coef(), bounded.Coef()) {
 				t.Errorf("unit %v: the weights are not those of ridge", unit)
 			}
 		}
-		// The norm without the constraint is that of the least-squares solution of minimum norm by
-		// QR, also with fewer rows than features and with dependent columns: a copy, and indicators
-		// of three categories, whose sum is the intercept's column.
+		// The reported norm without the constraint is that of the least-squares solution of minimum
+		// norm, computed by QR here. Cases with fewer rows than features, and with dependent
+		// columns: a copied column, and the indicators of three categories, whose sum is the
+		// intercept's column.
 		weights := slices.Repeat([]float64{2, 1, 0.5, 3}, 111)
 		for _, c := range []struct {
 			name   string
@@ -421,8 +422,8 @@ func TestConstraint(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						// The condition of XᵀX with columns of unit norm is some 1e4, which multiplies
-						// rounding, n·ε, where the solution is by the normal equations.
+						// The condition number of XᵀX with columns of unit norm is about 1e4; it
+						// multiplies the rounding n·ε of a solution by the normal equations.
 						near(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
 						if active := fact(t, m, "constraint active"); active != (theta <= size) {
 							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
@@ -509,7 +510,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// A difference of numbers of the size of own, times the condition.
+				// Rounding of a difference of numbers as large as own, times the condition
+				// number.
 				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
 			}
 		}
@@ -541,9 +543,9 @@ func TestLassoOptimality(t *testing.T) {
 				lambdas = append(lambdas, 0)
 			}
 			if d > 2048 && (testing.Short() || strings.HasPrefix(dev.Info().Device, "ref")) {
-				continue // takes seconds, in plain loops more
+				continue // takes seconds, and longer on device ref
 			}
-			if d > 2048 { // with 2100 features of deviation 1 and 12 samples λ of any effect is larger
+			if d > 2048 { // with 2100 features of standard deviation 1 and 12 samples, smaller values of λ have no effect
 				lambdas, tol = []float64{30, 100, 20}, 1e-7
 			}
 			x, y := sparseTargets(r, n, d)
@@ -587,7 +589,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 			slope += v * (y.At(i, 0) - f.At(i, 0))
 			norm += v * v
 		}
-		// A gap of g leaves ‖X(w − w*)‖ ≤ √(2g) in half of the objective.
+		// With a duality gap g of half of the objective, ‖X(w − w*)‖ ≤ √(2g).
 		bound := math.Sqrt(norm*tol*total) + 1e-9
 		switch w := m.Coef().At(p, 0); {
 		case w > 0:
@@ -600,7 +602,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 	}
 }
 
-// TestLassoSettings checks which settings are refused, and where the path begins.
+// TestLassoSettings checks which settings are refused, and the largest penalty of the path.
 func TestLassoSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
@@ -618,7 +620,7 @@ func TestLassoSettings(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	// From λ = 2‖Xᵀ(y − ȳ)‖_∞ on all weights are 0; the path begins there.
+	// At λ = 2‖Xᵀ(y − ȳ)‖_∞ and above all weights are 0; this is the first penalty of the path.
 	path, err := learners.Lasso{}.Path(t.Context(), dev, x, y, nil, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -676,9 +678,9 @@ func TestTargetsOutOfRange(t *testing.T) {
 	}
 }
 
-// TestL0IsBestSubset: no subset of any size has a lower objective, by exhaustive
-// search: strongly correlated columns, columns of a category with and without rest,
-// copies, and fewer rows than columns.
+// TestL0IsBestSubset: exhaustive search finds no subset of any size with a lower objective, for
+// strongly correlated columns, the indicators of a category with and without one level left
+// out, copied columns, and fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
@@ -701,13 +703,13 @@ func TestL0IsBestSubset(t *testing.T) {
 				}
 				x.Set(i, 4+i%3, 1)
 				y.Set(i, 0, y.At(i, 0)+5*x.At(i, 5))
-			case 2: // a copy, and a sum
+			case 2: // a copied column, and a sum of two
 				x.Set(i, 3, x.At(i, 0))
 				x.Set(i, 6, x.At(i, 1)+x.At(i, 2))
 			}
 			y.Set(i, 0, y.At(i, 0)+0.5*r.NormFloat64())
 		}
-		best := make([]float64, d+1) // squares of the best subset of each size
+		best := make([]float64, d+1) // smallest sum of squares of the subsets of each size
 		for size := range best {
 			best[size] = math.Inf(1)
 		}
@@ -721,7 +723,7 @@ func TestL0IsBestSubset(t *testing.T) {
 			best[len(list)] = min(best[len(list)], squaresOf(x, y, list))
 		}
 		total := best[0]
-		for size := 1; size <= d; size++ { // dependent columns add nothing
+		for size := 1; size <= d; size++ { // dependent columns do not lower the sum of squares
 			best[size] = min(best[size], best[size-1])
 		}
 		check := func(l learners.L0, want float64) {
@@ -737,7 +739,7 @@ func TestL0IsBestSubset(t *testing.T) {
 			if l.Support > 0 && len(m.Support(0)) > l.Support {
 				t.Errorf("seed %d, %+v: the support is %v", seed, l, m.Support(0))
 			}
-			// Rounding of sums of n terms of the size of ‖y‖², and the slack of the search.
+			// Rounding of sums of n terms of the size of ‖y‖², and the tolerance of the search.
 			if got > want+float64(64*n)*0x1p-52*total || !fact(t, m, "best subset").(bool) {
 				t.Errorf("seed %d, %+v: the objective is %v with %v, of the best subset %v; %v", seed, l, got, m.Support(0), want, m.Facts())
 			}
@@ -755,8 +757,8 @@ func TestL0IsBestSubset(t *testing.T) {
 	}
 }
 
-// squaresOf is Σ(y − wᵀx − b)² of the best w of some columns, by the singular value
-// decomposition.
+// squaresOf returns the minimum of Σ(y − wᵀx − b)² for the given columns, computed by the
+// singular value decomposition.
 func squaresOf(x, y *mat.Dense, list []int) float64 {
 	n, _ := x.Dims()
 	right := mat.NewVecDense(n, nil)
@@ -786,8 +788,8 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	return max(sum, 0)
 }
 
-// TestL0OfCategories: a number and a category of three, and of a hundred, beyond what
-// is searched: the noise of 0.1 is reached.
+// TestL0OfCategories: for a numeric column and a category of three levels, or of a hundred,
+// which are too many for the exact search, the error is as small as the noise of 0.1.
 func TestL0OfCategories(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
@@ -811,7 +813,8 @@ func TestL0OfCategories(t *testing.T) {
 				for i := range n {
 					sum += math.Pow(f.At(i, 0)-y.At(i, 0), 2)
 				}
-				// The mean of n squares of deviation 0.1, by more than five deviations.
+				// The mean of n squares of noise with standard deviation 0.1, plus more than
+				// five standard deviations of this mean.
 				if rmse := math.Sqrt(sum / float64(n)); rmse > 0.1*(1+4/math.Sqrt(float64(n))) {
 					t.Errorf("seed %d, %d levels, %+v: rmse %v, support %v", seed, levels, l, rmse, m.Support(0))
 				}
@@ -820,8 +823,8 @@ func TestL0OfCategories(t *testing.T) {
 	}
 }
 
-// TestL0Recovers: a sparse truth is found, by its size and by a penalty, with
-// XᵀX and without; among all supports of the small problem none is better.
+// TestL0Recovers: a sparse w is recovered for a given number of features and for a penalty,
+// with XᵀX and without. No support of the small problem has a lower objective.
 func TestL0Recovers(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 9")
@@ -857,9 +860,9 @@ func TestL0Recovers(t *testing.T) {
 }
 
 // TestL0EndsEarly: beyond 64 columns a fit of one step keeps the model of that step with
-// a warning. Its residual is orthogonal to the columns kept, and the warning has what the
-// objective fell by from w = 0, computed here from the model alone; more steps, which end
-// without a warning, lead lower.
+// a warning. Its residual is orthogonal to the columns kept, and the warning states the
+// decrease of the objective from w = 0, which is computed here from the model alone. More steps
+// end without a warning, at a lower objective.
 func TestL0EndsEarly(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 41")
@@ -906,14 +909,14 @@ func TestL0EndsEarly(t *testing.T) {
 			t.Errorf("warning %q has no %q", warning, want)
 		}
 		if last, warning := fit(0); warning != "" || !(last > first) {
-			t.Errorf("the objective falls by %v in one step, by %v in all; warning %q", first, last, warning)
+			t.Errorf("the objective falls by %v in one step and by %v in all steps; warning %q", first, last, warning)
 		}
 	})
 }
 
-// TestLassoBound: w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ obeys the bound and
-// the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 where the
-// bound does not bind; by hand for orthonormal columns.
+// TestLassoBound: the w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ satisfies the bound, and
+// the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the bound is
+// not active. For orthonormal columns the solution is known in closed form.
 func TestLassoBound(t *testing.T) {
 	const tol = 1e-12
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -926,7 +929,7 @@ func TestLassoBound(t *testing.T) {
 				for _, theta := range []float64{1e-3, 1, 4.5, 100} {
 					l := learners.Lasso{Theta: theta, Method: method, Tol: tol, MaxIter: 1e6}
 					if theta == 100 && d > n {
-						l.Tol = 1e-6 // λ → 0 with many least squares solutions
+						l.Tol = 1e-6 // λ → 0 where the least-squares solution is not unique
 					}
 					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {

@@ -28,8 +28,8 @@ func images(b *testing.B, count int) (x, y *mat.Dense) {
 }
 
 // BenchmarkMNIST fits images of 784 pixels, ±1 for each of ten digits, with a Gaussian of
-// σ = 7 and λ = 0.1: exactly to 10,000, of which it predicts 10,000 others, and with 3,000
-// centers to 60,000.
+// σ = 7 and λ = 0.1: an exact fit to 10,000 images, which then predicts 10,000 others, and a
+// fit with 3,000 centers to 60,000 images.
 func BenchmarkMNIST(b *testing.B) {
 	if testing.Short() {
 		b.Skip("seconds: not under -short")

@@ -21,8 +21,8 @@ func TestLogistic(t *testing.T) {
 		l         learners.Logistic
 		condition float64
 	}{
-		// The tolerance of the loss, 1e-15, is the square of that of w, by a
-		// Hessian whose condition is below 100: 3e-7 against 1e-13.
+		// An error of w enters the loss squared. With a condition number of the Hessian below
+		// 100, the tolerance 1e-15 of the loss gives errors of w below 3e-7.
 		"newton":    {learners.Logistic{Lambda: 1, Tol: 1e-15}, 1e7},
 		"reference": {learners.Logistic{Lambda: 1, Tol: 1e-15, Reference: true, NoIntercept: true}, 1e7},
 		"lbfgs":     {learners.Logistic{Lambda: 1, Tol: 1e-14, Solver: learners.LogisticLBFGS}, 1e8},
@@ -41,8 +41,8 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// classTable returns one of the larger data: standardized features and the
-// places of the classes.
+// classTable returns one of the larger data sets: standardized features and the index of each
+// row's class.
 func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []string) {
 	t.Helper()
 	data, err := dataset.ReadCSV(required.Data(t, name), nil)
@@ -96,16 +96,17 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				loss := fact(t, m, "loss").(float64)
 				// With D = F(θ) − F* for the model's F, λ/2·‖w − w*‖² ≤ D as F is strongly
 				// convex in w, and Σ w_i KL(p*_i ‖ p_i) ≤ D, the Bregman divergence of the
-				// losses, so that |p_i − p*_i| ≤ √(D/2) (Pinsker; weights ≥ 1). The model
-				// ends where F may still fall by Tol of itself, and each sum of n terms is
-				// rounded; scikit-learn's D is that and what its F is above.
+				// losses, so that |p_i − p*_i| ≤ √(D/2) (Pinsker; weights ≥ 1). The model's F
+				// may still fall by the fraction Tol, and each sum of n terms is rounded.
+				// scikit-learn's D is this plus the amount by which its F is larger.
 				ours := (1e-13 + float64(n)*0x1p-52) * loss
 				theirs := ours + math.Abs(want.Loss-loss)
-				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the square of its tolerance of the gradient, and more
+				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the square of its tolerance of the gradient, with a margin
 				apart := math.Sqrt(2*ours/l.Lambda) + math.Sqrt(2*theirs/l.Lambda)
 				probable := math.Sqrt(ours/2) + math.Sqrt(theirs/2)
-				// b is f − wᵀx at the sample whose classes are least certain: log p changes
-				// by |p − p'| over the smallest p, and f is that less the mean over classes.
+				// b is f − wᵀx at the sample whose smallest probability is the largest: log p
+				// changes by |p − p'| divided by the smallest p, and f is log p minus its mean
+				// over the classes.
 				least, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > least {
@@ -194,7 +195,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 			if method := fact(t, m, "method"); method != test.method {
 				t.Errorf("%s was taken, not %s", method, test.method)
 			}
-			// What is left is estimated, and held to 1e-9.
+			// The remaining decrease is an estimate; the test allows 1e-9.
 			if !(got <= least*(1+1e-8)) {
 				t.Errorf("loss %.12g, and %.12g of newton", got, least)
 			}
@@ -216,8 +217,8 @@ func TestLogisticClosedForms(t *testing.T) {
 			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // √ of the tolerance of the loss
 			near(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
 		}
-		// Probabilities are the parts of the classes where x tells nothing, also
-		// without a penalty and with weights.
+		// If x is constant, the probabilities are the weighted shares of the classes, also
+		// without a penalty.
 		for _, reference := range []bool{false, true} {
 			m, err := learners.Logistic{Lambda: 1, Reference: reference, Tol: 1e-15}.Fit(t.Context(), dev,
 				mat.NewDense(6, 1, nil), mat.NewDense(6, 1, []float64{0, 0, 1, 1, 2, 2}), learners.Options{Weights: []float64{1, 1, 1, 0, 3, 2}})
@@ -260,7 +261,7 @@ func TestLogisticSeparable(t *testing.T) {
 			}
 		}
 	}
-	// A feature that is a sum of others, and one that is constant.
+	// One feature is the sum of others, and one is constant.
 	for _, third := range []func(a, b float64) float64{func(a, b float64) float64 { return 3*a - b/3 }, func(a, b float64) float64 { return 0.1 }} {
 		overlap, which := mat.NewDense(12, 3, nil), mat.NewDense(12, 1, nil)
 		for i := range 12 {
@@ -273,7 +274,7 @@ func TestLogisticSeparable(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	// What overlaps has a minimum without a penalty.
+	// For overlapping classes there is a minimum without a penalty.
 	x = mat.NewDense(8, 1, []float64{0, 1, 2, 3, 1, 2, 3, 4})
 	y := mat.NewDense(8, 1, []float64{0, 0, 0, 0, 1, 1, 1, 1})
 	var found []float64
@@ -343,7 +344,7 @@ func TestDivergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := m.State() // as a forged file may have it: every number is finite
+	s := m.State() // A forged file may hold such numbers, all of them finite.
 	s.Arrays["coef"].Data[0] = -1e308
 	forged, err := learners.Restore(s)
 	if err != nil {

@@ -157,7 +157,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 					if kernel != nil { // 2 − 2exp(−d²/8)
 						square = -2 * math.Expm1(-square/8)
 					}
-					// A difference of numbers up to ‖x‖², some 30.
+					// Rounding of a difference of numbers up to ‖x‖², about 30.
 					near(t, "d²", squares[i][j], square, 1e-13)
 				}
 				near(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)
@@ -172,9 +172,10 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 	})
 }
 
-// TestVoteDefaultWidth: by models without the row, one after the other, the chosen
-// width is better than its neighbors of the grid; where y is noise, it does no worse
-// than the mean on new rows; and it finds waves that the median distance cannot.
+// TestVoteDefaultWidth: the chosen width has a smaller leave-one-out error, computed by one fit
+// without each row, than the neighboring widths of the grid. If y is noise, the error on new
+// rows is no larger than that of the mean. It also resolves waves that are too short for the
+// median distance.
 func TestVoteDefaultWidth(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5
@@ -226,13 +227,14 @@ func TestVoteDefaultWidth(t *testing.T) {
 				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, chosen, other, looMSE(y, other))
 			}
 		}
-		// Leaving one out, the mean has (n/(n−1))² of the variance; at 8 medians, of
-		// which weights are off by less than 1/8² of their exponent, a little else.
+		// The leave-one-out error of the mean is (n/(n−1))² times the variance. At a width of 8
+		// median distances the weights differ from equal ones by less than 1/8² in the
+		// exponent, and so the error differs a little.
 		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); chosen > limit {
 			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
 		}
 	}
-	// A mean over several waves explains nothing; one over less than a wave must explain
+	// A mean over several wavelengths explains nothing; a mean over less than one must explain
 	// more than half of the variance.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
 	if got, old := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || old < variance {
@@ -257,7 +259,7 @@ func TestNeighborsOfUnevenWeights(t *testing.T) {
 			y.Set(i, 0, float64(i))
 			weights[i] = sizes[rng.IntN(len(sizes))]
 		}
-		weights[rng.IntN(n)] = 1e16 // so that there are enough
+		weights[rng.IntN(n)] = 1e16 // so that the weights sum to at least k
 		k := 1 + rng.IntN(4)
 		m, err := learners.KernelKNN{K: k}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 		if err != nil {

@@ -65,7 +65,8 @@ func TestSquaredNorm(t *testing.T) {
 				}
 			}
 		}
-		// A sum of n² terms; of kernel ridge one of terms λα_i², that of svr from F.
+		// Rounding of a sum of n² terms. Kernel ridge sums terms with λα_i² instead, and svr
+		// computes the sum from F.
 		near(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
 		if want <= 0 {
 			t.Errorf("%s: ‖f‖² = %v", name, want)
@@ -89,10 +90,9 @@ func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 	return sum, size
 }
 
-// TestNoiseFacts: of y = (1, 3, 2, 5) at x = 1, …, 4 least squares has the slope 1.1,
-// b = 0 and ‖r‖² = 2.7 by hand: σ² = 2.7/2, and the density of the residuals under
-// N(0, 2.7/4) as the log likelihood. Ridge at λ = 0 agrees; with
-// weights the noise is N(0, σ²/w_i).
+// TestNoiseFacts: for y = (1, 3, 2, 5) at x = 1, …, 4, least squares has the slope 1.1, b = 0
+// and ‖r‖² = 2.7 by hand. So σ² = 2.7/2, and the log likelihood is the log density of the
+// residuals under N(0, 2.7/4). Ridge at λ = 0 agrees; with weights the noise is N(0, σ²/w_i).
 func TestNoiseFacts(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 3, 2, 5})

@@ -29,8 +29,8 @@ func nystromTerms(model learners.Model, x []float64, j int) (float64, int) {
 func TestNystromRidge(t *testing.T) {
 	k := kernels.Gaussian{Sigma: 2}
 	for name, l := range map[string]learners.NystromRidge{
-		// With a center for every sample, so that samples repeated and samples
-		// weighted have the same ones.
+		// Every sample is a center, so that repeated samples and weighted samples have the same
+		// centers.
 		"all":       {Kernel: k, Lambda: 0.5, Centers: 60, NoIntercept: true},
 		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60},
 		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11, NoIntercept: true},
@@ -63,7 +63,7 @@ func TestNystromRidge(t *testing.T) {
 	})
 }
 
-// wave is n samples of d features and a target that is a smooth function.
+// wave returns n samples of d features, and targets that are a smooth function of them.
 func wave(seed uint64, n, d int) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
@@ -106,9 +106,9 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The matrix K_nm K_mm⁻¹ K_mn of both is off by m u κ(K_mm) of its norm, at most
-		// tr K = n, and f = K̂(K̂ + λI)⁻¹y by that over λ, times ‖y‖; Mercer's residual is
-		// 1e-11 of ‖y‖ besides.
+		// In both programs the error of K̂ = K_nm K_mm⁻¹ K_mn is at most m u κ(K_mm) times its
+		// norm, which is at most tr K = n. The error of f = K̂(K̂ + λI)⁻¹y is at most this,
+		// divided by λ, times ‖y‖; Mercer's residual adds 1e-11 ‖y‖.
 		const n, lambda = 400, 0.1
 		centers := m.Centers()
 		count, _ := centers.Dims()
@@ -136,7 +136,7 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// file is samples that come a few at a time.
+// file returns samples a few at a time.
 type file struct {
 	x, y *mat.Dense
 }
@@ -162,8 +162,8 @@ func (f file) Pass(ctx context.Context, use func(solvers.Block) error) error {
 	return nil
 }
 
-// Samples from a file give the model of samples in memory, and without a kernel
-// both choose one.
+// Samples from a file give the same model as samples in memory, and without a kernel both
+// choose the same kernel.
 func TestFitRows(t *testing.T) {
 	x, y := wave(1, 200, 3)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

@@ -12,9 +12,9 @@ import (
 )
 
 // TestOneClassKeepsNu: at most a share ν of the training samples has f < 0 (Schölkopf et
-// al. 2001, proposition 3), however small ν·n or the range of the kernel's values are, also
-// where rows are equal or have weights, and whether the rows are predicted together or one
-// at a time. With ν = 1e-6 scikit-learn has all of 2000 rows outside (scikit-learn #4195).
+// al. 2001, proposition 3), however small ν·n or the range of the kernel's values is, also for
+// equal rows and for weights, and for rows predicted together or one at a time. With ν = 1e-6
+// scikit-learn has all of 2000 rows outside (scikit-learn #4195).
 func TestOneClassKeepsNu(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 5
@@ -80,7 +80,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 								outside += weight
 							}
 						}
-						// νΣw is itself a sum of n roundings.
+						// νΣw has n roundings itself.
 						if outside > nu*total*(1+float64(n)*0x1p-52) {
 							t.Errorf("%s: %v of %v are outside", name, outside, total)
 						}

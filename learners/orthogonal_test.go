@@ -27,11 +27,11 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound is what f(x_i) of a linear fit may be from the mean. A solver of the normal equations
-// may leave a residual of twice the rounding of XᵀWy, 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of
-// these X are orthogonal, of equal norms, so that ‖W^½X‖² = dσ² of every singular value σ, and w
-// is that residual over σ². A solver of (K + λW⁻¹)α = y leaves r = tol‖y‖, and
-// ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w) times that.
+// bound returns the largest difference between f(x_i) of a linear fit and the mean that rounding
+// explains. A solver of the normal equations may leave a residual of twice the rounding of XᵀWy,
+// 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of these X are orthogonal, of equal norms, so that ‖W^½X‖²
+// = dσ² of every singular value σ, and w is that residual over σ². A solver of (K + λW⁻¹)α = y
+// leaves r = tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w) times that.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64
@@ -191,8 +191,8 @@ func degenerateFit(t *testing.T, name string, given map[string]string, x, y mat.
 	return m
 }
 
-// TestOrthogonalTargetBesideGood: of two targets the one that is orthogonal, or constant, does
-// not keep the other from being fitted.
+// TestOrthogonalTargetBesideGood: an orthogonal or constant target does not change the fit of
+// the other target.
 func TestOrthogonalTargetBesideGood(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261126

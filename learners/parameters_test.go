@@ -16,10 +16,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another is a value of a parameter that has an effect, where no value of others has.
+// another has the values of parameters for which no value in others has an effect.
 var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
-// others are values of a parameter, one of which at least differs from its default.
+// others returns values of a parameter, at least one of which differs from its default.
 func others(p learners.Parameter) []string {
 	switch value := another[p.Name]; {
 	case value != "":
@@ -38,7 +38,7 @@ func others(p learners.Parameter) []string {
 // setting lists the other parameters that a parameter needs, besides its When, to have an effect.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
-	"lasso/tol":                   {"iterations": "1"}, // more end at the exact minimum
+	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum
 	"svc/seed":                    {"probability": "true"},
 	"kernel-ridge/operator":       {"solver": "cg"},
 	"kernel-ridge/tol":            {"solver": "cg"},
@@ -50,9 +50,10 @@ var setting = map[string]map[string]string{
 	"nystrom-ridge/choice":        {"centers": "5"},
 }
 
-// samplesFor returns samples on which the parameter has an effect: a seed that draws rows
-// for the median distance needs more than 500 of them, a cache that is too small more than it keeps, and
-// the local method of l0 more than 64 columns. Two classes, for logistic three.
+// samplesFor returns samples on which the parameter has an effect. A seed draws rows for the median
+// distance only from more than 500 rows, a cache has an effect only if there are more rows than it
+// keeps, and the local method of l0 needs more than 64 columns. There are two classes, or three for
+// logistic.
 func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x, y *mat.Dense) {
 	n, d, t := 24, 3, 1
 	switch {
@@ -84,8 +85,8 @@ func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x,
 	return x, y
 }
 
-// fingerprint is all that a fit leaves: the state of its model, what it reports, and how
-// its system was solved.
+// fingerprint returns the whole result of a fit as text: the state of its model, its report,
+// and how its system was solved.
 func fingerprint(t *testing.T, m learners.Model) string {
 	t.Helper()
 	s := m.State()
@@ -111,8 +112,8 @@ func fingerprint(t *testing.T, m learners.Model) string {
 	return text
 }
 
-// TestParametersHaveAnEffect: some value of a parameter changes what the fit leaves, or
-// is refused; the text of the default changes nothing.
+// TestParametersHaveAnEffect: some value of each parameter changes the result of the fit, or is
+// refused, and the text of its default does not change the result.
 func TestParametersHaveAnEffect(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
@@ -157,14 +158,14 @@ func TestParametersHaveAnEffect(t *testing.T) {
 	}
 }
 
-// defaultsInGo are the parameters whose default is not the zero of their field, of one
-// learner or of all that have them: a program sets the field.
+// defaultsInGo lists the parameters whose default is not the zero value of their field, for one
+// learner or for all learners that have them. A Go program must set these fields.
 var defaultsInGo = []string{
 	"lambda", "seed", "gaussian-process/restarts", "svr/epsilon",
 }
 
-// TestZeroValues: a struct of parameters with its zero values is what the catalogue makes
-// of its defaults, but for those of defaultsInGo.
+// TestZeroValues: a struct of parameters with zero values equals the one that the catalogue
+// makes from its defaults, except for the fields in defaultsInGo.
 func TestZeroValues(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
@@ -211,7 +212,7 @@ func TestIntercept(t *testing.T) {
 		for _, want := range []bool{false, true} {
 			given := map[string]string{"intercept": fmt.Sprint(want)}
 			if _, has := d.Parameter("batch"); has && d.Name != "logistic" {
-				given["epochs"], given["batch"] = "1", "0" // f = 0 mistakes one class only
+				given["epochs"], given["batch"] = "1", "0" // f = 0 misclassifies one class only
 			}
 			f, err := d.Make("", given)
 			if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // Leave-one-out errors of a path against scikit-learn's RidgeCV, which has
-// closed forms of its own: with its intercept for a linear kernel, by each way
-// through the samples or the features, and without one for a Gaussian kernel
-// whose square root is handed over as features.
+// closed forms of its own: with its intercept for a linear kernel, by the methods of the path
+// over samples and over features, and without one for a Gaussian kernel, whose matrix square
+// root scikit-learn gets as features.
 //
 // With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A
 // perturbation of G by δ in norm changes e_i by at most
@@ -24,11 +24,11 @@ import (
 //	δ(‖G⁻¹u_i‖‖α‖ + |e_i|‖G⁻¹u_i‖²)/g_i
 //
 // to first order, u_i the unit vector. Where there is an intercept scikit-learn
-// adds Σw·qqᵀ to K, qᵢ = √(wᵢ/Σw), and takes the eigenvector nearest to q out
-// again. With eigenvalues s_v it is wrong by δ/|s_v − Σw| in the
-// direction of another eigenvector v, which changes α_i by up to δm|q_i|‖y‖ and g_i
-// by 2δm|q_i|, with m = max 1/((s_v+λ)|s_v − Σw|). The script computes these factors
-// of δ, so that the tolerance follows the conditioning of each sample and λ.
+// adds Σw·qqᵀ to K, qᵢ = √(wᵢ/Σw), and removes the eigenvector nearest to q. With eigenvalues
+// s_v, the error of this eigenvector in the direction of another eigenvector v is δ/|s_v − Σw|,
+// which changes α_i by up to δm|q_i|‖y‖ and g_i by 2δm|q_i|, with m = max 1/((s_v+λ)|s_v −
+// Σw|). The script computes these factors of δ, so that the tolerance follows the conditioning
+// of each sample and λ.
 func TestPathAgainstScikitLearn(t *testing.T) {
 	x, y, weights := diabetes(t)
 	n, d := x.Dims()
@@ -93,16 +93,16 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 					if at.Err != nil {
 						t.Fatal(at.Err)
 					}
-					// The values of K, its eigenvectors, their product and
-					// eigenvectors again in scikit-learn, and K and the solve here:
-					// six perturbations. Each rounds sums of n terms, whose
-					// roundings are as good as independent, so that they grow with
-					// √n (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+					// There are six perturbations: in scikit-learn the values of K, its
+					// eigenvectors, their product and the eigenvectors of that, and here K and
+					// the solve. Each rounds sums of n terms, whose rounding errors are nearly
+					// independent, so that they grow with √n (Higham and Mary, SIAM J. Sci.
+					// Comput. 41, 2019).
 					delta := 6 * math.Sqrt(float64(n)) * 0x1p-52 * (c.want.Size + alphas[l])
 					for i := range n {
 						e := at.Errors.Row(i)[0]
 						square := e * e
-						if c.weighted { // scikit-learn 1.2 multiplies by the weight
+						if c.weighted { // scikit-learn 1.2 multiplies the squared errors by the weights
 							square *= weights[i]
 						}
 						// The squares change by (2|e| + δ)δ, weights multiply them.
@@ -114,5 +114,5 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 			}
 		}
 		t.Logf("differences are at most %.2g of what is allowed", worst)
-	}, "ref") // 442 samples are many for plain loops
+	}, "ref") // 442 samples take long on device ref
 }

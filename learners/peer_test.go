@@ -21,8 +21,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// interpreter is one Python with scikit-learn for all scripts of a run of the tests: to
-// start it and to import takes longer than most of them.
+// interpreter is one Python process with scikit-learn for all scripts of a run of the tests:
+// starting it and importing scikit-learn takes longer than most scripts.
 type interpreter struct {
 	in  io.WriteCloser
 	out *json.Decoder
@@ -49,8 +49,7 @@ for line in sys.stdin:
     reply.flush()
 `)
 	cmd.Stderr = os.Stderr
-	// A second thread of OpenBLAS waits for its turn at each small product where others
-	// want the processors too.
+	// On busy processors a second thread of OpenBLAS would delay each small product.
 	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1")
 	p := &interpreter{}
 	if p.in, p.err = cmd.StdinPipe(); p.err != nil {
@@ -58,7 +57,7 @@ for line in sys.stdin:
 	}
 	out, err := cmd.StdoutPipe()
 	p.out, p.err = json.NewDecoder(out), errors.Join(err, cmd.Start())
-	return p // it ends with its standard input, when the tests do
+	return p // it ends when its standard input is closed, at the end of the tests
 })
 
 // scikit runs a script of Python with numpy as np and scikit-learn as sklearn.
@@ -85,7 +84,7 @@ func scikit(t *testing.T, in map[string]any, script string, out any) {
 	}
 }
 
-// rowsOf is a matrix as JSON has it.
+// rowsOf returns a matrix as a list of rows, for JSON.
 func rowsOf(m mat.Matrix) [][]float64 {
 	n, _ := m.Dims()
 	rows := make([][]float64, n)
@@ -95,9 +94,9 @@ func rowsOf(m mat.Matrix) [][]float64 {
 	return rows
 }
 
-// shared reads one of the project's larger data, which are not in the
-// repository: the features of the rows, standardized by the first train rows,
-// and the texts of the column target. The test is skipped without them.
+// shared reads one of the project's larger data sets, which are not in the repository. It
+// returns the features, standardized by the first train rows, and the texts of the column
+// target. If the data set is missing, the test is skipped.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", name)
@@ -138,8 +137,8 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	return x, target
 }
 
-// standardize gives the columns of the first train rows mean 0 and deviation 1, those that
-// are constant there 0.
+// standardize shifts and scales each column to mean 0 and standard deviation 1 over the first
+// train rows; columns that are constant there become 0.
 func standardize(x *mat.Dense, train int) {
 	n, d := x.Dims()
 	for j := range d {

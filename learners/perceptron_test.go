@@ -37,9 +37,9 @@ func TestPerceptron(t *testing.T) {
 	}
 }
 
-// rosenblatt is the perceptron as the books have it: one sample after another.
-// It returns w, its average over all steps, and each hypothesis with its votes;
-// the bias is the last row of w.
+// rosenblatt is the perceptron of the textbooks: it processes one sample after another. It
+// returns w, its average over all steps, and each hypothesis with its votes; the bias is the
+// last row of w.
 func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
 	constant := 0.0
@@ -124,7 +124,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 				const epochs = 6
 				w, average, votes, all, mistakes := rosenblatt(x, y, classes, epochs, bias)
 				if mistakes < 20 {
-					t.Fatalf("%d mistakes are too few to tell", mistakes)
+					t.Fatalf("only %d mistakes: the test shows nothing", mistakes)
 				}
 				l := learners.Perceptron{NoIntercept: !bias, Epochs: epochs, NoShuffle: true}
 				last, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -198,17 +198,17 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 			}
 		}
 		for c := range want {
-			// As many sums of parts as there are hypotheses.
+			// Rounding of as many additions as there are hypotheses.
 			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
 		}
 	}
 }
 
 // TestVotesOfTwoPoints: figure 1 of Freund and Schapire (1999) by hand. On x = 1
-// of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 is wrong at
-// once and has no vote; w_1 = 1 starts with a vote and gets one for −1. With a
-// third sample, 1 of class −1, w_1 has 2 votes and w_2 = 0, which comes last, 1:
-// decision values (2 sgn(x) − 1)/3, since sgn(0) = −1.
+// of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 errs on the first sample
+// and has no vote; w_1 = 1 starts with one vote and gets another for x = −1. A third sample, x
+// = 1 of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0 with 1. The decision
+// values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
 func TestVotesOfTwoPoints(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{1, -1, 1})
@@ -238,7 +238,7 @@ func TestVotesOfTwoPoints(t *testing.T) {
 	})
 }
 
-// fact returns a figure of a fit.
+// fact returns the value of a fact of a fit.
 func fact(t *testing.T, m learners.Model, name string) any {
 	t.Helper()
 	for _, f := range m.(learners.Describer).Facts() {
@@ -301,7 +301,7 @@ func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)
 	t.Log("seed 17")
-	for i := range 150 { // no product of these is 0 again
+	for i := range 150 { // no product wᵀx of these numbers is 0 later
 		x.Set(i, 0, x.At(i, 0)+1.0/1024+float64(i)/4096)
 	}
 	if y.At(0, 0) == 0 {

@@ -14,15 +14,15 @@ import (
 // hypotheses computes the hypotheses of a perceptron by the definition: the w (with b in the last
 // row) after each sample.
 type hypotheses struct {
-	after    []*mat.Dense // w that holds after sample t was judged
-	judge    []*mat.Dense // w that judged sample t
-	right    []bool       // whether it did so correctly
+	after    []*mat.Dense // the w after sample t was processed
+	judge    []*mat.Dense // the w that classified sample t
+	right    []bool       // whether this w classified sample t correctly
 	mistakes int
 }
 
-// batches is the perceptron with batches and weights: all samples of a batch are
-// judged by the w before it, and w moves at its end by Σ c_i δ_i x_i over the size
-// of the batch.
+// batches is the perceptron with batches and weights: all samples of a batch are classified by
+// the same w, to which Σ c_i δ_i x_i, divided by the size of the batch, is added after the
+// batch.
 func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights []float64) hypotheses {
 	n, d := x.Dims()
 	cols := classes
@@ -79,7 +79,7 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 	return h
 }
 
-// average is the mean of the w after each sample.
+// average returns the mean of the w after each sample.
 func (h hypotheses) average() *mat.Dense {
 	sum := mat.DenseCopyOf(h.after[0])
 	for _, w := range h.after[1:] {
@@ -142,7 +142,8 @@ func TestPerceptronBatches(t *testing.T) {
 		for i := range weights {
 			weights[i] = float64(1 + i*5%3)
 		}
-		// Of 150 samples the last batch has 22 of 32, and 128 is larger than a block.
+		// With 150 samples and batches of 32 the last batch has 22; a batch of 128 is larger
+		// than a block.
 		for _, batch := range []int{1, 2, 32, 128, n} {
 			for _, c := range [][]float64{nil, weights} {
 				known := c
@@ -151,15 +152,15 @@ func TestPerceptronBatches(t *testing.T) {
 				}
 				want := batches(x, y, classes, epochs, batch, bias, known)
 				if want.mistakes < 20 {
-					t.Fatalf("%d mistakes are too few to tell", want.mistakes)
+					t.Fatalf("only %d mistakes: the test shows nothing", want.mistakes)
 				}
 				last, mean := want.after[len(want.after)-1], want.average()
 				size := 0.0 // of an inner product
 				for _, w := range want.after {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
-				// Sums of as many terms as there were steps, by roundings
-				// relative to the largest; integers are exact.
+				// Rounding of sums with as many terms as steps, relative to the largest;
+				// integers are exact.
 				bound := float64(4*len(want.after)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
@@ -205,8 +206,8 @@ func TestPerceptronBatches(t *testing.T) {
 	}
 }
 
-// TestPerceptronWeightsAreRepetitions: with one batch of all samples a sample of
-// weight 2 is two samples, but for the factor by which there are fewer of them.
+// TestPerceptronWeightsAreRepetitions: in one batch of all samples, a sample of weight 2 counts
+// as two equal samples, up to the factor between the sizes of the batches.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")
@@ -273,7 +274,7 @@ func TestNovikoffOfBatches(t *testing.T) {
 	}
 }
 
-// TestBatchesWithBudget: a budget holds with batches too.
+// TestBatchesWithBudget checks that the model keeps within its budget with batches too.
 func TestBatchesWithBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 5")

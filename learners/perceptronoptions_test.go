@@ -52,7 +52,7 @@ func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3
 	x, y := gaussians(t, n, d, 5)
-	x.Apply(func(_, _ int, v float64) float64 { return math.Round(2 * v) }, x) // small integers: f is 0 at times
+	x.Apply(func(_, _ int, v float64) float64 { return math.Round(2 * v) }, x) // small integers, so that f = 0 occurs
 	signs := make([]float64, n)
 	for i := range signs {
 		signs[i] = math.Copysign(1, y.At(i, 0))
@@ -106,7 +106,8 @@ func TestPerceptronStart(t *testing.T) {
 	}
 }
 
-// TestZeroIsPositive: f = 0 is predicted as was asked for, also by a restored model.
+// TestZeroIsPositive: f = 0 is predicted as the class that the parameter names, also by a
+// restored model.
 func TestZeroIsPositive(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
@@ -129,8 +130,9 @@ func TestZeroIsPositive(t *testing.T) {
 	}
 }
 
-// TestUntilClean: epochs 0 runs until an epoch has no mistake, with replacement too, where
-// every sample is right in the end, and says so where there is none.
+// TestUntilClean: with epochs = 0 the perceptron runs until an epoch has no mistake, also when
+// it draws with replacement, where at the end every sample is classified correctly. If there is
+// no such epoch, the model says so.
 func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// planned are learners that say beforehand what they take on the device.
+// planned lists learners that plan how much memory they need on the device.
 func planned() map[string]learners.Fitter {
 	k := kernels.Gaussian{Sigma: 1}
 	return map[string]learners.Fitter{
@@ -37,8 +37,8 @@ func planned() map[string]learners.Fitter {
 	}
 }
 
-// TestPlans: what a fit takes on the device is at most what it said it needs,
-// with more rows than features and with fewer, two classes and three.
+// TestPlans: a fit takes at most as much memory on the device as it planned, with more rows
+// than features and with fewer, for two classes and three.
 func TestPlans(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		t.Log("seed 81")
@@ -63,7 +63,7 @@ func TestPlans(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				if _, peak := dev.InUse(); peak > budget.Needed {
-					t.Errorf("%s, %d×%d: %d bytes were taken, %d were said to be needed", name, n, d, peak, budget.Needed)
+					t.Errorf("%s, %d×%d: took %d bytes, planned %d", name, n, d, peak, budget.Needed)
 				}
 			}
 		}

@@ -13,9 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestPrecomputedLearners: a kernel that was computed elsewhere gives what the
-// kernel itself gives, with every learner here that takes a
-// kernel; so texts and trees do too.
+// TestPrecomputedLearners: a precomputed Gram matrix gives the same predictions as the kernel
+// itself, with every learner here that takes a kernel. Kernels of texts and trees rely on this.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -70,12 +69,12 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The values of k differ by rounding, and the stopping points by
-				// what tolerances of 1e-9 leave open.
+				// The values of k differ by rounding, and the solutions by what the tolerance
+				// 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 		}
-		// A point that the kernel is not made for is refused by a prediction too.
+		// A prediction also refuses a point that the kernel does not accept.
 		positive := mat.DenseCopyOf(train)
 		positive.Apply(func(_, _ int, v float64) float64 { return v + 4 }, positive)
 		m, err := learners.SVC{Kernel: kernels.ChiSquared{Gamma: 1}}.Fit(t.Context(), dev, positive, labels, learners.Options{})
@@ -89,9 +88,9 @@ func TestPrecomputedLearners(t *testing.T) {
 	})
 }
 
-// TestGramMatrixIsNoPoints: a part of the columns of the matrix of a linear kernel of small
-// integers, whose first column may be that of numbers of training objects, is refused by each
-// learner with a kernel and one target as a matrix of points.
+// TestGramMatrixIsNoPoints: each learner with a kernel and one target refuses, as points for a
+// precomputed kernel, some columns of the Gram matrix of small integers, whose first column
+// looks like indices of training objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8

@@ -14,8 +14,8 @@ import (
 )
 
 // TestGates: the perceptron learns AND and OR of two bits, and not XOR, which no line
-// separates. Of AND in its order, by hand, w = (3, 2) and b = −4: functional margin 1,
-// geometric margin 1/√13.
+// separates. For AND, in the order of its samples, w = (3, 2) and b = −4 by hand: functional
+// margin 1, geometric margin 1/√13.
 func TestGates(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
@@ -145,7 +145,7 @@ func TestSVCOfLambda(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 0))
 	for k := range 9000 {
 		size := math.Pow(10, -float64(k%6))
-		// The machine stops at a violation of 1e-10.
+		// The solver stops at a violation of the optimality conditions of 1e-10.
 		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < best-1e-8 {
 			t.Fatalf("change %d: %v is below %v", k, s, best)
 		}
@@ -153,8 +153,8 @@ func TestSVCOfLambda(t *testing.T) {
 }
 
 // TestCosineSeriesTendsToSinc: (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of
-// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ, whose distance with h = 2π/L is at most h for the
-// ends, and 2πh²Δ²/12 by the trapezoidal rule.
+// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ, whose error with h = 2π/L is at most h from the end points,
+// plus 2πh²Δ²/12 of the trapezoidal rule.
 func TestCosineSeriesTendsToSinc(t *testing.T) {
 	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {
 		for _, l := range []int{16, 256, 4096, 65536} {
@@ -166,11 +166,12 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 	}
 }
 
-// TestWidrowHoff: the rule takes the steps of the text, comes to least squares where the
-// residual is 0, and a rate at which it diverges is an error.
+// TestWidrowHoff: the rule takes the steps of the textbook, converges to least squares if the
+// residual is 0, and returns an error for a rate at which it diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	// By hand at η = 1/4 from 0: at (1, 2) w = b = 1/2; at (2, 1) the error is 1 − 3/2.
+	// By hand, with η = 1/4 from w = b = 0: the sample (1, 2) gives w = b = 1/2, and at (2, 1)
+	// the error is 1 − 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -198,9 +199,9 @@ func TestWidrowHoff(t *testing.T) {
 	}
 }
 
-// TestLassoIsLaplaceMAP: of y = (3, 0.4) under noise of variance 1 and Laplace priors
-// of scale τ = 1/2 the mode of the posterior density, searched on a grid, is the lasso at
-// λ = 2σ²/τ = 4 with X = I.
+// TestLassoIsLaplaceMAP: for y = (3, 0.4), X = I, noise of variance 1 and Laplace priors of
+// scale τ = 1/2, the mode of the posterior density, found by a search on a grid, is the lasso
+// solution at λ = 2σ²/τ = 4.
 func TestLassoIsLaplaceMAP(t *testing.T) {
 	y := []float64{3, 0.4}
 	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), backendtest.Device(t, "cpu"), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})
@@ -221,7 +222,7 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 }
 
 // TestReferenceSign: Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of the
-// text, for v = −w and a = −b of the K−1 columns.
+// textbook, holds for v = −w and a = −b in the K−1 columns.
 func TestReferenceSign(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 13)

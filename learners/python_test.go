@@ -9,8 +9,8 @@ import (
 )
 
 // TestPythonNames: the catalogue names each parameter for Python by an identifier, those of
-// scikit-learn among them; of one learner only lambda and lambdas, of which one may be
-// given, share theirs.
+// scikit-learn among them; Within a learner no two parameters have the same identifier, except
+// lambda and lambdas, of which only one may be given.
 func TestPythonNames(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 	want := map[string]string{ // of Ridge, Nystroem, SVR and GaussianProcessRegressor of scikit-learn

@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A model that is fitted to a file in passes is the one that is fitted to the
-// same rows in memory, to the bit.
+// A model fitted to a file in passes has the same bits as a model fitted to the same rows in
+// memory.
 func TestRows(t *testing.T) {
 	path := filepath.Join("..", "testdata", "diabetes.csv")
 	s, err := dataset.Open(path)
@@ -72,12 +72,12 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := learners.Rows(fresh, e); err == nil {
-		t.Error("rows whose number is not known are accepted")
+		t.Error("an unknown number of rows is accepted")
 	}
 }
 
-// Learners that read in passes are made from the catalogue, and give the bits
-// of those that do not; the others say which could.
+// The catalogue makes learners that read in passes, with the same bits as from memory. Other
+// learners return an error that lists the learners that can.
 func TestMakeRows(t *testing.T) {
 	data := "a,b,kind\n1,2,x\n2,1,y\n3,5,x\n4,4,z\n5,3,y\n6,1,z\n0,2,x\n"
 	path := filepath.Join(t.TempDir(), "a.csv")

@@ -19,12 +19,12 @@ func TestRVC(t *testing.T) {
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
 		Unfitted: []learners.Model{&learners.RVCModel{}},
-		// A gain of 1e-9 of a quadratic maximum leaves α to 3e-5.
+		// At a quadratic maximum, a relative gain of 1e-9 corresponds to an error of α of 3e-5.
 		Condition: 1e9,
 	})
 }
 
-// TestRVCEvidence: the log evidence never falls, few vectors do, and the
+// TestRVCEvidence: the log evidence never falls, few relevance vectors are kept, and the
 // probabilities are calibrated on new samples.
 func TestRVCEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -60,8 +60,9 @@ func TestRVCEvidence(t *testing.T) {
 			}
 		}
 		t.Logf("accuracy %.3f, log loss %.3f; %v", float64(right)/tests, loss, m.Facts())
-		// Rings at 1 and 2 with deviation 0.3 are divided at 1.5: Φ(0.5/0.3) =
-		// 95.2 % and a log loss of 0.12 at best; the samples cost some.
+		// Rings at 1 and 2 with standard deviation 0.3 are best separated at 1.5, with an
+		// accuracy of Φ(0.5/0.3) = 95.2 % and a log loss of 0.12. A model learned from samples
+		// is a little worse.
 		if float64(right)/tests < 0.93 || loss > 0.25 || m.Relevance().RawMatrix().Rows > 20 {
 			t.Errorf("accuracy %.3f, log loss %.3f, %d vectors", float64(right)/tests, loss, m.Relevance().RawMatrix().Rows)
 		}
@@ -71,7 +72,7 @@ func TestRVCEvidence(t *testing.T) {
 // TestRVCOne checks the known mode and evidence of the model with the constant alone.
 func TestRVCOne(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// k(x, z) = xz at x = 0 is 0: of 10 samples 8 are of the second class.
+		// k(x, z) = xz is 0 at x = 0. Of the 10 samples 8 are of the second class.
 		x, y := mat.NewDense(10, 1, nil), mat.NewDense(10, 1, nil)
 		for i := range 8 {
 			y.Set(i, 0, 1)
@@ -80,9 +81,9 @@ func TestRVCOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// log p(μ) = 8 log σ(μ) + 2 log σ(−μ) − αμ²/2, and Laplace's evidence is
-		// that at its maximum + ½ log α − ½ log(10 σ(μ)σ(−μ) + α), at its best α,
-		// found here by a scan.
+		// log p(μ) = 8 log σ(μ) + 2 log σ(−μ) − αμ²/2, and Laplace's evidence is its maximum
+		// over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). The α of the largest evidence is
+		// found by a scan here.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 		best := math.Inf(-1)
 		const step = 1e-3
@@ -94,14 +95,15 @@ func TestRVCOne(t *testing.T) {
 			best = max(best, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
-		// The scan misses a maximum whose second derivative is −c by at most c·step²/8, and
-		// Newton's step for log α leaves the evidence Tol from it; c is below 1 here.
+		// At a maximum with the second derivative −c, where c is below 1 here, the scan is too
+		// low by at most c·step²/8. Newton's steps for log α end within Tol of the maximal
+		// evidence.
 		near(t, "log evidence", trace[len(trace)-1], best, step*step/8+2e-12)
 	})
 }
 
-// sixClasses are normal about centers, with unit covariance: the centers, and what draws
-// samples.
+// sixClasses returns the centers of six normal distributions with unit covariance, and a
+// function that draws samples.
 func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.Dense)) {
 	const classes, features = 6, 20
 	r := rand.New(rand.NewPCG(34, 0))
@@ -125,7 +127,7 @@ func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.
 	}
 }
 
-// weightsOf is the number of weights of all machines that are not 0.
+// weightsOf returns the number of nonzero weights of all machines.
 func weightsOf(m *learners.RVCModel) (count int) {
 	for _, w := range m.State().Arrays["weights"].Data {
 		if w != 0 {
@@ -135,10 +137,10 @@ func weightsOf(m *learners.RVCModel) (count int) {
 	return count
 }
 
-// TestRVCNarrowKernel: with a kernel that makes most samples strangers to each other the
-// mode is looked for at most twice for each function that stays, and the evidence is above
-// that of single steps by the formulas of regression, which leave out how the curvature
-// of the likelihood moves with the mode: −259.19, after 422 modes.
+// TestRVCNarrowKernel: with a kernel so narrow that most kernel values are nearly 0, the mode
+// is computed at most twice for each basis function that is kept. The evidence is above
+// −259.19, which single steps by the formulas of regression reach after 422 modes; these
+// formulas ignore that the curvature of the likelihood depends on the mode.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
@@ -168,8 +170,8 @@ func TestRVCNarrowKernel(t *testing.T) {
 	}
 }
 
-// TestRVCBatches: the mode is found less often than functions come into the models, and
-// the predictions are near those of Bayes' rule.
+// TestRVCBatches: the mode is computed fewer times than basis functions are added, and the
+// predictions are nearly as accurate as Bayes' rule.
 func TestRVCBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35, 36")
@@ -191,7 +193,8 @@ func TestRVCBatches(t *testing.T) {
 	}
 	right, best := 0.0, 0.0
 	for i := range tests {
-		// The nearest center: the classes are equally likely, with equal covariance.
+		// Bayes' rule chooses the nearest center, since the classes are equally likely and have
+		// equal covariance.
 		nearest, least := 0, math.Inf(1)
 		for c := range 6 {
 			var d mat.VecDense
@@ -209,10 +212,11 @@ func TestRVCBatches(t *testing.T) {
 	}
 	t.Logf("%d modes, %d weights, accuracy %.3f, %.3f by Bayes' rule; %v", modes, functions, right, best, m.Facts())
 	if modes >= functions {
-		t.Errorf("%d modes for %d functions: steps come one by one", modes, functions)
+		t.Errorf("%d modes for %d functions: functions are added one by one", modes, functions)
 	}
-	// Learning 6 classes from some 80 samples each cost 0.026 here, which has a standard
-	// error of √(0.05/4000) = 0.0035 if they differ on a twentieth: twice that, and some.
+	// A model learned from about 80 samples of each of the 6 classes lost 0.026 of accuracy
+	// here. The standard error is √(0.05/4000) = 0.0035 if the two rules differ on a twentieth
+	// of the samples. The bound is twice the measured loss, with a margin.
 	if right < best-0.06 {
 		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", right, best)
 	}

@@ -21,12 +21,13 @@ func TestRVM(t *testing.T) {
 		Learner: "rvm", Single: true,
 		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
 		Unfitted: []learners.Model{&learners.RVMModel{}},
-		// A gain of 1e-12 of a quadratic maximum leaves α to 1e-6.
+		// At a quadratic maximum, a relative gain of 1e-12 corresponds to an error of α of
+		// 1e-6.
 		Condition: 1e8,
 	})
 }
 
-// sinc is n noisy values of sin(x)/x on (−10, 10).
+// sinc returns n noisy values of sin(x)/x on (−10, 10).
 func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -38,8 +39,8 @@ func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRVMEvidence: the log evidence never falls, both ways to maximize it come to
-// the same, and the truth is found as in the literature.
+// TestRVMEvidence: the log evidence never falls, both methods reach the same maximum, and the
+// error is that of the literature.
 func TestRVMEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n = 100
@@ -73,7 +74,7 @@ func TestRVMEvidence(t *testing.T) {
 				truth += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
 			}
 			// Tipping (2001) has an RMSE of 0.0277 from 100 samples with this
-			// noise and 6.7 vectors, on average; a half more for one draw.
+			// noise and 6.7 vectors, on average; one draw may have half as much again.
 			if math.Sqrt(truth) > 0.042 || len(weights) > 15 {
 				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(truth), len(weights))
 			}
@@ -85,14 +86,13 @@ func TestRVMEvidence(t *testing.T) {
 	})
 }
 
-// TestRVMByHand: with one function the maximum is known. φ_0 alone, t of mean m
-// and Σ(t−m)² = v: the samples (1, 3) under a kernel that is 0.
+// TestRVMByHand: with one basis function the maximum is known in closed form. Here only the
+// constant φ_0 is not 0, and the targets have mean m and Σ(t−m)² = v.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// k(x, z) = xz at x = 0 is 0: no function but the constant. With N = 4
-		// samples of mean 2 and Σ(t−2)² = 4 the evidence of N(0, σ²I + 11ᵀ/α)
-		// has eigenvalues σ² (three times) and λ = σ² + N/α, so that
-		// σ² = 4/3 and λ = Nm² = 16.
+		// k(x, z) = xz is 0 at x = 0, so that only the constant function remains. With N = 4
+		// samples of mean 2 and Σ(t−2)² = 4 the evidence of N(0, σ²I + 11ᵀ/α) has eigenvalues
+		// σ² (three times) and λ = σ² + N/α, so that σ² = 4/3 and λ = Nm² = 16.
 		x, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, []float64{1, 3, 1, 3})
 		m, err := learners.RVM{Kernel: kernels.Linear{}, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -176,8 +176,9 @@ func TestRVMLarge(t *testing.T) {
 	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
 }
 
-// TestRVMManyVectors: a function of 20 features that takes hundreds of vectors alike, for
-// which steps of one α at a time do not end within 10 for each sample.
+// TestRVMManyVectors: a function of 20 features needs hundreds of relevance vectors with
+// similar weights. Steps that change one α at a time would not converge within 10 steps for
+// each sample.
 func TestRVMManyVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1000 samples: not under -short")
@@ -231,9 +232,9 @@ func TestFixedPointSettles(t *testing.T) {
 	}
 }
 
-// TestRVMOfFeatures: with the features as basis functions, here orthogonal ones of
-// squared length n, the optimality conditions can be checked for each function alone: with
-// β = 1/σ², Σ_jj from the variances at 0 and at the unit vector j, and α_j = 1/Σ_jj − βn,
+// TestRVMOfFeatures: with the features as basis functions, here orthogonal with squared length
+// n, the optimality conditions can be checked for each function alone. With β = 1/σ², Σ_jj from
+// the variances at 0 and at the unit vector j, and α_j = 1/Σ_jj − βn,
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //
@@ -268,9 +269,10 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The evidence is within about Tol of its maximum, which is quadratic in ln α
-			// and ln β with second derivatives of order 1: those are within √Tol. The fixed
-			// point ends where no ln α moves by more than 1e-3.
+			// The evidence is within about Tol of its maximum, and near it is quadratic in ln α
+			// and ln β with second derivatives of order 1: the errors of ln α and ln β are
+			// within √Tol. The fixed-point iteration ends when no ln α changes by more than
+			// 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {
 				tol = 1e-2

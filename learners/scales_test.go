@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// scaled are n samples of overlapping classes whose features are correlated by rho, column
+// scaled returns n samples of overlapping classes whose features are correlated by rho, column
 // j multiplied by scales[j] after offset was added; y has the class and target a linear
 // function of the features with noise.
 func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target *mat.Dense) {
@@ -48,11 +48,12 @@ func warned(m learners.Model) bool {
 	return false
 }
 
-// TestScalesDoNotEndLBFGS: the minimum of logistic regression does not depend on the scales
-// of its features but by the penalty, and L-BFGS ends at the minimum that Newton's method
-// finds, two classes and four (scikit-learn #18074, #15556). Both end where the loss may
-// still fall by 1e-9 of itself, by two models of second order that differ by the spread of
-// p(1−p): a factor of 100 allows for that. λ = 0 has the same loss at every scale.
+// TestScalesDoNotEndLBFGS: the scales of the features change the minimum of logistic regression
+// only through the penalty, and L-BFGS ends at the minimum that Newton's method finds, for two
+// classes and for four (scikit-learn #18074, #15556). Both end when the loss may still fall by
+// a fraction of 1e-9. They estimate this decrease by different second-order models; a factor of
+// 100 allows for the spread of p(1−p) between them. With λ = 0 the loss is the same at every
+// scale.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -94,8 +95,8 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	}
 }
 
-// TestScalesDoNotEndTheDiagonalMetric: for more than 4096 features the metric is diagonal.
-// Kernel logistic regression with the linear kernel has the same minimum.
+// TestScalesDoNotEndTheDiagonalMetric: for more than 4096 features the metric of L-BFGS is
+// diagonal. Kernel logistic regression with the linear kernel has the same minimum.
 func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -123,9 +124,9 @@ func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	}
 }
 
-// TestEarlyEndsAreReported: an iterative learner that ends before its tolerance is reached
-// gives a warning or an error that has the measure. The features have scales at which
-// gradient methods need more steps than their limits, or the limit is one step.
+// TestEarlyEndsAreReported: an iterative learner that ends before it reaches its tolerance
+// gives a warning or an error that states the remaining error. Either the features have scales
+// at which gradient methods need more steps than their limit, or the limit is one step.
 func TestEarlyEndsAreReported(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -154,7 +155,7 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	} {
 		m, err := c.fit(t.Context(), dev, x, c.y, whole)
 		if err == nil && !warned(m) {
-			t.Errorf("%s: ended early without a word: %v", name, m.(learners.Describer).Facts())
+			t.Errorf("%s: ended early without a warning: %v", name, m.(learners.Describer).Facts())
 		}
 		if err != nil && !strings.Contains(err.Error(), "not optimal after") && !strings.Contains(err.Error(), "after 1 step") {
 			t.Errorf("%s: %v", name, err)
@@ -162,9 +163,9 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	}
 }
 
-// TestLassoWithoutPenaltyIsLeastSquares: without a penalty the lasso's gap bounds what is
-// left of the squared error, or there is a warning, also where columns are nearly equal and
-// so each weight alone can change little.
+// TestLassoWithoutPenaltyIsLeastSquares: without a penalty, the lasso's gap bounds the distance
+// of the squared error from its minimum, or there is a warning. This includes nearly equal
+// columns, where a change of one weight alone has little effect.
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -208,8 +209,8 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	return sum
 }
 
-// TestSVRInSmallUnits: y, ε and C in another unit give f in that unit, also where all of y
-// is smaller than the tolerance.
+// TestSVRInSmallUnits: y, ε and C in another unit give f in that unit, also if all targets are
+// smaller than the tolerance.
 func TestSVRInSmallUnits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

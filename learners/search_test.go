@@ -12,9 +12,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestSearchEndsWhereSolveSucceeds: the search of a Gaussian process ends at a point that can be
-// solved, also where noiseless targets lie in the span of a polynomial kernel, so that the
-// likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret #871).
+// TestSearchEndsWhereSolveSucceeds: the search of a Gaussian process ends at parameters for
+// which the system can be solved, also for noiseless targets in the span of a polynomial kernel,
+// where the likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret
+// #871).
 func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	const seed = 20261130
 	t.Logf("seed %d", seed)
@@ -43,10 +44,10 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	}
 }
 
-// TestSearchNamesThePointsThatAreRefused: the model of a Gaussian process whose search has larger
-// likelihoods at points that the solver refuses names the best of them and the point of the model;
-// so does one with a length scale for each feature, and one whose kernel overflows at parameters
-// within the reach of the search, or has no likelihood at the λ that was given.
+// TestSearchNamesThePointsThatAreRefused: if the solver refuses points at which the likelihood is
+// larger, the model of a Gaussian process names the best of these points and its own point. Cases:
+// a length scale for each feature, a kernel that overflows within the reach of the search, and a
+// given λ without a likelihood.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -83,8 +84,9 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRVMWithoutNoise: targets without noise are fitted until a further function would be
-// dependent on the others to working precision, and the model before it is kept.
+// TestRVMWithoutNoise: targets without noise are fitted until one more function would be
+// linearly dependent on the others in working precision; the model keeps the functions before
+// it.
 func TestRVMWithoutNoise(t *testing.T) {
 	for name, f := range map[string]func(float64) float64{
 		"square": func(x float64) float64 { return x * x },
@@ -108,9 +110,9 @@ func TestRVMWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestSearchThatEndsEarlyWarns: a search that the limit of evaluations ends says how steep the log
-// likelihood still is. Where it says nothing, the derivative by ln λ, from differences of the log
-// likelihoods of fits, is 0 up to the rule that ends the search.
+// TestSearchThatEndsEarlyWarns: a search that ends at the limit of evaluations states the slope of
+// the log likelihood. A search without this warning ends where the derivative with respect to ln
+// λ, computed from differences between fits, is 0 within the stopping rule.
 func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 20261201, 60

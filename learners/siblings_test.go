@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// The table of docs/learners.md lists each learner with its default of a parameter that
-// several have.
+// The table of docs/learners.md lists, for each parameter that several learners share, the
+// default of each learner.
 func TestPageListsSharedDefaults(t *testing.T) {
 	page, err := os.ReadFile("../docs/learners.md")
 	if err != nil {

@@ -49,9 +49,8 @@ func diabetes(t *testing.T) (x, y *mat.Dense, weights []float64) {
 	return x, y, weights
 }
 
-// nearScore compares scores. Both sums have 442 terms, which were right to
-// value before; a change of the predictions by value changes the scores by
-// less than that, relative to their size.
+// nearScore compares scores. The predictions agree to a relative error of value, and an error
+// of that size changes the scores by less, relative to their size.
 func nearScore(t *testing.T, got, want validate.RegressionScore, value float64) {
 	t.Helper()
 	near(t, "RMSE", got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)

@@ -27,8 +27,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// scattered returns n rows of d features of which each has about share·d stored, and the same rows
-// as a dense matrix, with targets of either sign. Some rows are equal, some are empty.
+// scattered returns n rows of d features, each with about share·d stored elements, the same rows
+// as a dense matrix, and targets of both signs. Some rows are equal, some are empty.
 func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *mat.Dense, *mat.Dense) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -82,7 +82,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				if d.Name == "logistic" || d.Name == "lasso" { // a part of the loss, which is flat
 					given["tol"] = "1e-15"
 				}
-				if _, has := d.Parameter("optimize"); has { // searches may end apart
+				if _, has := d.Parameter("optimize"); has { // searches may end at different points
 					given["optimize"] = "false"
 				}
 				fit, err := d.Make("", given)
@@ -195,8 +195,8 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseFaults: every learner that takes sparse samples refuses malformed ones and names the place,
-// and ends with its context and its memory.
+// TestSparseFaults: every learner that takes sparse samples refuses malformed ones and names the
+// element, stops when its context is canceled, and respects its limit of memory.
 func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")
@@ -239,7 +239,7 @@ func TestSparseFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range faults {
-				if task == learners.Novelty && c.x.Rows == 59 { // y is not looked at
+				if task == learners.Novelty && c.x.Rows == 59 { // y is not read
 					continue
 				}
 				if _, err := fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -303,9 +303,9 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeChoosesTheFormOfSparseSamples: more features than samples stay sparse; fewer are made
-// dense, so that kernel-ridge solves a system whose K does not fit the memory by conjugate gradients;
-// the solver dual keeps them sparse.
+// TestKernelRidgeChoosesTheFormOfSparseSamples: samples with more features than samples stay sparse.
+// With fewer features they are made dense, so that kernel-ridge can solve a system whose K does not
+// fit the memory by conjugate gradients, unless the solver is dual.
 func TestKernelRidgeChoosesTheFormOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
@@ -349,8 +349,8 @@ func TestKernelRidgeChoosesTheFormOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestDenseCopyOfSparseSamples: a learner that takes no sparse samples is fitted to a dense copy, which
-// its report says, and is refused where there is no memory for the copy.
+// TestDenseCopyOfSparseSamples: a learner that takes no sparse samples is fitted to a dense copy and
+// reports this; without memory for the copy the fit is refused.
 func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -394,8 +394,8 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 	}
 }
 
-// formulaRows are 1500 rows of 211 features, about six of which each row stores, with f, and so with
-// two or three classes, as the scripts of the tests make them in Python:
+// formulaRows are 1500 rows of 211 features, about six of them stored in each row, with the targets
+// f, from which two or three classes follow. In Python:
 //
 //	n, d = 1500, 211
 //	X = np.zeros((n, d))
@@ -481,7 +481,7 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		// The gap bounds the difference. It is at most 1e-6 of the objective where coordinate descent
-		// solves the problem, but for a C so large that SMO ends it.
+		// solves the problem; for a very large C, SMO takes over.
 		gap := fact(t, m, "duality gap").(float64)
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
@@ -577,7 +577,7 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 				}
 				return fact(t, m, "loss").(float64)
 			}
-			want, tol := c.want, 1e-8 // ten times what the solvers end at
+			want, tol := c.want, 1e-8 // ten times the tolerance of the solvers
 			if solver == learners.LogisticDescent || solver == learners.LogisticSGD {
 				if c.lambda < 1 { // many steps
 					continue

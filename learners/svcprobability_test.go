@@ -13,11 +13,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLabelsOfSVCAreMostProbable: the label is the class of the largest probability, and of
-// two classes the probability does not fall while the decision value rises, on noise, where
-// Platt's slope may have the wrong sign (scikit-learn #31222, #13211), on overlapping and
-// separable classes, on classes of unequal size, with weights, and for any C. What is
-// restored from its state predicts the same.
+// TestLabelsOfSVCAreMostProbable: the label is the class of the largest probability, and for
+// two classes the probability does not fall while the decision value rises. Cases: noise, where
+// Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and
+// separable classes, classes of unequal size, weights, and several C. A model restored from its
+// state predicts the same.
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300
@@ -41,7 +41,7 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 						}
 						x.Set(i, class, x.At(i, class)+signal)
 					}
-					for c := range classes { // two of each class at least
+					for c := range classes { // at least two samples of each class
 						y.Set(2*c, 0, float64(c))
 						y.Set(2*c+1, 0, float64(c))
 					}

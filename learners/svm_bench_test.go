@@ -10,7 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// BenchmarkSparse fits the kernel learners that keep few samples to two rings.
+// BenchmarkSparse fits kernel learners with sparse models, which keep few samples, to two
+// rings.
 func BenchmarkSparse(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	k := kernels.Gaussian{Sigma: 0.5}

@@ -21,8 +21,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of
-// the minima of the primal, over the pairs of classes, and the number of support vectors.
+// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of the minima of
+// the primal objective over the pairs of classes, and the number of support vectors.
 func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, support int) {
 	t.Helper()
 	var data strings.Builder
@@ -79,9 +79,9 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestAgainstLIBSVM: the objective is LIBSVM's own, up to what the stopping rule and its
-// kernel values in float32 allow, and there are as many support vectors but for those at
-// the edge, for two classes, ten classes, regression and novelty.
+// TestAgainstLIBSVM: objectives agree with LIBSVM's within the stopping rule and the rounding
+// of its kernel values in float32, for two classes, ten classes, regression and novelty. The
+// numbers of support vectors agree, except for vectors whose α is nearly 0.
 func TestAgainstLIBSVM(t *testing.T) {
 	required.Slow(t, "libsvm", "runs LIBSVM")
 	path := required.Program(t, "libsvm", "svm-train")
@@ -107,7 +107,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		name string
 		fit  func() learners.Model
 		x, y *mat.Dense
-		c    float64 // the largest coefficient of a sample in a machine, times its variables
+		c    float64 // the largest coefficient of a sample in a machine, times the number of its variables
 		args []string
 	}{
 		{"svc, breast_cancer, C 1", func() learners.Model {
@@ -133,10 +133,10 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// By convexity an objective exceeds the minimum by no more than the violation times what
-		// all coefficients can move, Σ C/2. LIBSVM's kernel values are in float32, which
-		// changes βᵀKβ/2 by at most 2⁻²⁵(Σ|β|)² where |K| ≤ 1, or its largest value; it
-		// prints six decimals.
+		// By convexity an objective exceeds the minimum by at most the violation of the
+		// optimality conditions times Σ C/2, the distance that all coefficients can move.
+		// LIBSVM's kernel values are in float32, which changes βᵀKβ/2 by at most 2⁻²⁵(Σ|β|)²
+		// where |K| ≤ 1, or its largest value; it prints six decimals.
 		n, _ := test.x.Dims()
 		largest := 1.0
 		if strings.Contains(test.name, "linear") {
@@ -152,7 +152,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		bound := tol*test.c*float64(n) + 0x1p-25*largest*coef*coef + 1e-6
 		t.Logf("the objectives may differ by %.2g", bound)
 		near(t, test.name+": objective", got, want, bound)
-		// An α may be 0 in one and not in the other.
+		// An α may be 0 in one program and small in the other.
 		near(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
 	}
 }

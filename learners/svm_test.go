@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// svmCondition: a violation of 1e-9 where rounding is 1e-13, with a margin for
-// the flatness of the objective.
+// svmCondition: the fit stops at a violation of 1e-9, where rounding is 1e-13. The rest is a
+// margin, since the objective is flat near the minimum.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5
@@ -53,9 +53,9 @@ func TestSVR(t *testing.T) {
 	})
 }
 
-// TestSVRStandardizeTarget: of y it is the fit with s·C and s·ε for C and ε, which the
-// formula of svr gives for targets (y − m)/s; and a change of the unit and the origin
-// of y is the same change of the predictions.
+// TestSVRStandardizeTarget: the fit to targets (y − m)/s with C and ε is the fit to y with s·C
+// and s·ε, by the formula of svr. A change of the unit and the origin of y changes the
+// predictions in the same way.
 func TestSVRStandardizeTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 7
@@ -119,8 +119,8 @@ func TestOneClassSVM(t *testing.T) {
 	})
 }
 
-// rings is two classes that no line divides, with noise that makes a share of
-// them errors.
+// rings returns two classes on concentric rings, which no line separates. Noise of the radius
+// mixes the classes.
 func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
@@ -133,9 +133,9 @@ func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestSVCOptimality: the conditions of Karush, Kuhn and Tucker hold, in the terms of
-// the predictions alone: margins of at least 1, of 1 at free support vectors.
-// Shrinking, small caches and many steps at large C are among the cases.
+// TestSVCOptimality: the conditions of Karush, Kuhn and Tucker hold for the predictions alone:
+// margins are at least 1, and equal to 1 at free support vectors. The cases include shrinking,
+// small caches and many steps at large C.
 func TestSVCOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -214,7 +214,7 @@ func TestSupportOptimality(t *testing.T) {
 	for i := range n {
 		b, over := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
 		sum += b
-		// β > 0 pulls up what lies below y − ε; at C it may lie further off.
+		// y − f > ε needs β = C, and β > 0 needs y − f ≥ ε; likewise below.
 		if b < c && over > epsilon+2*tol || b > 0 && over < epsilon-2*tol || b > -c && over < -epsilon-2*tol || b < 0 && over > -epsilon+2*tol {
 			t.Fatalf("svr: row %d: β %v, residual %v", i, b, over)
 		}
@@ -273,7 +273,8 @@ func TestSVMByHand(t *testing.T) {
 		near(t, "f", f.At(0, 0), 0.5, 1e-12)
 		// (1/4)²/2 and two losses of 3/4.
 		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
-		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line has slope 3/4.
+		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line within ε has the slope
+		// 3/4.
 		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25, NoStandardize: true}.Fit(t.Context(), dev, x, x, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -320,7 +321,7 @@ func TestSVCCalibration(t *testing.T) {
 	x, y := rings(n, 0.3, 61)
 	newX, newY := rings(tests, 0.3, 62)
 	for _, classes := range []int{2, 3} {
-		if classes == 3 { // the outer ring's upper half is a class of its own
+		if classes == 3 { // the upper half of the outer ring is a third class
 			for _, s := range [][2]*mat.Dense{{x, y}, {newX, newY}} {
 				r, _ := s[1].Dims()
 				for i := range r {
@@ -343,8 +344,8 @@ func TestSVCCalibration(t *testing.T) {
 			loss -= math.Log(p.At(i, int(newY.At(i, 0)))) / tests
 		}
 		t.Logf("%d classes: log loss %.3f", classes, loss)
-		// The overlap of the rings alone costs 0.12; halves of a ring overlap
-		// only where they meet, which costs a machine a little more.
+		// The overlap of the rings gives a log loss of 0.12. The halves of a ring overlap only
+		// at their ends, which adds a little.
 		if loss > 0.12+0.06*float64(classes-1) {
 			t.Errorf("%d classes: log loss %.3f", classes, loss)
 		}

@@ -12,8 +12,9 @@ import (
 )
 
 // TestMarginOfSVC: the margin of two separable samples is half of their distance
-// √(k(x, x) + k(z, z) − 2k(x, z))/2 in the space of the kernel; of four samples in the
-// plane by hand; of a soft margin it is 1/‖f‖; three machines have none.
+// √(k(x, x) + k(z, z) − 2k(x, z))/2 in the space of the kernel; The margin of four samples in
+// the plane is known by hand, a soft margin is 1/‖f‖, and a model of three machines reports
+// none.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})
@@ -36,20 +37,20 @@ func TestMarginOfSVC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// α is within Tol of the optimum, in terms of f.
+		// The error of α changes f by at most Tol.
 		if got, ok := fact(t, m, "margin").(float64); !ok || math.Abs(got/c.want-1) > 1e-8 {
 			t.Errorf("%v, C = %v: margin %v, want %v", c.kernel, c.c, got, c.want)
 		}
 	}
 }
 
-// TestNegativeNormIsExplained: where the kernel is not positive definite on the samples,
-// ‖f‖² may be negative; the report then says why, and has no margin.
+// TestNegativeNormIsExplained: if the kernel is not positive definite on the samples, ‖f‖² may
+// be negative; the report then says why and contains no margin.
 func TestNegativeNormIsExplained(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{-2, -1, 1, 2})
 	y := mat.NewDense(4, 1, []float64{0, 0, 1, 1})
-	kernel := kernels.Sigmoid{A: -1, C: -1} // tanh(−xz − 1) is negative where x and z have one sign
+	kernel := kernels.Sigmoid{A: -1, C: -1} // tanh(−xz − 1) is negative where x and z have the same sign
 	for name, fit := range map[string]func() (learners.Describer, error){
 		"svc": func() (learners.Describer, error) {
 			return learners.SVC{Kernel: kernel, C: 1}.Fit(t.Context(), dev, x, y, learners.Options{})

@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
-// TestTrace: the trace of one fit has after each epoch the mistakes and the loss that a
-// fit with so many epochs ends with, and the loss is that of the formula, computed here
-// from the predictions.
+// TestTrace: after each epoch, the trace of one fit has the mistakes and the loss of a fit that
+// ends after this epoch. The loss is also computed here, by its formula, from the predictions.
 func TestTrace(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5
@@ -53,7 +52,7 @@ func TestTrace(t *testing.T) {
 		}
 		return sum
 	}
-	loss := func(m Model) float64 { // from what the model says of the rows
+	loss := func(m Model) float64 { // from the model's predictions for the rows
 		sum := 0.0
 		if c, ok := m.(Classifier); ok {
 			f, err := c.Decision(ctx, dev, x)
@@ -93,7 +92,7 @@ func TestTrace(t *testing.T) {
 		t.Fatal("no mistakes in the facts")
 		return 0
 	}
-	// The losses are sums of n terms of about 1, of dot products of a few more.
+	// Rounding of sums of n losses of about 1, each from dot products of a few terms.
 	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-11*n*max(1, want) }
 	for _, name := range []string{"perceptron", "kernel-perceptron", "least-squares"} {
 		given := map[string]string{"epochs": "6", "shuffle": "true"}
@@ -145,7 +144,8 @@ func TestTrace(t *testing.T) {
 			}
 			continue
 		}
-		// At w = 0 with the best constant, or 0, the loss is at most n ln 2, and each step lowers it.
+		// At w = 0, with b = 0 or the best constant, the loss is at most n ln 2, and each step
+		// lowers it.
 		if trace[0].Number != 0 || trace[0].Loss > n*math.Ln2*(1+1e-14) {
 			t.Errorf("%v: it begins with %v, want epoch 0 and at most %v", given, trace[0], n*math.Ln2)
 		}
