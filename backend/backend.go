@@ -63,8 +63,10 @@ type Info struct {
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // workers that share the work; 0 if the device has no such number
 	Memory      int64  // bytes that matrices may take in all
-	Libraries   string // libraries of other vendors in use; "" if none
-	Missing     string // libraries that were not found, what each would do, and where it was searched for; "" if none
+	// Reproducible says that results have the same bits on every processor: see Config.
+	Reproducible bool
+	Libraries    string // libraries of other vendors in use; "" if none
+	Missing      string // libraries that were not found, what each would do, and where it was searched for; "" if none
 }
 
 // Device is one processor and its memory. Its methods may be called from

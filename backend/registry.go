@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -14,6 +15,11 @@ import (
 type Config struct {
 	Threads int   // workers; 0 is GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
+	// Reproducible asks for results that have the same bits on every processor, for the same
+	// version of Mercer, the same input and the same options. Only devices that promise this are
+	// opened; docs/trust.md says which, and what else is needed. Open also sets it if
+	// MERCER_REPRODUCIBLE is true.
+	Reproducible bool
 	// Fallback, if not nil, is called with the reason when an automatically chosen device has
 	// passed its probe but cannot be opened; the next device is then tried. If Fallback is nil, or
 	// the device was named, the failure is an error.
@@ -22,9 +28,10 @@ type Config struct {
 
 // A Candidate is a device that a driver knows of.
 type Candidate struct {
-	Device string // such as "cpu/avx512"
-	Info   Info   // the result of the probe; incomplete if Err is not nil
-	Err    error  // nil, or why this machine cannot run it
+	Device       string // such as "cpu/avx512"
+	Info         Info   // the result of the probe; incomplete if Err is not nil
+	Err          error  // nil, or why this machine cannot run it
+	Reproducible bool   // whether it can be opened with Config.Reproducible
 }
 
 // Driver makes devices of one kind. Packages cpu and cuda register one each.
@@ -77,6 +84,9 @@ func registered() []registration {
 // device name.
 const EnvDevice = "MERCER_DEVICE"
 
+// EnvReproducible is the environment variable that sets Config.Reproducible if it is 1 or true.
+const EnvReproducible = "MERCER_REPRODUCIBLE"
+
 // Open opens a device.
 //
 //	""           the best usable device (or what MERCER_DEVICE names)
@@ -89,6 +99,13 @@ const EnvDevice = "MERCER_DEVICE"
 func Open(name string, c Config) (Device, error) {
 	if c.Threads < 0 || c.Memory < 0 {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
+	}
+	if text := os.Getenv(EnvReproducible); text != "" {
+		wanted, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("backend: open: %s must be 1 or 0, got %q", EnvReproducible, text)
+		}
+		c.Reproducible = c.Reproducible || wanted
 	}
 	source := ""
 	if name == "" {
@@ -106,6 +123,10 @@ func Open(name string, c Config) (Device, error) {
 		known = true
 		if s.Err != nil {
 			reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
+			continue
+		}
+		if c.Reproducible && !s.Reproducible {
+			reasons = append(reasons, fmt.Errorf("%s: its results have other bits than those of other processors, and reproducible results are asked for: name no device, or cpu", s.Device))
 			continue
 		}
 		dev, err := openDevice(s.Device, c)

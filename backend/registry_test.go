@@ -160,6 +160,42 @@ func TestOpenProbesOneDriver(t *testing.T) {
 	}
 }
 
+// TestOpenReproducible checks that only devices that promise the same bits are opened if they are
+// asked for, by Config or by the environment.
+func TestOpenReproducible(t *testing.T) {
+	withDrivers(t, func() {
+		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512"}, {Device: "cpu/avx2", Reproducible: true}}}, 0)
+		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0"}}}, 1)
+	})
+	for _, c := range []struct {
+		name, env string
+		asked     bool
+		want      string // the device that is opened, or ""
+		fails     string // part of the error
+	}{
+		{name: "", want: "cuda/0"},
+		{name: "", env: "0", want: "cuda/0"},
+		{name: "", asked: true, want: "cpu/avx2"},
+		{name: "", env: "1", want: "cpu/avx2"},
+		{name: "cpu", env: "true", want: "cpu/avx2"},
+		{name: "cpu/avx2", asked: true, env: "0", want: "cpu/avx2"},
+		{name: "cpu/avx512", env: "1", fails: "its results have other bits"},
+		{name: "cuda", asked: true, fails: "cuda/0: its results have other bits"},
+		{name: "", env: "maybe", fails: "MERCER_REPRODUCIBLE must be 1 or 0"},
+	} {
+		t.Setenv(EnvReproducible, c.env)
+		dev, err := Open(c.name, Config{Reproducible: c.asked})
+		switch {
+		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+			t.Errorf("%q, %q: error %v, want one with %q", c.name, c.env, err, c.fails)
+		case c.fails == "" && err != nil:
+			t.Errorf("%q, %q: %v", c.name, c.env, err)
+		case c.fails == "" && dev.(fakeDevice).name != c.want:
+			t.Errorf("%q, %q: opened %s, want %s", c.name, c.env, dev.(fakeDevice).name, c.want)
+		}
+	}
+}
+
 func TestOpenReasons(t *testing.T) {
 	withDrivers(t, func() {
 		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512", Err: errNoAVX512}}}, 0)

@@ -29,6 +29,7 @@ func (driver) Candidates() []backend.Candidate {
 				Threads:     runtime.GOMAXPROCS(0),
 				Memory:      budget(),
 			},
+			Reproducible: t.Reproducible != nil,
 		}
 		if missing := t.Missing(); missing != "" {
 			c.Err = fmt.Errorf("the processor or the operating system lacks %s", missing)
@@ -50,7 +51,14 @@ func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
 	if missing := t.Missing(); missing != "" {
 		return nil, fmt.Errorf("%w: cpu/%s: the processor or the operating system lacks %s", backend.ErrUnavailable, t.Name, missing)
 	}
+	if c.Reproducible {
+		if t.Reproducible == nil {
+			return nil, fmt.Errorf("%w: cpu/%s: its results have other bits than those of other processors", backend.ErrUnavailable, t.Name)
+		}
+		t = t.Reproducible()
+	}
 	d := newDevice(t, c.Threads, caches)
+	d.reproducible = c.Reproducible
 	d.memory.limit = c.Memory
 	if d.threads == 0 {
 		d.threads = runtime.GOMAXPROCS(0)
@@ -73,22 +81,24 @@ func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 
 // device is a CPU at one tier.
 type device struct {
-	tier    *ukr.Tier
-	threads int // 0: GOMAXPROCS at the time of each call
-	caches  Caches
-	memory  memory
-	closed  atomic.Bool
-	f32     *engine[float32]
-	f64     *engine[float64]
+	tier         *ukr.Tier
+	threads      int // 0: GOMAXPROCS at the time of each call
+	caches       Caches
+	memory       memory
+	closed       atomic.Bool
+	reproducible bool
+	f32          *engine[float32]
+	f64          *engine[float64]
 }
 
 func (d *device) Info() backend.Info {
 	return backend.Info{
-		Device:      "cpu/" + d.tier.Name,
-		Processor:   processor(),
-		Instruction: d.tier.Name,
-		Threads:     d.workers(),
-		Memory:      d.memory.limit,
+		Device:       "cpu/" + d.tier.Name,
+		Processor:    processor(),
+		Instruction:  d.tier.Name,
+		Threads:      d.workers(),
+		Memory:       d.memory.limit,
+		Reproducible: d.reproducible,
 	}
 }
 

@@ -28,7 +28,7 @@ type Plan struct {
 	stages    []stage
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows
-	available int64
+	available int64             // bytes that choices count on: see run.Allowed
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
@@ -87,7 +87,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 		z.columns++
 	}
 	z.wrapped = numeric.Wrapper(dev) != nil && n == x.Rows && !z.centered
-	z.available = run.Available(dev, par.Memory)
+	z.available = run.Allowed(dev, par.Memory)
 	return z
 }
 
@@ -158,11 +158,12 @@ func size(n int64) string {
 
 // fits reports the plan, or returns a *BudgetError if it takes more memory than allowed.
 func (p Plan) fits(ctx context.Context, dev backend.Device) error {
-	if p.Bytes <= p.available {
+	available := min(p.available, run.Available(dev, 0))
+	if p.Bytes <= available {
 		run.ReportPlan(ctx, dev, p.Bytes)
 		return nil
 	}
-	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: run.Largest(p.rows, p.bytesOf, p.available)}
+	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: available, Largest: run.Largest(p.rows, p.bytesOf, available)}
 }
 
 // soluble refuses a dual method if the dual system has no unique solution whatever the samples

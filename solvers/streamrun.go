@@ -399,7 +399,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	case par.Method == Falkon:
 		best = falkon
 	case par.Method == Auto:
-		if falkon.cost < normal.cost && falkon.bytes <= available {
+		if falkon.cost < normal.cost && falkon.bytes <= run.Allowed(dev, par.Memory) {
 			best = falkon
 		}
 		reason = fmt.Sprintf("cheaper: %s %.3g (nm² + m³/3), %s %.3g %s", Normal, normal.cost, Falkon, falkon.cost, operations)

@@ -139,6 +139,19 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
+// Allowed returns the bytes that a choice between methods may count on. They are those of
+// Available, except for a device with reproducible results: there the memory of the machine must
+// not decide, so that only the limit counts. A method that does not fit is then refused.
+func Allowed(dev backend.Device, limit int64) int64 {
+	switch {
+	case !dev.Info().Reproducible:
+		return Available(dev, limit)
+	case limit > 0:
+		return limit
+	}
+	return math.MaxInt64
+}
+
 // Largest returns the largest number of rows, below rows, for which bytesOf is at most available;
 // bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {

@@ -21,7 +21,8 @@ type Codes[T Float] struct {
 	N, Ld      int
 }
 
-// The portable functions on codes. Their sums have one lane.
+// The portable functions on codes. Their sums have one lane. The conversions of products to T
+// force rounding, so that compilers do not fuse them with additions.
 
 func codes1Generic[T Float](s *Codes[T]) { s.multiply(1) }
 func codes2Generic[T Float](s *Codes[T]) { s.multiply(2) }
@@ -39,8 +40,8 @@ func (s *Codes[T]) multiply(cols int) {
 				var sum T
 				for i, code := range row {
 					v := T(code)
-					sum += v * yk[i]
-					xk[i] += ar * v
+					sum += T(v * yk[i])
+					xk[i] += T(ar * v)
 				}
 				b[c*CodeRows+r] += sum
 			}
@@ -52,7 +53,7 @@ func encodeGeneric[T Float](s *Span[T]) {
 	s.Flag = 0
 	z := unsafe.Slice((*uint16)(unsafe.Pointer(s.Z)), max(0, s.N-CodeSpan)*CodeRows+CodeSpan)
 	for i, v := range s.x() {
-		t := float64(s.A*v + s.B)
+		t := float64(T(s.A*v) + s.B)
 		code := min(max(t, 0), math.MaxUint16)
 		if !(math.Abs(t-code) <= 0.5) {
 			s.Flag, code = 1, 0

@@ -93,10 +93,7 @@ func logGeneric[T Float](s *Span[T]) {
 
 func powGeneric[T Float](s *Span[T]) {
 	x := s.x()
-	a := float64(s.A)
-	if a != 0 { // clamp A, but keep NaN
-		a = math.Copysign(max(0x1p-1000, min(0x1p70, math.Abs(a))), a)
-	}
+	a := powerOf(float64(s.A))
 	for i, v := range x {
 		base, rest := affineSum(float64(v), float64(s.B), float64(s.C))
 		high, low := logarithm(base, rest, 0x1p1023)

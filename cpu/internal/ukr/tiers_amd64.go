@@ -9,7 +9,7 @@ func assembled() []*Tier { return []*Tier{avx512(), avx2()} }
 
 func avx512() *Tier {
 	t := generic()
-	t.Name = "avx512"
+	t.Name, t.Reproducible = "avx512", nil
 	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
@@ -39,5 +39,5 @@ func avx2() *Tier {
 	}
 	t.F64, t.F32 = kernelsF64AVX2(), kernelsF32AVX2()
 	t.Pairs = 1.5
-	return t
+	return t.reproducible()
 }

@@ -13,5 +13,5 @@ func neon() *Tier {
 	t.Short = true
 	t.Features = []Feature{{"ASIMD", cpu.ARM64.HasASIMD}}
 	t.F64, t.F32 = kernelsF64NEON(), kernelsF32NEON()
-	return t
+	return t.reproducible()
 }

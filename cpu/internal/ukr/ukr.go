@@ -243,6 +243,20 @@ type Tier struct {
 	Pairs float64
 	F32   Kernels[float32]
 	F64   Kernels[float64]
+	// Reproducible returns the tier whose results have the same bits on every processor: this
+	// one without Gemm16, or for the generic tier the virtual machine of lanes.go. It is nil if
+	// this instruction set has no such tier.
+	Reproducible func() *Tier
+}
+
+// reproducible sets Reproducible of a tier that is the virtual machine in assembly.
+func (t *Tier) reproducible() *Tier {
+	t.Reproducible = func() *Tier {
+		same := *t
+		same.Pairs, same.F64.Gemm16, same.F32.Gemm16, same.F32.Round16 = 0, nil, nil, nil
+		return &same
+	}
+	return t
 }
 
 // Missing names the first feature that the machine lacks, or is empty.
@@ -272,6 +286,9 @@ func generic() *Tier {
 	t := &Tier{Name: "generic", F32: genericKernels[float32](), F64: genericKernels[float64]()}
 	t.F64.Gemm16 = gemm16Generic[float64]
 	t.F32.Gemm16, t.F32.Round16 = gemm16Generic[float32], round16Generic[float32]
+	t.Reproducible = func() *Tier {
+		return &Tier{Name: t.Name, F32: laneKernels[float32](), F64: laneKernels[float64]()}
+	}
 	return t
 }
 
