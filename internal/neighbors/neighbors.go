@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -20,46 +23,121 @@ type Samples struct {
 	Own    []float64      // k(z, z)
 }
 
-// Bytes returns the device memory of a search for samples like those of x among n such samples.
+// Bytes returns the memory of a search for samples like those of x among n such samples: the
+// samples, in float64 and in float32, the rows of one step, and a tile.
 func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
-	b, rows := dev.F64(), rowsAtOnce(n)
-	return x.CopyBytes(n) + x.PlacedBytes(b, n) + x.CopyBytes(rows) + x.PlacedBytes(b, rows) + 8*int64(rows)*int64(n)
+	b, rows := dev.F64(), tileRows
+	bytes := x.CopyBytes(n) + x.PlacedBytes(b, n) + x.CopyBytes(rows) + x.PlacedBytes(b, rows) + 8*int64(rows)*int64(min(n, tileColumns))
+	if x.Sparse == nil {
+		bytes += 4 * int64(n+rows) * int64(x.Cols+1)
+	}
+	return bytes
 }
 
-// Nearest calls f for each row of x with the samples nearest to it by
+// Nearest calls f for each row of x, in their order, with the samples nearest to it by
 // d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, so
 // many that their weights make k, and their d² less k(x, x). f may not keep the slices.
+//
+// With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
+// for those samples alone which the bound of the rounding errors cannot exclude.
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
-	list, keys := make([]int, 0, k+1), make([]float64, 0, k+1)
-	return s.each(ctx, dev, x, func(i int, values []float64) error {
-		list, keys = list[:0], keys[:0]
-		weight, last := 0.0, math.Inf(1)
-		for z, v := range values {
-			key := s.Own[z] - 2*v
-			if key-key != 0 { // a NaN or Inf key would count as nearest, or hide the nearest samples
-				return numeric.PointError(s.Kernel, i, x.Point(i), v)
-			}
-			if !(key < last) && weight >= float64(k) {
-				continue
-			}
-			at := len(list)
-			for at > 0 && keys[at-1] > key {
-				at--
-			}
-			list, keys = append(list, 0), append(keys, 0)
-			copy(list[at+1:], list[at:])
-			copy(keys[at+1:], keys[at:])
-			list[at], keys[at] = z, key
-			n := 0
-			for weight = 0; n < len(list) && weight < float64(k); n++ { // no difference, which rounding makes too large
-				weight += s.Weight[list[n]]
-			}
-			list, keys = list[:n], keys[:n]
-			last = keys[n-1]
+	rows := make([]nearest, min(x.Rows, tileRows))
+	first := 0
+	if filter, ok := s.filter(x, k); ok {
+		var err error
+		if first, err = filter.search(ctx, dev, x, rows, f); err != nil || first == x.Rows {
+			return err
 		}
-		f(i, list, keys)
-		return nil
-	})
+	}
+	z, err := s.Points.Place(dev.F64())
+	if err != nil {
+		return err
+	}
+	defer z.Free()
+	var values grid[float64]
+	if err := values.alloc(dev.F64().With(ctx, nil), x.Rows-first, s.Points.Rows); err != nil {
+		return err
+	}
+	defer values.free()
+	for ; first < x.Rows; first += tileRows {
+		part := x.Slice(first, min(tileRows, x.Rows-first))
+		placed, err := part.Place(dev.F64())
+		if err != nil {
+			return err
+		}
+		for i := range part.Rows {
+			rows[i].start(k)
+		}
+		err = values.each(s.Kernel, placed, z, func(i, column int, tile []float64) {
+			rows[i].add(s, column, tile)
+		})
+		placed.Free()
+		if err != nil {
+			return err
+		}
+		for i := range part.Rows {
+			r := &rows[i]
+			if r.wrong {
+				return numeric.PointError(s.Kernel, first+i, part.Point(i), r.value)
+			}
+			f(first+i, r.list, r.keys)
+		}
+	}
+	return nil
+}
+
+// nearest holds the samples nearest to one row among those that it has seen.
+type nearest struct {
+	k     float64
+	list  []int     // the nearest first
+	keys  []float64 // of list
+	limit float64   // the largest of keys once the weights of list make k; +Inf before
+
+	wrong bool    // whether a kernel function is NaN or infinite
+	value float64 // the first such kernel function
+}
+
+func (r *nearest) start(k int) {
+	*r = nearest{k: float64(k), list: r.list[:0], keys: r.keys[:0], limit: math.Inf(1)}
+}
+
+// add adds the samples first, first+1, … with the kernel functions values.
+func (r *nearest) add(s Samples, first int, values []float64) {
+	own, limit := s.Own[first:], r.limit
+	own = own[:len(values)]
+	for z, v := range values {
+		key := own[z] - 2*v
+		if key >= limit && key <= math.MaxFloat64 { // false for NaN
+			continue
+		}
+		if key-key != 0 { // NaN or Inf would count as nearest, or hide the nearest samples
+			if !r.wrong {
+				r.wrong, r.value = true, v
+			}
+			return
+		}
+		r.insert(s.Weight, first+z, key)
+		limit = r.limit
+	}
+}
+
+func (r *nearest) insert(weight []float64, z int, key float64) {
+	if !(key < r.limit) {
+		return
+	}
+	at := len(r.list)
+	for at > 0 && r.keys[at-1] > key {
+		at--
+	}
+	r.list, r.keys = slices.Insert(r.list, at, z), slices.Insert(r.keys, at, key)
+	n, sum := 0, 0.0
+	for ; n < len(r.list) && sum < r.k; n++ { // no difference, which rounding makes too large
+		sum += weight[r.list[n]]
+	}
+	r.list, r.keys = r.list[:n], r.keys[:n]
+	if sum >= r.k {
+		r.limit = r.keys[n-1]
+	}
 }
 
 // Mean returns the mean of y over the k nearest, which Nearest listed: the last sample
@@ -97,45 +175,58 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// rowsAtOnce returns the number of rows of x that are compared with n samples at a time.
-func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
+// A tile of kernel functions has this number of rows and columns at most. Two workers have a half
+// of the rows each: 1 MiB in float32, which stays in their caches until it has been searched.
+const tileRows, tileColumns = 256, 2048
 
-// each calls f with k(x_i, z) for all samples z, for every row of x.
-func (s Samples) each(ctx context.Context, dev backend.Device, x numeric.Points, f func(i int, values []float64) error) error {
-	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	z, err := s.Points.Place(base)
-	if err != nil {
-		return err
+// grid evaluates kernel functions tile by tile.
+type grid[T backend.Float] struct {
+	b    backend.Backend[T]
+	host backend.Host[T]
+	out  backend.Matrix[T]
+	wrap bool // whether out is host
+}
+
+func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
+	g.b = b
+	g.host = backend.NewHost[T](min(rows, tileRows), min(columns, tileColumns))
+	if w, ok := b.(backend.Wrapper[T]); ok {
+		g.out, g.wrap = w.Wrap(g.host), true
+		return nil
 	}
-	defer z.Free()
-	rows := min(x.Rows, rowsAtOnce(s.Points.Rows))
-	gram, err := b.New(rows, s.Points.Rows)
-	if err != nil {
-		return err
-	}
-	defer gram.Free()
-	host := backend.NewHost[float64](rows, s.Points.Rows)
-	for first := 0; first < x.Rows; first += rows {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n := min(rows, x.Rows-first)
-		part, err := x.Slice(first, n).Place(base)
-		if err != nil {
-			return err
-		}
-		out := gram.View(0, 0, n, s.Points.Rows)
-		b.Gram(out, s.Kernel, part, z)
-		err = b.Download(host.View(0, 0, n, s.Points.Rows), out)
-		part.Free()
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			if err := f(first+i, host.Row(i)); err != nil {
-				return err
+	g.out, err = b.New(g.host.Rows, g.host.Cols)
+	return err
+}
+
+func (g *grid[T]) free() { g.out.Free() }
+
+// each calls f for each row of x and each tile with the kernel functions of the row and the
+// samples of z from column on. Calls for different rows run at once: one part of the rows is
+// searched while the kernel functions of another are evaluated.
+func (g *grid[T]) each(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
+	m, d := x.Dims()
+	n, _ := z.Dims()
+	var failed atomic.Pointer[error]
+	run.Parallel(m, func(first, last int) {
+		for column := 0; column < n && failed.Load() == nil; column += tileColumns {
+			c := min(tileColumns, n-column)
+			out, values := g.out.View(first, 0, last-first, c), g.host.View(first, 0, last-first, c)
+			g.b.Gram(out, k, x.View(first, 0, last-first, d), z.View(column, 0, c, d))
+			err := g.b.Sync()
+			if !g.wrap && err == nil {
+				err = g.b.Download(values, out)
+			}
+			if err != nil {
+				failed.CompareAndSwap(nil, &err)
+				return
+			}
+			for i := first; i < last; i++ {
+				f(i, column, values.Row(i-first))
 			}
 		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }

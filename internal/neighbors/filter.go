@@ -1,0 +1,155 @@
+package neighbors
+
+import (
+	"context"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A filter excludes samples by s = xᵀz − zᵀz/2 in float32, the product of (x, 1) and (z, −zᵀz/2).
+// The largest s belongs to the nearest sample, and the key of Nearest is −2s. With u = 2⁻²⁴,
+// m = d + 4 and γ = mu/(1 − mu), s in float32 differs from s by at most
+//
+//	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
+//
+// whatever the order of the sum, because all numbers are rounded once before it, and the last
+// term bounds the underflow of the numbers and of the products (Higham, Accuracy and Stability of
+// Numerical Algorithms, 2002, sections 2.2 and 3.1).
+type filter struct {
+	Samples
+	k              int
+	z              backend.Host[float32] // (z, −zᵀz/2)
+	norm, abs, top float64               // the largest ‖z‖, ‖z‖₁ and zᵀz
+}
+
+// most is the largest ‖x‖ for which no product in float32 overflows.
+const most = 0x1p60
+
+// filter returns a filter for the rows of x. There is none for other kernels than the linear one,
+// for sparse points and for points whose products overflow in float32.
+func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
+	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
+		return nil, false
+	}
+	f := &filter{Samples: s, k: k, z: single(s.Points.Dense, func(i int) float64 { return -s.Own[i] / 2 })}
+	for i, v := range s.Own {
+		norm, abs := norms(s.Points.Dense.Row(i))
+		f.norm, f.abs, f.top = max(f.norm, norm), max(f.abs, abs), max(f.top, v)
+	}
+	for i := range x.Rows {
+		if norm, _ := norms(x.Dense.Row(i)); !(norm < most) {
+			return nil, false
+		}
+	}
+	return f, f.norm < most
+}
+
+// margin bounds the error of s for the row x.
+func (f *filter) margin(x []float64) float64 {
+	norm, abs := norms(x)
+	d := float64(len(x))
+	rounding := (d + 4) * 0x1p-24 / (1 - (d+4)*0x1p-24)
+	// The last factor is for the rounding of the bound, and of the keys in float64.
+	return (rounding*(norm*f.norm+f.top/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
+}
+
+// search calls g for rows of x with the nearest samples, as Nearest does. It returns the number
+// of rows, which is that of x unless the filter excludes too few samples to be worth its time.
+func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Points, rows []nearest, g func(i int, list []int, keys []float64)) (int, error) {
+	b := dev.F32()
+	z, err := backend.Place(b, f.z)
+	if err != nil {
+		return 0, err
+	}
+	defer z.Free()
+	var values grid[float32]
+	if err := values.alloc(b.With(ctx, nil), x.Rows, f.z.Rows); err != nil {
+		return 0, err
+	}
+	defer values.free()
+	margins, looked := make([]float64, len(rows)), make([]int, len(rows))
+	for first := 0; first < x.Rows; first += tileRows {
+		part := x.Slice(first, min(tileRows, x.Rows-first)).Dense
+		placed, err := backend.Place(b, single(part, func(int) float64 { return 1 }))
+		if err != nil {
+			return 0, err
+		}
+		for i := range part.Rows {
+			rows[i].start(f.k)
+			margins[i], looked[i] = f.margin(part.Row(i)), 0
+		}
+		err = values.each(f.Kernel, placed, z, func(i, column int, tile []float32) {
+			looked[i] += f.add(&rows[i], part.Row(i), margins[i], column, tile)
+		})
+		placed.Free()
+		if err != nil {
+			return 0, err
+		}
+		sum := 0
+		for i := range part.Rows {
+			g(first+i, rows[i].list, rows[i].keys)
+			sum += looked[i]
+		}
+		if sum > part.Rows*f.z.Rows/16 {
+			return first + part.Rows, nil
+		}
+	}
+	return x.Rows, nil
+}
+
+// add adds the samples from first on to r, the nearest to x, where values are s in float32. It
+// returns the number of samples whose xᵀz it evaluated in float64.
+func (f *filter) add(r *nearest, x []float64, margin float64, first int, values []float32) (looked int) {
+	limit := below(-r.limit/2 - margin)
+	for z := 0; z < len(values); z++ {
+		// Nearly all samples are excluded, eight of them in one step.
+		for z+8 <= len(values) {
+			v := (*[8]float32)(values[z:])
+			if !(v[0] < limit && v[1] < limit && v[2] < limit && v[3] < limit && v[4] < limit && v[5] < limit && v[6] < limit && v[7] < limit) {
+				break
+			}
+			z += 8
+		}
+		if z == len(values) || values[z] < limit {
+			continue
+		}
+		product := numeric.Dot(x, f.Points.Dense.Row(first+z))
+		looked++
+		r.insert(f.Weight, first+z, f.Own[first+z]-2*product)
+		limit = below(-r.limit/2 - margin)
+	}
+	return looked
+}
+
+// below returns the largest float32 that is not above v.
+func below(v float64) float32 {
+	f := float32(v)
+	if float64(f) > v {
+		return math.Nextafter32(f, float32(math.Inf(-1)))
+	}
+	return f
+}
+
+// norms returns ‖x‖ and ‖x‖₁.
+func norms(x []float64) (euclidean, absolute float64) {
+	for _, v := range x {
+		euclidean, absolute = euclidean+v*v, absolute+math.Abs(v)
+	}
+	return math.Sqrt(euclidean), absolute
+}
+
+// single returns the rows of h and one more column, rounded to float32.
+func single(h backend.Host[float64], last func(i int) float64) backend.Host[float32] {
+	s := backend.NewHost[float32](h.Rows, h.Cols+1)
+	for i := range h.Rows {
+		row := s.Row(i)
+		for j, v := range h.Row(i) {
+			row[j] = float32(v)
+		}
+		row[h.Cols] = float32(last(i))
+	}
+	return s
+}

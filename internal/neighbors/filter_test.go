@@ -1,0 +1,76 @@
+package neighbors_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestNearestIsExact compares the neighbors with those of a sort by ‖x − z‖², for points whose
+// distances float32 cannot tell apart, with duplicates, and with numbers beyond its range. The
+// coordinates are integers times a power of two, so that all distances are exact in float64.
+func TestNearestIsExact(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n, rows, d = 5000, 300, 3
+	for _, c := range []struct {
+		name          string
+		offset, scale float64
+		most, k       int
+	}{
+		{"spread over 2¹⁶ steps", 0, 1, 1 << 16, 5},
+		{"many duplicates", 0, 1, 6, 10},
+		{"far from 0", 1 << 20, 1, 1 << 5, 5},
+		{"tiny", 0, 0x1p-140, 1 << 10, 3},
+		{"beyond float32", 0, 0x1p200, 1 << 10, 100},
+		{"all equal", 7, 1, 1, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(5, 0))
+			points := func(n int) backend.Host[float64] {
+				h := backend.NewHost[float64](n, d)
+				for i := range h.Data {
+					h.Data[i] = (c.offset + float64(r.IntN(c.most))) * c.scale
+				}
+				return h
+			}
+			z, x := points(n), points(rows)
+			s := neighbors.Samples{Kernel: kernels.Linear{}, Points: numeric.DensePoints(z), Weight: slices.Repeat([]float64{1}, n)}
+			s.Own = s.Points.Diagonal(s.Kernel)
+			seen := 0
+			err := s.Nearest(t.Context(), dev, numeric.DensePoints(x), c.k, func(i int, list []int, keys []float64) {
+				if i != seen {
+					t.Fatalf("row %d after row %d", i, seen-1)
+				}
+				seen++
+				square, order := make([]float64, n), make([]int, n)
+				for j := range n {
+					order[j] = j
+					for p, v := range z.Row(j) {
+						square[j] += (x.Row(i)[p] - v) * (x.Row(i)[p] - v)
+					}
+				}
+				slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(square[a], square[b]) })
+				if !slices.Equal(list, order[:c.k]) {
+					t.Fatalf("row %d: the neighbors are %v, want %v", i, list, order[:c.k])
+				}
+				own := numeric.Dot(x.Row(i), x.Row(i))
+				for m, key := range keys {
+					if key+own != square[list[m]] {
+						t.Fatalf("row %d: the squared distance of sample %d is %v, want %v", i, list[m], key+own, square[list[m]])
+					}
+				}
+			})
+			if err != nil || seen != rows {
+				t.Fatal(seen, err)
+			}
+		})
+	}
+}
