@@ -149,7 +149,7 @@ func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
 	}
 }
 
-// hostile are bad values for a field of the header.
+// hostile lists bad values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
 // forgeries calls f with every field of the header replaced by every hostile

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// shape is a problem of zeros: a plan depends on sizes only.
+// shape returns a problem of zeros, because a plan depends only on the sizes.
 func shape(k kernels.Kernel, n, d int) solvers.Problem {
 	return solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1}
 }

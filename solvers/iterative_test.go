@@ -33,9 +33,9 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestLadder checks that a factor that fails in float32 gets a larger diagonal, and that the
+// TestFactorInSinglePrecisionNeedsShift checks that a factor that fails in float32 gets a larger diagonal, and that the
 // solution is not affected.
-func TestLadder(t *testing.T) {
+func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
 	if err != nil {
@@ -46,9 +46,9 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestFallback checks that if float32 fails, the result says so and is that of float64, and that
+// TestFallsBackToDouble checks that if float32 fails, the result says so and is that of float64, and that
 // there is an error if float64 was ruled out or does not fit the memory.
-func TestFallback(t *testing.T) {
+func TestFallsBackToDouble(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
 	for _, p := range []solvers.Problem{p, huge(40, 3)} {
@@ -80,9 +80,9 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackOfCG checks that float32 is chosen if K fits the memory only in float32, and is
+// TestCGFallsBackToDouble checks that float32 is chosen if K fits the memory only in float32, and is
 // given up if its range is too small.
-func TestFallbackOfCG(t *testing.T) {
+func TestCGFallsBackToDouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
 	}
@@ -320,7 +320,7 @@ func TestMixedOfNothing(t *testing.T) {
 
 // TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖, for which the preconditioner FFᵀ + λI
 // once had no correct digit where F is small, so that cg took 50 times as many iterations as
-// without it. At most twice as many as without it are allowed.
+// without a preconditioner. It may take at most twice as many.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))

@@ -14,7 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSparsePrimalFaults: what the method refuses, and how it ends early.
+// TestSparsePrimalFaults checks the problems that the method refuses, and that it stops when
+// its context or its memory ends.
 func TestSparsePrimalFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(1, 0))

@@ -185,7 +185,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if own || want == 0 {
 		return g, nil
 	}
-	// k(Z, X): X stands in the second place.
+	// k(Z, X): X is the second argument.
 	swapped := want & WantTheta
 	if want&WantX != 0 {
 		swapped |= WantZ

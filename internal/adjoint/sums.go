@@ -156,7 +156,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		return err
 	}
 	rows := values.host.Rows
-	// A weight of 0 stays 0 where a derivative has no bound.
+	// A weight of 0 gives 0 even if the derivative is infinite.
 	run.Parallel(rows, func(from, to int) {
 		for i := from; i < to; i++ {
 			row := values.host.Row(i)
@@ -225,8 +225,8 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 }
 
 // addTerms adds w times the derivatives of a statistic of (x, z) by x, or by z.
-// Terms that do not move count 0, also where a derivative, and so w, has no bound. The
-// two statistics that kernels have most are written out.
+// Terms with the derivative 0 add 0, even if w is infinite. The two most frequent statistics
+// have loops of their own.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
 		return
@@ -266,7 +266,7 @@ func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool
 	}
 }
 
-// finish makes the gradients of the sums.
+// finish computes the gradients from the sums.
 func (s *gramSums) finish() (gx, gz host, err error) {
 	gx, gz = backend.NewHost[float64](s.x.Rows, s.x.Cols), backend.NewHost[float64](s.z.Rows, s.z.Cols)
 	for _, t := range s.stats {

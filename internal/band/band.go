@@ -12,7 +12,8 @@ import (
 // Solver solves with A + λI for groups of at most GroupSize λ, A = QBQᵀ.
 type Solver struct {
 	Params
-	// Factors are those of the last group, and Errs why there is none.
+	// Factors are the factors of the last group. Errs says for each λ without a factor why
+	// there is none.
 	Factors []*Factor
 	Errs    []error
 
@@ -25,18 +26,18 @@ type Solver struct {
 	rows    [2]backend.Matrix[float64] // GroupSize·width × samples
 }
 
-// Params say what a Solver is for.
+// Params describe the problems of a Solver.
 type Params struct {
 	Columns  int  // of the right-hand sides
 	Inverses bool // Diagonals will be called
-	Samples  int  // the columns of the matrix that Diagonals will be given
+	Samples  int  // number of columns of the matrix that Diagonals will get
 	// Queue returns a queue of the device for one goroutine.
 	Queue   func(ctx context.Context) backend.Backend[float64]
-	Workers int // goroutines, of which each works on one λ
+	Workers int // number of goroutines; each works on one λ
 }
 
-// New decomposes the symmetric matrix whose lower triangle a has; above it are zeros.
-// The memory of a becomes that of Q and is freed with mem.
+// New decomposes the symmetric matrix whose lower triangle is in a; the elements of a above it
+// are 0. Q overwrites a and is freed with mem.
 func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], p Params) (*Solver, error) {
 	width := Width(p.Inverses)
 	f, err := newForm(b, mem, a, width)
@@ -85,7 +86,7 @@ func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], 
 // Transposed is Qᵀ, once Rotate has formed it.
 func (q *Solver) Transposed() backend.Matrix[float64] { return q.form.a }
 
-// Rotate returns Qᵀy, and forms Q where Diagonals needs it.
+// Rotate returns Qᵀy, and forms Q if Diagonals will need it.
 func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (backend.Host[float64], error) {
 	rotated := backend.NewHost[float64](y.Rows, y.Cols)
 	m := q.sol[0].View(0, 0, y.Rows, y.Cols)
@@ -105,9 +106,9 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 	return rotated, nil
 }
 
-// Solve returns (A + λI)⁻¹y for each λ, one solution beside the other, where rhs is Qᵀy as
-// Rotate returned it. Where A + λI is not positive definite to working precision, Errs says
-// so and the solution is 0.
+// Solve returns (A + λI)⁻¹y for each λ, one solution beside the other; rhs is Qᵀy as Rotate
+// returned it. If A + λI is not positive definite to working precision, Errs says so and the
+// solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
 	sols := backend.NewHost[float64](f.n, count*c)
@@ -118,7 +119,7 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 	close(next)
 	var wait sync.WaitGroup
 	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // panics, which are the caller's to recover
+	faults := make([]any, len(q.scratch)) // passes panics on to the caller
 	for id := range q.scratch {
 		wait.Add(1)
 		go func() {
@@ -180,13 +181,12 @@ func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error
 }
 
 // Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the
-// factors L of the group: with F = Qᵀ the diagonal of (A + λ_iI)⁻¹. Block after
-// block of rows,
+// factors L of the group: with F = Qᵀ the diagonal of (A + λ_iI)⁻¹. For one block of rows after
+// another,
 //
 //	Z_j = X_j F_j − X_j G_j Z_{j−1}
 //
-// where the first product is one for all λ. All samples and a few blocks of rows
-// are in work at a time.
+// where the first product serves all λ. The buffers hold a few blocks of rows of all samples.
 func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
 	f, count := q.form, len(diags)
 	_, n := m.Dims()

@@ -18,9 +18,9 @@ import (
 )
 
 // TestSolverIsInverse: solutions, diagonals of the inverse, traces and determinants are those
-// of gonum's factors for orders around the widths of blocks and panels, and a λ that leaves
-// A + λI indefinite is refused alone. The bound is 100 units of rounding for each row, times
-// the condition of A + λI.
+// of gonum's factors for orders around the widths of blocks and panels, and of several λ only
+// the one for which A + λI is indefinite is refused. The bound is 100 units of rounding for
+// each row, times the condition number of A + λI.
 func TestSolverIsInverse(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		for _, inverses := range []bool{false, true} {
@@ -45,7 +45,7 @@ func solverIsInverse(t *testing.T, dev backend.Device, n int, inverses bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A = ZZᵀ/n with the eigenvalue −1 of the last coordinate beside.
+	// A is ZZᵀ/n, extended by a coordinate with the eigenvalue −1.
 	z, sym := mat.NewDense(n, n, nil), mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range n {

@@ -17,7 +17,7 @@ import (
 // products.
 //
 // The factors of a group of λ lie in the same matrices x, with X_j, and g, with
-// G_{j+1}ᵀ: those of one j below each other, so that they are one operand.
+// G_{j+1}ᵀ: the matrices of one j are stored below each other, so that they are one operand.
 type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
@@ -38,8 +38,8 @@ func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is what a worker needs to make a Factor and to solve: small
-// matrices of width × width.
+// factorScratch is the memory in which a worker makes a Factor and solves: small matrices of
+// width × width.
 type factorScratch struct {
 	b backend.Backend[float64]
 	s [5]backend.Matrix[float64]
@@ -56,17 +56,17 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 	return w, nil
 }
 
-// factor makes B + λI = LLᵀ. It returns a *backend.PivotError when the matrix
-// is not positive definite to working precision: when a pivot is not larger
-// than tol, which is what rounding may have done to B.
+// factor makes B + λI = LLᵀ. It returns a *backend.PivotError if the matrix is not positive
+// definite to working precision: if a pivot is at most tol, the size of the rounding errors of
+// B.
 //
-// With trace it also computes tr (B + λI)⁻¹ as the derivative of its log det
-// by λ: with S′_0 = I,
+// With trace it also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with respect
+// to λ: with S′_0 = I,
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
 //
-// all terms positive, so that nothing cancels (Golub and von Matt 1997 have the
-// bidiagonal case).
+// All terms are positive, so that nothing cancels (Golub and von Matt 1997, for the bidiagonal
+// case).
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
 	to.Trace, to.LogDet = 0, 0
@@ -126,7 +126,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 		if !trace {
 			continue
 		}
-		// w.s[1] is S′_j; X S′ Xᵀ goes to s.
+		// w.s[1] is S′_j; X S′ Xᵀ is stored in s.
 		deriv, xs := w.s[1].View(0, 0, n, n), w.s[2].View(0, 0, n, n)
 		if j == 0 {
 			if err := b.Upload(deriv, l); err != nil { // l is I
@@ -178,9 +178,9 @@ func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[
 	return b.Sync()
 }
 
-// rounding is the size of a pivot that rounding alone may have made: each
-// element of B is a sum of as many terms as A has rows, and the rounding of
-// such a sum grows as the root of its length. 8 is a margin, as in numeric.PivotTol.
+// rounding is the size of a pivot that may be only rounding error: each element of B is a sum
+// of as many terms as A has rows, and the rounding of such a sum grows as the root of its
+// length. 8 is a margin, as in numeric.PivotTol.
 func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

@@ -23,19 +23,19 @@ type form struct {
 	norm        float64 // ‖B‖ in the Frobenius norm
 
 	tau []float64                  // scales of all reflectors
-	ts  []backend.Host[float64]    // T of the groups of panels, by the first one; made when needed
+	ts  []backend.Host[float64]    // T of the groups of panels, by the first panel of each; computed when needed
 	t   backend.Matrix[float64]    // wide × wide
 	s   [2]backend.Matrix[float64] // width × width
 	w   [3]backend.Matrix[float64] // n × wide
 }
 
-// stripWidth is how many columns are reduced at a time on the host, where a
-// column costs a pass over them: few enough to stay in a cache, while the rest
-// of the panel is updated by products.
+// stripWidth is the number of columns that are reduced together on the host, where each column
+// costs a pass over the strip. The strip fits in a cache; the rest of the panel is updated by
+// products.
 const stripWidth = 8
 
-// newForm reduces the symmetric matrix whose lower triangle a has. The
-// memory of a becomes that of Q, and is freed with mem.
+// newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
+// freed with mem.
 func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float64], width int) (*form, error) {
 	n, _ := a.Dims()
 	f := &form{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
@@ -84,12 +84,12 @@ func (f *form) blocks() int { return (f.n + f.width - 1) / f.width }
 
 func (f *form) reflections() int { return max(0, f.blocks()-2) }
 
-// rows is the first row of block j and how many it has.
+// rows returns the first row of block j and its number of rows.
 func (f *form) rows(j int) (first, count int) {
 	return j * f.width, min(f.width, f.n-j*f.width)
 }
 
-// step takes the blocks of column j of B from A and reduces the columns.
+// step copies the blocks of column j of B from A and reduces the columns.
 func (f *form) step(j int) error {
 	first, count := f.rows(j)
 	d := backend.NewHost[float64](count, count)
@@ -120,14 +120,14 @@ func (f *form) step(j int) error {
 	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
-	// The panel goes on to the right with zeros, as apply needs it.
+	// The panel is padded with zeros on the right, as apply needs it.
 	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c
-// on, by halves until a strip is left for the host. In their place it leaves V,
-// with its zeros and ones; R goes to r.
+// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c on: it divides
+// the panel into halves until they are strips for the host. V, with its zeros and ones,
+// replaces the columns, and R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -191,9 +191,9 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update is A ← HᵀAH on the lower triangle of what is left of A. V Wᵀ + W Vᵀ is
-// half the difference of two squares, those of cV ± W/c: c makes the two terms
-// alike in size, so that the difference costs no digits.
+// update is A ← HᵀAH on the lower triangle of the remaining part of A. V Wᵀ + W Vᵀ is half the
+// difference of the squares of cV + W/c and cV − W/c, where c makes the two terms equally
+// large, so that the difference costs no digits.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
@@ -232,10 +232,9 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 }
 
 // reflectors factors the columns of h from row first on by Householder
-// reflections I − τ v vᵀ with v_k = 1. R, and what stands above, goes to the
-// columns of r, v with its zeros and ones stays in h. A column whose squares
-// vanish is as good as zero: the square root of the smallest number is far
-// below the rounding of anything that is worth reducing.
+// reflections I − τ v vᵀ with v_k = 1. R, and the rows above it, are stored in r; v with its
+// zeros and ones stays in h. A column whose squares underflow is treated as zero: the square
+// root of the smallest number is far below any rounding error that matters.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each in one piece
 	for k := range cols {
@@ -283,11 +282,11 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 	}
 }
 
-// A group is a run of panels that are applied as one: I − V T Vᵀ with V of all
-// their columns, which stand beside each other in A, zeros above them.
+// A group is a sequence of panels that are applied together: I − V T Vᵀ, where V has the
+// columns of all of them, which are adjacent in A, with zeros above.
 type group struct{ first, count int } // panels
 
-// groups cuts the panels from the last one on; the group at the front may be
+// groups divides the panels into groups, starting with the last panel; the first group may be
 // smaller.
 func (f *form) groups() []group {
 	var list []group
@@ -299,7 +298,7 @@ func (f *form) groups() []group {
 	return list
 }
 
-// reflector is V of a group, and its first row in A.
+// reflector returns V of a group, and its first row in A.
 func (f *form) reflector(g group) (v backend.Matrix[float64], row int) {
 	first, row := g.first*f.width, (g.first+1)*f.width
 	return f.a.View(row, first, f.n-row, g.count*f.width), row
@@ -318,8 +317,8 @@ func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64],
 	return t, f.b.Upload(t, f.ts[g.first])
 }
 
-// apply waits: X ← op(Q) X for an n × t matrix; scratch are two matrices of wide
-// rows and at least as many columns.
+// apply computes X ← op(Q) X for an n × t matrix and waits. scratch holds two matrices of wide
+// rows and at least t columns.
 func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
 	list := f.groups()
@@ -337,12 +336,12 @@ func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]bac
 	return f.b.Sync()
 }
 
-// formQ replaces the reflectors by Qᵀ, from the last group on:
+// formQ replaces the reflectors by Qᵀ, starting with the last group:
 //
 //	Qᵀ_g = ┌ I          ┐ (I − V_g T_gᵀ V_gᵀ)
 //	       └   Qᵀ_{g+1} ┘
 //
-// The columns of V_g become those of Q, so that a copy of V_g is taken.
+// Q overwrites the columns of V_g, so V_g is copied first.
 func (f *form) formQ() error {
 	if f.formed {
 		return nil
@@ -375,8 +374,8 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity makes rows and columns of block j those of the identity, from the
-// diagonal on.
+// identity sets the rows and columns of block j, from the diagonal on, to those of the
+// identity.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

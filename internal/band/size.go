@@ -2,26 +2,25 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// together is how many panels are applied at a time where Q is: one product with
-// a few dozen columns takes about as long as one with a hundred.
+// together is the number of panels that are combined when Q is applied: a product with a few
+// dozen columns takes about as long as one with a hundred.
 const together = 128
 
-// wide is the columns of the panels that are applied at a time.
+// wide is the number of columns of the panels that are applied together.
 func wide(width int) int { return max(1, together/width) * width }
 
-// formElements is what a form of order n takes beside A, in elements.
+// formElements is the memory of a form of order n besides A, in elements.
 func formElements(n, width int) int64 {
 	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
 }
 
-// GroupSize is how many λ are worked on together, so that Qᵀ is read once for
-// all of them.
+// GroupSize is the number of λ that are processed together, so that Qᵀ is read once for all of
+// them.
 const GroupSize = 8
 
 // Width is the width of a block of B. Wider blocks make the products of the
-// reduction faster, and those for each λ dearer (4n²·width operations for the
-// diagonals of the inverses, measured on two cores of an AMD EPYC of
-// family 25, November 2026).
+// reduction faster, and the products for each λ more expensive (4n²·width operations for the
+// diagonals of the inverses, measured on two cores of an AMD EPYC of family 25, November 2026).
 func Width(inverses bool) int {
 	if inverses {
 		return 32
@@ -29,7 +28,7 @@ func Width(inverses bool) int {
 	return 64
 }
 
-// Elements is the number of elements that a Solver for a matrix of order m takes beside the
+// Elements is the number of elements that a Solver for a matrix of order m takes besides the
 // matrix.
 func (p Params) Elements(m int) int64 {
 	width := Width(p.Inverses)

@@ -45,18 +45,18 @@ type Candidate struct {
 	Lambda  float64
 	Log     float64 // log marginal likelihood
 	Seconds float64 // of its evaluation
-	// Slope is the largest absolute derivative of Log by a parameter, or by its logarithm where it
-	// is positive, of those that do not lead out of the box.
+	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the
+	// logarithm of a positive one. Derivatives that lead out of the box are not counted.
 	Slope float64
-	// Warning says that the climb that evaluated the point ended at the limit of evaluations with
-	// a larger Slope than that of a climb that has converged; "": it did not. Its advice has the
+	// Warning says that the climb that evaluated the point ended at the limit of evaluations
+	// before its Slope was as small as at convergence; "" if it converged. Its advice has the
 	// marks of package message.
 	Warning string
 }
 
 const (
-	// reach is how far a parameter may go from the first start, as the
-	// logarithm of a factor: 100,000, as scikit-learn's default bounds.
+	// reach is the largest distance of a parameter from the first start, as the logarithm of a
+	// factor: 100,000, as in scikit-learn's default bounds.
 	reach = 11.5
 	// minNoise is the smallest λ relative to the mean of k(x, x): below it the rounding error of K
 	// may exceed λ.
@@ -103,7 +103,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 // Params are the settings of Maximize.
 type Params struct {
 	solvers.EvidenceParams
-	Restarts int    // starts beside the point of the problem
+	Restarts int    // number of starts besides the point of the problem
 	Seed     uint64 // of the restarts
 	// Report, which may be nil, is called with the number of evaluations, at most 150 for each
 	// start.
@@ -112,19 +112,20 @@ type Params struct {
 
 // Maximize returns the points that a search for the largest log marginal likelihood has
 // evaluated, the best first: L-BFGS (Liu and Nocedal 1989) over the continuous parameters of
-// p.Kernel and λ, on logarithmic scales where they are positive, from p's and from Restarts more
-// points of a tenfold neighborhood of it. They stay in a box around the first start, and within
-// the bounds of their rules; outside it the likelihood is the value at the nearest point of the box
-// minus a quarter of the squared distance, so that the search returns to the box.
+// p.Kernel and λ, on logarithmic scales where they are positive, from the point of p and from
+// Restarts random points within a factor of ten of it. The parameters stay in a box around the
+// first start, and within the bounds of their rules; outside it the likelihood is the value at the
+// nearest point of the box minus a quarter of the squared distance, so that the search returns to
+// the box.
 //
 // The point of p.Kernel and a λ of a tenth of the mean of k(x, x), where rounding does not dominate
 // the matrix, is always among them; a p.Lambda of 0 stands for it. Where the likelihood cannot be
 // computed at any start, the search starts there. A point whose likelihood cannot be computed,
 // see attempt.Numeric, is left out; an error of that kind means that there is no other point.
 //
-// Columns of zeros in p.Y tell nothing about kernel and λ, and the likelihood is that of the other
-// columns. Where there is no other column, the first start is the only point, with a p.Lambda of 0
-// taken for 0.1.
+// Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
+// the other columns. If there is no other column, the first start is the only point, with a
+// p.Lambda of 0 taken for 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
 	informed := nonzeroColumns(p.Y)
 	if informed.Cols == 0 {
@@ -167,7 +168,8 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
 	}
 	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
-	// A line search may come back to a point, and points outside the box to its boundary.
+	// A line search may return to a point, and points outside the box are moved to its
+	// boundary.
 	return slices.CompactFunc(h.found, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
@@ -239,7 +241,7 @@ func (h *search) climb(x []float64) error {
 	return nil
 }
 
-// stopped is the error that ends the search of all starts: not one of a point.
+// stopped is an error that ends the search from all starts, unlike the error of a single point.
 func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

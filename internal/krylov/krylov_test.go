@@ -37,7 +37,8 @@ func (a diagonal[T]) Apply(q, p, _ backend.Matrix[T]) error {
 	return a.b.Upload(q, h)
 }
 
-// problem is diag(d) X = B with B of so many columns, and what a solve needs.
+// problem is diag(d) X = B, where B has the given number of columns, with the arguments of a
+// solve.
 type problem struct {
 	frame run.Frame
 	d     []float64
@@ -95,7 +96,7 @@ func solve[T backend.Float](t *testing.T, p *problem, b backend.Backend[T], par 
 	return x, s.Stopped, err
 }
 
-// residual is the largest ‖b − diag(d)x‖ of a column.
+// residual returns the largest ‖b − diag(d)x‖ of all columns.
 func (p *problem) residual(x backend.Host[float64]) float64 {
 	worst := 0.0
 	for j := range x.Cols {
@@ -110,8 +111,8 @@ func (p *problem) residual(x backend.Host[float64]) float64 {
 }
 
 // TestSolverReachesGoal: a matrix with 9 different eigenvalues takes 9 products with one
-// column, and in exact arithmetic as few with several, with more columns than are solved for
-// together and with columns that depend on each other.
+// column, and in exact arithmetic at most 9 with several columns, with more columns than one
+// block holds, and with linearly dependent columns.
 func TestSolverReachesGoal(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -140,8 +141,8 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops: what ends a solve above its goal is said, also that
-// the right-hand side is not finite.
+// TestSolverStops: a solve that ends above its goal says why, also for a right-hand side that
+// is not finite.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)
@@ -170,8 +171,8 @@ func TestSolverStops(t *testing.T) {
 	}
 }
 
-// TestSolverGoesOn: from the state of any step a solve ends with the bits of one that was not
-// ended, in both precisions.
+// TestSolverGoesOn: a solve that resumes from the state of any step gives the same bits as an
+// uninterrupted solve, in both precisions.
 func TestSolverGoesOn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	d := make([]float64, 50)
@@ -211,7 +212,8 @@ func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend
 	}
 }
 
-// TestOperators: stored, not stored, and of an affine kernel, A p is that of the definition.
+// TestOperators: with K stored, not stored, and of an affine kernel, A p agrees with the
+// definition.
 func TestOperators(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -260,7 +262,7 @@ func TestOperators(t *testing.T) {
 							term := kernels.Eval(k, x.Row(i), x.Row(l)) * v.Row(l)[j]
 							want, size = want+term, size+math.Abs(term)
 						}
-						// 100 units for a kernel value, and n for the sum.
+						// 100 units of rounding for a kernel value, and n for the sum.
 						if !(math.Abs(got.Row(i)[j]-want) <= (100+n)*0x1p-52*size) {
 							t.Errorf("%s, %v, stored %v: element (%d, %d) is %v, want %v", name, k, stored, i, j, got.Row(i)[j], want)
 						}

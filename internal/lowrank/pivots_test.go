@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivotsOf runs a rule on dev and returns its pivots, F and what is left.
+// pivotsOf runs a rule on dev and returns its pivots, F, and the trace of K − FFᵀ.
 func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
 	t.Helper()
 	b := dev.F64()
@@ -142,8 +142,8 @@ func TestGreedyPivots(t *testing.T) {
 	})
 }
 
-// Rejection leaves the law of the pivots as it is: the first two, drawn among
-// five candidates of which most are rejected, come up as often as one at a time.
+// Rejection does not change the distribution of the pivots: the first two, from five candidates
+// of which most are rejected, occur as often as if they were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
@@ -170,8 +170,8 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 	for i := range n {
 		for j := range n {
-			// Five standard deviations of a binomial count: with 25 counts a
-			// right law fails once in 70,000 choices of the seeds.
+			// Five standard deviations of a binomial count: with 25 counts a correct
+			// distribution fails for one in 70,000 choices of the seeds.
 			mean := draws * want[i][j]
 			if d := math.Abs(float64(got[i][j]) - mean); d > 5*math.Sqrt(mean)+1e-6*draws {
 				t.Errorf("pivots %d, %d came up %d times of %d, want %.1f", i, j, got[i][j], draws, mean)
@@ -180,8 +180,8 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 }
 
-// The same seed gives the same bits for every number of workers, another seed
-// other pivots; and the work stops once little is left.
+// The same seed gives the same bits for every number of workers, another seed gives other
+// pivots, and the work stops once the remaining trace is small.
 func TestPivotedRepeats(t *testing.T) {
 	x := backendtest.Normal(3, 300, 4)
 	k := kernels.Gaussian{Sigma: 2}
@@ -200,7 +200,8 @@ func TestPivotedRepeats(t *testing.T) {
 		if q, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 50, 10, 0); slices.Equal(p, q) {
 			t.Error("another seed gives the same pivots")
 		}
-		// One candidate too many per round at most: a round ends above stop.
+		// At most one candidate too many per round, because a round ends once its trace is
+		// below stop.
 		q, _, left := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
 		if left > 30 || len(q) == 200 {
 			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)

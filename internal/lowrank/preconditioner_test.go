@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLowRankIsInverse: (FFᵀ + D) P⁻¹r is r, but for a factor, in both precisions, with
-// more rows than are added up in float32, and with weights. The first column of F makes
-// one eigenvalue n where the others are about 1.
+// TestLowRankIsInverse: (FFᵀ + D) P⁻¹r is r up to a factor, in both precisions, with more rows
+// than a sum in float32 may have, and with weights. The first column of F gives one eigenvalue
+// of n; the others are about 1.
 func TestLowRankIsInverse(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{40, squareRows + 300} {
@@ -70,8 +70,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	if err := b.Download(z, m[2]); err != nil {
 		t.Fatal(err)
 	}
-	// D is as good as not raised: unit times a trace of about n, three times where the
-	// weights are up to 3.
+	// D is raised only by rounding: unit times a trace of about n, or three times as much for
+	// weights up to 3.
 	unit := numeric.UnitOf[T]()
 	if p.Raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", p.Raised)
@@ -91,7 +91,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// z is rounded to unit of its norm, some times, and FFᵀ, of norm n, multiplies that.
+		// z has a few rounding errors of unit times its norm, which FFᵀ, of norm n, multiplies.
 		if bound := 8 * unit * 3 * float64(n); off > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)
 		}

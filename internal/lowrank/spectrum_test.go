@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSpectrum: of a whole sample the trace is exact; of a part it is the
-// diagonal's, and the estimate of the largest eigenvalue is near that of K.
+// TestSpectrum: for a sample of all rows the trace is exact. For a part of the rows it is the
+// sum of the diagonal, and the estimated largest eigenvalue is near that of K.
 func TestSpectrum(t *testing.T) {
 	const seed, n, d = 4, 900, 6
 	t.Logf("seed %d", seed)
@@ -26,8 +26,8 @@ func TestSpectrum(t *testing.T) {
 	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}
-	// The mean of k(x, z) is the largest eigenvalue over n, but for what the
-	// eigenvector differs from a constant.
+	// The mean of k(x, z) is the largest eigenvalue divided by n if the eigenvector is nearly
+	// constant.
 	mean := 0.0
 	for i := range n {
 		mean += kernels.Eval(p.Kernel, x.Row(i), x.Row((i*7+1)%n)) / n
@@ -63,8 +63,8 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 }
 
 // TestSpectrumOfFiniteRank: a cubic kernel of 8 features is a sum of C(11, 3) = 165
-// products of functions, so that no more eigenvalues than that are estimated above
-// rounding, and a preconditioner of twice the rank is seen to leave nothing to do.
+// products of functions, so that at most 165 estimated eigenvalues exceed rounding, and a
+// preconditioner of twice that rank needs hardly any iterations.
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
@@ -78,9 +78,10 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRepeatedRows: with a kernel that is 0 between rows that differ, K has an
-// eigenvalue of 1 for each of them, and one that is the number of the rows that are equal.
-// Iterations grow as the root of eigenvalues: a factor of 3 is less than 2 of them.
+// TestSpectrumOfRepeatedRows: with a kernel that is 0 between different rows, K has the
+// eigenvalue 1 for each single row, and one eigenvalue equal to the number of copies of the
+// repeated row. The number of iterations grows as the square root of the eigenvalues, so an
+// error by a factor of 3 changes it by less than a factor of 2.
 func TestSpectrumOfRepeatedRows(t *testing.T) {
 	const seed, n, d = 9, 6000, 8
 	t.Logf("seed %d", seed)
@@ -97,8 +98,8 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRareRows: with two rows that repeat, one of them rarely, K has two
-// eigenvalues, wherever in the sample the rare one is first.
+// TestSpectrumOfRareRows: with copies of two rows, one of them rare, K has two nonzero
+// eigenvalues, wherever in the sample the rare row first occurs.
 func TestSpectrumOfRareRows(t *testing.T) {
 	const n, rare = 6000, 20
 	for first := 0; first < 25*rare; first += rare {
@@ -113,7 +114,7 @@ func TestSpectrumOfRareRows(t *testing.T) {
 	}
 }
 
-// samplesOf are the rows of x with weights of 1.
+// samplesOf returns the rows of x with weights of 1.
 func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Samples {
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// powersAfter is the sum of the terms of k's power series after the power q, written from
-// the series of the exponential and from the binomial theorem, x and z less the median of
-// all rows where k depends on their difference.
+// powersAfter returns the sum of the terms of k's power series after the power q, by the series
+// of the exponential and by the binomial theorem. If k depends on x − z, the median of all rows
+// is subtracted from both.
 func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	switch k := k.(type) {
 	case kernels.Scaled:
@@ -53,9 +53,8 @@ func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	panic("no series")
 }
 
-// TestTaylorFeatures: F is of the C(d+q, q) monomials up to a power, and K − FFᵀ is what the
-// terms after it are; so is the diagonal that is returned, but for the last power of a
-// polynomial, after which nothing is left.
+// TestTaylorFeatures: F has the C(d+q, q) monomials up to a power, and K − FFᵀ and the returned
+// diagonal are the sum of the later terms; after the last power of a polynomial there are none.
 func TestTaylorFeatures(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -133,8 +132,8 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				sum, size = sum+product, size+math.Abs(product)
 			}
 			value, after := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
-			// Each monomial is some 3 roundings for each of its powers, and its exponential
-			// and its power have an argument that is rounded d+3 times.
+			// Each monomial has about 3 roundings for each of its powers, and the arguments of
+			// the exponential and of the power are rounded d+3 times.
 			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
 			if !(math.Abs(value-after-sum) <= bound) {
 				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, after, bound)

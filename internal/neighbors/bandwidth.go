@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// bandwidthRows is the number of rows that Bandwidth looks at.
+// bandwidthRows is the largest number of rows that Bandwidth uses.
 const bandwidthRows = 1000
 
 // Bandwidth returns the sigma of a Gaussian whose kernel-weighted means of y have the

@@ -35,11 +35,11 @@ func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 }
 
 // Nearest calls f for each row of x, in their order, with the samples nearest to it by
-// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, so
-// many that their weights make k, and their d² less k(x, x). f may not keep the slices.
+// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, until
+// their weights sum to k, and with d² − k(x, x) of each. f may not keep the slices.
 //
 // With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
-// for those samples alone which the bound of the rounding errors cannot exclude.
+// only for the samples that the bound of the rounding errors cannot exclude.
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	rows := make([]nearest, min(x.Rows, tileRows))
 	first := 0
@@ -154,8 +154,8 @@ func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	return sum
 }
 
-// Shares divides the rows of sums over the samples of each class by their own sums, which
-// makes probabilities of them.
+// Shares divides each row, whose elements are sums over the samples of each class, by the sum
+// of the row, which gives probabilities.
 func Shares(sums backend.Host[float64]) error {
 	for i := range sums.Rows {
 		row, total := sums.Row(i), 0.0

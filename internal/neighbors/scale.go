@@ -12,11 +12,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianRows is the largest number of rows whose distances are computed: 124,750 pairs give
-// the median to a fraction of a percent.
+// MedianRows is the largest number of rows whose distances are computed: 124,750 pairs
+// determine the median to a fraction of a percent.
 const MedianRows = 500
 
-// ErrEqualRows is the error of MedianDistance where no two rows differ.
+// ErrEqualRows is the error of MedianDistance if no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
 // MedianDistance returns the median of the Euclidean distances between rows of x whose

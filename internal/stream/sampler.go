@@ -10,10 +10,10 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Sampled is some of the samples, drawn uniformly, that stand for all.
+// Sampled is a uniform random sample of the samples, which represents all of them.
 type Sampled struct {
 	X     backend.Host[float64]
-	roots []float64 // of the weight of each, and of how many it stands for
+	roots []float64 // square root of the weight of each, times the number of samples that it represents
 }
 
 // A Sampler keeps the samples with the smallest priorities among all offered samples, and each

@@ -102,8 +102,8 @@ func TestOrthogonalFrequencies(t *testing.T) {
 						a += list[i][p] * list[i][p]
 						b += list[j][p] * list[j][p]
 					}
-					// Twice is enough (Giraud, Langou, Rozložník 2005): rounding of
-					// d products is left.
+					// Orthogonalizing twice is enough (Giraud, Langou, Rozložník 2005): only
+					// the rounding of d products remains.
 					if orthogonal && i/d == j/d && math.Abs(dot) > 8*d*numeric.Epsilon*math.Sqrt(a*b) {
 						t.Fatalf("frequencies %d and %d: cosine %.3g", i, j, dot/math.Sqrt(a*b))
 					}
@@ -117,7 +117,8 @@ func TestOrthogonalFrequencies(t *testing.T) {
 	}
 }
 
-// Frequencies in many dimensions take their time, and end soon when they must.
+// Drawing frequencies in many dimensions takes long, and stops soon after its context is
+// canceled.
 func TestFrequenciesCanceled(t *testing.T) {
 	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sourceOf are the rows of matrices, in pieces of so many.
+// sourceOf returns a Source of the rows of matrices, in pieces of the given number of rows.
 func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 	return Source{N: x.Rows, D: x.Cols, T: y.Cols, Pass: func(_ context.Context, _ bool, use func(Piece) error) error {
 		for i := 0; i < x.Rows; i += rows {
@@ -28,9 +28,10 @@ func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 	}}
 }
 
-// TestEquationsAreDense: by either preconditioner the solution is that of the normal equations
-// in the memory of the host, with weights, some of them 0, whatever the pieces are. The
-// residual is at most 1e-10, so that β is right to that times the condition of H.
+// TestEquationsAreDense: with either preconditioner the solution is that of dense normal
+// equations on the host, with weights, some of them 0, and for any size of the pieces. The
+// residual is at most 1e-10, so that the error of β is at most that times the condition number
+// of H.
 func TestEquationsAreDense(t *testing.T) {
 	const n, d, m, columns, lambda = 90, 3, 7, 2, 0.3
 	x, y, centers := backendtest.Normal(1, n, d), backendtest.Normal(2, n, columns), backendtest.Normal(3, m, d)

@@ -217,7 +217,7 @@ func (d *descent) move(r int, t float64) {
 }
 
 // settle moves α onto the constraint: first the free variables, each by the same fraction of its
-// distance to the bound, and if that does not suffice all others. It recomputes w, without the
+// distance to the bound, and if that does not suffice, all others. It recomputes w, without the
 // rounding errors of the steps, and F.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows that store about each of d features, the first of them more often, and
-// the sign of a linear function with noise.
+// sparseRows returns n rows that store about `each` of d features, the first features more often,
+// and the sign of a linear function with noise.
 func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
@@ -31,7 +31,7 @@ func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []f
 	return x, sign
 }
 
-// classesOf is the program of two classes.
+// classesOf returns the quadratic program of two classes.
 func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: kernels.Linear{}, X: numeric.SparsePoints(x.CSR()), Sign: sign, P: slices.Repeat([]float64{-1}, n), Alpha: make([]float64, n)}
@@ -102,8 +102,8 @@ func descentCases() map[string]*Problem {
 }
 
 // TestDescentSolvesTheProgramOfSMO compares coordinate descent, and SMO from where coordinate descent
-// stops after its first pass, with SMO alone, and checks the optimality conditions, which say that a
-// solution is one whatever made it.
+// stops after its first pass, with SMO alone, and checks the optimality conditions, which hold for
+// any correct solution.
 func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-6
@@ -187,8 +187,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 }
 
-// TestDescentEnds: a context ends a pass, a report ends the work, and values that overflow are the
-// error of SMO.
+// TestDescentEnds: a canceled context ends a pass, an error of report ends the work, and values
+// that overflow give the error of SMO.
 func TestDescentEnds(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	set, err := Params{}.WithDefaults(1000)

@@ -32,8 +32,8 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 }
 
 // OneClass returns the quadratic program for the support of a distribution: f and b minimize
-// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of the b that are optimal to the tolerance it is
-// the largest, so that at most a fraction nu of the weights has f(x) + b < 0.
+// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of all b that are optimal within the tolerance,
+// it is the largest one, so that at most a fraction nu of the weights has f(x) + b < 0.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}

@@ -44,10 +44,10 @@ type RowCache struct {
 	Misses int // number of rows that were computed
 }
 
-// CacheSize says how many rows a RowCache keeps.
+// CacheSize determines the number of rows that a RowCache keeps.
 type CacheSize struct {
 	Bytes int64 // of Go memory for rows; 0 is CacheBytes
-	Least int   // least number of rows to keep, even if Bytes is smaller
+	Least int   // minimum number of rows to keep, even if Bytes is smaller
 	Batch int   // largest number of rows that the backend computes in one call
 }
 
@@ -92,9 +92,9 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	return c, nil
 }
 
-// CachePlan is what a RowCache for n rows like those of x takes, for batches of least rows: the rows
-// of K in Go memory, at most bytes of them but for the least, a batch of samples, and on the device
-// X, and a batch where the device cannot use Go memory as it is.
+// CachePlan is the memory of a RowCache for n rows like those of x, in batches of least rows. In Go
+// memory it keeps rows of K, at most bytes of them but at least `least` rows, and a batch of
+// samples. On the device it keeps X, and a batch if the device cannot use Go memory directly.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
@@ -193,8 +193,8 @@ func (c *RowCache) compute(list []int) error {
 	}
 	defer x.Free()
 	if c.wrap != nil {
-		// Each row where it is to stay: slots that follow each other in one
-		// call, which while the cache fills is all of them.
+		// Each row is computed in its slot; consecutive slots, which while the cache fills are
+		// all of them, in one call.
 		slots := make([]int, len(list))
 		for r := range list {
 			slots[r] = c.take()
@@ -258,8 +258,8 @@ func (c *RowCache) take() int {
 	return s
 }
 
-// own makes slot s that of row i, which has been computed. It returns an error for NaN,
-// with which a search for the best value would never end.
+// own assigns slot s to row i, which has been computed. It returns an error for NaN, because a
+// search for the best value would never end.
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRowCache: rows are those of K, whatever was asked for before, and the
-// cache keeps the rows that were used last.
+// TestRowCache: Row returns the rows of K after any earlier requests, and the cache keeps the
+// most recently used rows.
 func TestRowCache(t *testing.T) {
 	t.Log("seed 1")
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
@@ -28,8 +28,8 @@ func TestRowCache(t *testing.T) {
 // plainQueue hides that a backend can use Go memory as it is.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache: bound is a few roundings of the squared distances below 64 that
-// the kernel's values, below 1, are made of.
+// testRowCache: bound is a few roundings of squared distances below 64, from which the kernel
+// values, below 1, are computed.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))

@@ -29,18 +29,18 @@ type Problem struct {
 	Sign   []float64      // s
 	P      []float64
 	C      []float64
-	Alpha  []float64 // where to start; the solution afterwards
+	Alpha  []float64 // the start, which Solve replaces by the solution
 	Inside bool      // b is large enough for f ≥ 0 at every row whose α is below its c
 }
 
 // Params are the settings of the solver.
 type Params struct {
-	Tol     float64 // largest violation of the optimality conditions at the end, as part of the range of v at the start where that is below 1; 0 is 1e-3
+	Tol     float64 // largest violation of the optimality conditions at the end, relative to the range of v at the start if that is below 1; 0 is 1e-3
 	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
 	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
 	Seed    uint64  // of the order of coordinate descent
 
-	given bool // the caller gave MaxIter: what it leaves is a warning, and no error
+	given bool // the caller gave MaxIter: reaching it gives a warning, not an error
 }
 
 // WithDefaults returns p with its defaults for n rows. It refuses values that are out
@@ -66,9 +66,9 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes is what Solve takes for n rows like those of x: the cache, and two sets of
-// points with a column each for F at the start and after shrinking. Coordinate descent, which
-// takes w, frees it before SMO takes the cache.
+// Bytes is the memory of Solve for n rows like those of x: the cache, and two sets of points
+// with one column each, for F at the start and after shrinking. Coordinate descent frees its w
+// before SMO allocates the cache.
 func Bytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 	smo := CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
 	if x.Sparse == nil {
@@ -77,21 +77,21 @@ func Bytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 	return max(smo, x.CopyBytes(n)+12*int64(x.Cols)+64*int64(n))
 }
 
-// Result is what the machines make their models of. α is in the problem.
+// Result is the solution from which the machines make their models. α is in the problem.
 type Result struct {
 	Beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
 	Intercept float64   // b
-	Objective float64   // of the dual as a maximum, which is the minimum of the primal
+	Objective float64   // maximum of the dual, which is the minimum of the primal
 	Square    float64   // ‖f‖² = βᵀKβ
 	Steps     int       // changes of a pair
-	Rows      int       // rows of K that were computed
-	Passes    int       // of coordinate descent over the variables
+	Rows      int       // number of rows of K that were computed
+	Passes    int       // passes of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
 	Duality   float64   // the duality gap: Objective is at most that much below the maximum
 }
 
-// Short is a warning about the results whose Gap exceeds Tol, because Params.MaxIter ended
-// the steps; "" where there are none.
+// Short returns a warning about the results whose Gap exceeds Tol because Params.MaxIter ended
+// the steps, or "" if there are none.
 func Short(results ...*Result) string {
 	var worst *Result
 	short := 0
@@ -115,22 +115,22 @@ func Short(results ...*Result) string {
 
 // smo solves a Problem by sequential minimal optimization in two levels.
 //
-// With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is
-// optimal when no variable that s_i may raise has a larger v_i than one that it
-// may lower. A step moves a pair (i, j): i has the largest v of those that may go
-// up, and j is the one with which the objective falls most, by the second order
-// (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose
-// block of K is at hand: the worst violators of both kinds, half of the set, and
-// those of the last set that are free or violate most (Joachims 1998; Wen et al.
-// 2018). What a set has changed goes into F by whole rows of K, which come in
-// batches from the device through a cache.
+// With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is optimal when no
+// variable whose s_i α_i may increase has a larger v_i than a variable whose s_i α_i may
+// decrease. A step changes a pair (i, j): i has the largest v of the variables that may
+// increase, and j is the variable with which a second-order model of the objective decreases
+// most (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is
+// in memory: one half of the set are the worst violators of both kinds, the other half
+// variables of the last set, free ones and the worst violators (Joachims 1998; Wen et al.
+// 2018). The changes of a set are added to F by whole rows of K, which the device computes in
+// batches and a cache keeps.
 //
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
-// they are at least a third of all rows. When the rest is optimal their F is computed by
-// one product on the device, and all are looked at again.
+// they are at least a third of all rows. When the remaining rows are optimal, F of the removed
+// rows is computed by one product on the device, and all rows are checked again.
 //
-// A descent does the work before, and mostly all of it, where the linear kernel on sparse samples
-// makes that cheaper.
+// For the linear kernel on sparse samples, coordinate descent (see descent) runs first if it
+// costs less, and usually finishes the work.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -138,7 +138,7 @@ type smo struct {
 	report   func(gap float64) error
 	full     *Problem
 	n        int   // rows in use
-	at       []int // their places in full.X; nil: all
+	at       []int // their row numbers in full.X; nil: all rows
 	x        numeric.Points
 	sign     []float64
 	p        []float64
@@ -148,11 +148,11 @@ type smo struct {
 	v        []float64 // of the variables in use
 	cache    *RowCache
 	last     []int // the last working set
-	inactive []int // for how many sets in a row a row could be left out
+	inactive []int // number of consecutive sets in which a row could have been left out
 	steps    int
 	rows     int
 	passes   int     // of coordinate descent
-	gap      float64 // most − least of the last violation that optimize looked at
+	gap      float64 // most − least of the last violation that optimize computed
 }
 
 // SolveIn is Solve as the part of a task from base to base + share.
@@ -164,13 +164,13 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 	})
 }
 
-// Solve solves p. set has its defaults. report gets the violation of the optimality
-// conditions between the working sets, and may stop the work.
+// Solve solves p. set has its defaults. report is called between working sets with the
+// violation of the optimality conditions, and may stop the work.
 func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error) (*Result, error) {
 	return solve(ctx, b, p, set, report, descentWork(p))
 }
 
-// solve is Solve with so much work of coordinate descent, 0 for none.
+// solve is Solve with the given limit of work for coordinate descent; 0 means none.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
@@ -205,9 +205,9 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 	}
 }
 
-// scaleTol makes the tolerance a part of the range that v has at the start, where that is
-// below 1: f is as small in small units of y, or for a small sum of α. It is never below
-// what rounding leaves of v.
+// scaleTol multiplies the tolerance by the range of v at the start if that is below 1: f is
+// small if y has small units, or if the sum of α is small. The tolerance is never below the
+// rounding error of v.
 func (s *smo) scaleTol() {
 	s.violation()
 	if len(s.v) == 0 {
@@ -227,14 +227,14 @@ func (s *smo) close() {
 	}
 }
 
-// use makes the rows in at (nil: all) those in use, with a cache. F is left to the caller.
+// use selects the rows at (nil: all rows) and makes a cache for them. The caller computes F.
 func (s *smo) use(at []int) error {
 	s.close()
 	s.take(at)
 	return s.open()
 }
 
-// take makes the rows in at (nil: all) those in use.
+// take selects the rows at (nil: all rows) for use.
 func (s *smo) take(at []int) {
 	p := s.full
 	per := len(p.Alpha) / p.X.Rows
@@ -256,7 +256,7 @@ func (s *smo) take(at []int) {
 	s.inactive = make([]int, s.n)
 }
 
-// open takes the cache for the rows in use.
+// open allocates the cache for the rows in use.
 func (s *smo) open() error {
 	q := s.workingSize()
 	var err error
@@ -308,7 +308,7 @@ func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points
 	return out, b.Download(numeric.Column(out), m)
 }
 
-// mayRise and mayFall report whether s_i α_i may become larger, or smaller.
+// mayRise and mayFall report whether s_i α_i may increase, or decrease.
 func (s *smo) mayRise(i int) bool {
 	if s.sign[i] > 0 {
 		return s.alpha[i] < s.c[i]
@@ -323,8 +323,8 @@ func (s *smo) mayFall(i int) bool {
 	return s.alpha[i] < s.c[i]
 }
 
-// violation sets v and returns the largest v of the variables that may rise, and the
-// smallest v of the variables that may fall.
+// violation sets v and returns the largest v of the variables that may increase, and the
+// smallest v of the variables that may decrease.
 func (s *smo) violation() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
@@ -340,8 +340,8 @@ func (s *smo) violation() (most, least float64) {
 	return most, least
 }
 
-// optimize runs working sets until the rows in use are optimal to tol, or
-// shrinking has changed which are in use and they are again, or MaxIter ends them.
+// optimize runs working sets until the rows in use are optimal within tol, also after shrinking
+// changed which rows are in use, or until MaxIter steps were made.
 func (s *smo) optimize() error {
 	for {
 		most, least := s.violation()
@@ -446,10 +446,10 @@ func (s *smo) workOn(set []int, gap float64) error {
 		return err
 	}
 	w := newWorking(s, set)
-	// Ten times better than all is now, but not better than what is asked.
+	// The set's tolerance is a tenth of the current violation, but not below tol.
 	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
-	// Rows of two variables move once.
+	// A row with two variables is updated once.
 	moved := make([]float64, s.n)
 	for a, i := range set {
 		moved[s.row(i)] += w.moved[a]
@@ -468,15 +468,15 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return nil
 }
 
-// shrinkRows is how many rows there must be for shrinking to pay, and
-// shrinkAfter for how many sets a row must have been of no use.
+// shrinkRows is the number of rows from which shrinking pays, and shrinkAfter the number of
+// consecutive sets in which a row must have been superfluous.
 const (
 	shrinkRows  = 2000
 	shrinkAfter = 3
 )
 
-// shrink leaves out the rows whose variables all stand at bounds from which no
-// violator pulls them, when they are many.
+// shrink removes the rows whose variables are all at bounds, where no violating pair could move
+// them, if there are many such rows.
 func (s *smo) shrink(most, least float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil
@@ -512,7 +512,7 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	return true, s.use(at)
 }
 
-// put writes α of the rows in use into the problem.
+// put copies α of the rows in use into the problem.
 func (s *smo) put() {
 	if s.at == nil {
 		return
@@ -559,7 +559,7 @@ func (s *smo) unshrink() error {
 // result reads the solution.
 func (s *smo) result() (*Result, error) {
 	s.close()
-	if s.full.Inside { // F as predictions have it: the sums of steps drift
+	if s.full.Inside { // F as predictions compute it, since sums over steps accumulate rounding errors
 		f, err := KernelSum(s.b, s.full.Kernel, s.x, s.x, s.beta())
 		if err != nil {
 			return nil, err
@@ -568,7 +568,7 @@ func (s *smo) result() (*Result, error) {
 	}
 	most, least := s.violation()
 	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is v of the free variables, which differ by tol at most.
+	// b is v of the free variables, whose values differ by at most tol.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {
@@ -588,7 +588,7 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = (most + least) / 2
 	}
 	if s.full.Inside && !math.IsInf(most, 0) {
-		// v is −F. What rounding may change of a sum of so many terms is added.
+		// v is −F. The rounding error of a sum of as many terms is added.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
 			if beta != 0 {
@@ -607,9 +607,9 @@ func (s *smo) result() (*Result, error) {
 }
 
 // duality returns the duality gap: the objective of the primal less that of the dual. The primal is
-// taken at f and b, or where it is smaller at tf and tb, t being the least number ≥ 1 that leaves no
-// loss of two classes, because a large c_i makes the smallest loss dear. With the slopes
-// g_i = t s_i(F_i + b) + p_i the gap is
+// evaluated at f and b, or at tf and tb if it is smaller there. t is the smallest number ≥ 1 at
+// which two classes have no loss, because for a large c_i even a small loss costs much. With the
+// slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCouple: probabilities of pairs that agree with each other give back what
-// they were made of.
+// TestCouple: from consistent probabilities of pairs, couple recovers the probabilities of the
+// classes.
 func TestCouple(t *testing.T) {
 	for _, want := range [][]float64{{0.2, 0.3, 0.5}, {0.7, 0.1, 0.1, 0.1}, {0.01, 0.04, 0.15, 0.3, 0.5}} {
 		k := len(want)
@@ -24,7 +24,7 @@ func TestCouple(t *testing.T) {
 		got := make([]float64, k)
 		couple(got, r)
 		for c := range k {
-			// The steps end when the conditions hold to 0.005/k.
+			// The steps end when the conditions hold within 0.005/k.
 			if math.Abs(got[c]-want[c]) > 0.005 {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -32,11 +32,11 @@ func TestCouple(t *testing.T) {
 	}
 }
 
-// TestSigmoid: without overlap Platt's targets keep the slope finite; with values
-// that say nothing the probability is the share of the classes.
+// TestSigmoid: for separable values Platt's targets keep the slope finite; for values without
+// information the probability is the share of the class.
 func TestSigmoid(t *testing.T) {
 	a, b := sigmoid([]float64{-1, -1, 1, 1}, []float64{-1, -1, 1, 1}, []float64{1, 1, 1, 1})
-	// By symmetry B = 0, and at ±1 the targets 3/4 and 1/4 are met: A = −log 3.
+	// By symmetry B = 0, and the fit has the targets 3/4 and 1/4 at ±1: A = −log 3.
 	if math.Abs(a+math.Log(3)) > 1e-4 || math.Abs(b) > 1e-4 {
 		t.Errorf("got %v, %v", a, b)
 	}
@@ -47,8 +47,8 @@ func TestSigmoid(t *testing.T) {
 	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
 	}
-	// Values of the wrong sign, or large ones of it, have the same constant probability
-	// (scikit-learn #13211: there it falls while the value rises).
+	// Small and large values of the wrong sign have the same constant probability (scikit-learn
+	// #13211: there the probability falls while the value rises).
 	for _, scale := range []float64{1e-9, 1, 1e9} {
 		for i, s := range sign {
 			values[i] = -s * scale * float64(1+i%3)

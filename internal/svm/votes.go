@@ -6,8 +6,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// PairValues sets values to those of the machines of K classes, in the order of At, with
-// the intercepts b, by the K×(K−1) sums of each class's support vectors over its machines.
+// PairValues sets values to the decision values of the machines of K classes, in the order of
+// At, with the intercepts b. sums, K×(K−1), has the sums over the support vectors of each class
+// in each of its machines.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {
@@ -17,10 +18,10 @@ func PairValues(values, sums, b []float64, k int) {
 	}
 }
 
-// Votes sets votes to the numbers of pairs that each of K > 2 classes wins, by the values
-// of their machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's
-// values over its pairs, so that it decides between equal numbers only (as scikit-learn
-// has it). A sum that overflows counts as the largest number.
+// Votes sets votes to the number of pairs that each of K > 2 classes wins, by the values of the
+// machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's values over
+// its pairs. The second term, as in scikit-learn, only breaks ties. A sum that overflows counts
+// as the largest number.
 func Votes(votes, pairs []float64) {
 	k := len(votes)
 	sums := make([]float64, k)
@@ -43,15 +44,15 @@ func Votes(votes, pairs []float64) {
 	}
 }
 
-// Probabilities sets p to those of K classes, by the values of their machines and the A
-// and B of Sigmoids.
+// Probabilities sets p to the probabilities of K classes, from the values of their machines and
+// the A and B of Sigmoids.
 func Probabilities(p, pairs, a, b []float64) {
 	k := len(p)
 	r := mat.NewDense(k, k, nil)
 	for i := range k {
 		for j := i + 1; j < k; j++ {
 			at := At(i, j, k)
-			// Never 0 or 1: one pair does not decide alone.
+			// Never exactly 0 or 1, so that one pair does not decide alone.
 			second := min(max(1/(1+math.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
 			r.Set(j, i, second)
 			r.Set(i, j, 1-second)

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// working is a working set of SMO: q variables with their block of K.
+// working is a working set of SMO: q variables and their block of K.
 type working struct {
 	k     []float64 // q×q
 	diag  []float64
@@ -41,8 +41,8 @@ func newWorking(s *smo, set []int) *working {
 	return w
 }
 
-// minimize takes steps until the violation within the set is at most tol, or
-// limit steps, and returns their number.
+// minimize takes steps until the violation within the set is at most tol, or for limit steps,
+// and returns the number of steps.
 func (w *working) minimize(tol float64, limit int) int {
 	i, most := -1, math.Inf(-1)
 	for a, v := range w.v {
@@ -63,8 +63,8 @@ func (w *working) minimize(tol float64, limit int) int {
 	return limit
 }
 
-// partner returns the variable with which the objective falls most, and the
-// smallest v of those that may fall.
+// partner returns the variable with which the objective decreases most, and the smallest v of
+// the variables that may decrease.
 func (w *working) partner(i int) (int, float64) {
 	ki, vi, kii := w.k[i*w.q:][:w.q], w.v[i], w.diag[i]
 	j, best, least := -1, 0.0, math.Inf(1)
@@ -84,7 +84,7 @@ func (w *working) partner(i int) (int, float64) {
 		if a <= 0 {
 			a = curvature
 		}
-		// d²/a > best, without a division for most.
+		// d²/a > best, mostly without a division.
 		if d*d > best*a {
 			j, best = b, d*d/a
 		}
@@ -93,7 +93,7 @@ func (w *working) partner(i int) (int, float64) {
 }
 
 // move makes the optimal step of the pair within the bounds, and returns the variable that
-// rises next, or −1.
+// increases next, or −1.
 func (w *working) move(i, j int) int {
 	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
 	a := w.diag[i] + w.diag[j] - 2*ki[j]
@@ -125,7 +125,7 @@ func (w *working) room(i int, rise bool) float64 {
 	return w.alpha[i]
 }
 
-// shift adds t to s_i α_i; at a bound it lands on it exactly.
+// shift adds t to s_i α_i; at a bound it is set to the bound exactly.
 func (w *working) shift(i int, t float64, bound bool) {
 	w.moved[i] += t
 	up := (t > 0) == (w.sign[i] > 0) // α grows
