@@ -38,7 +38,7 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 		sigmas[p] = length * (0.5 + float64(p%7)/4)
 	}
 	ard := kernels.Gaussian{Sigmas: sigmas}
-	if d == 0 { // the list of scales must not be empty
+	if d == 0 { // a kernel needs at least one scale
 		ard = kernels.Gaussian{Sigma: length / 2}
 	}
 	return []kernels.Kernel{
@@ -161,8 +161,8 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramSymmetric is z == x: the strict upper triangle is not touched, and distances on
-// the diagonal and of duplicate rows are 0, exactly.
+// testGramSymmetric tests z == x: the strict upper triangle is not touched, and distances on
+// the diagonal and of duplicate rows are exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		singles := len(distanceKernels(d, 1))

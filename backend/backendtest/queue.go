@@ -168,9 +168,9 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report of progress.
-// However much had been done by then, the queue's next waiting method returns the cause.
-// The device itself and other queues remain usable.
+// testCancel cancels each operation before it starts, and at its first report of progress. The
+// queue's next waiting method then returns the cause, however much work was done. The device
+// itself and other queues remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -237,8 +237,8 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testConcurrent lets several callers work at once, each with its own queue and matrices,
-// and one of which is canceled again and again. Every result is exact.
+// testConcurrent lets several callers work at once, each with its own queue and matrices; one
+// of them is canceled again and again. Every result is exact.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup

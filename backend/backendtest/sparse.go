@@ -65,7 +65,7 @@ func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	return whole, before
 }
 
-// placeSparse puts h on the device under test, sliced before or afterwards.
+// placeSparse puts h on the device under test, and slices it before or afterwards.
 func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
 	whole, first := r.stored(h)
@@ -103,7 +103,7 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	}
 	r.within(what, got, r.ask(what, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
 	if x.Cols == 0 {
-		return // of dense matrices without columns the oracle does not know whether they are the same
+		return // the oracle cannot tell whether two dense matrices without columns are the same
 	}
 
 	what += ", z == x"
@@ -197,8 +197,8 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates: the distance of equal rows is 0, exactly, and that of rows that differ by
-// 2⁻³⁰ of their size, 2⁻¹³ in float32, is right.
+// testSparseDuplicates: the distance of equal rows is exactly 0, and the distance of rows that
+// differ by 2⁻³⁰ of their size, 2⁻¹³ in float32, is correct.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -233,8 +233,8 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseNaN: features that are not finite have the effect that they have on dense points, also
-// on the zeros that are not stored, and none on other pairs.
+// testSparseNaN: features that are not finite have the same effect as in dense points, also with
+// zeros that are not stored, and none on other pairs.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
@@ -315,8 +315,8 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGemm works on small integers, so that every order of the sums gives the same, with and
-// without an element that is not finite in any operand.
+// testSparseGemm works on small integers, so that every order of summation gives the same result,
+// with and without an element in any operand that is not finite.
 func testSparseGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})

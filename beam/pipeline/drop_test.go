@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestDroppedColumns: a column that is dropped is as one that is not there, whatever its
-// cells are, as in mercer fit (LightGBM's ignore_column): the sample of rows, and with it
-// the centers and the folds, do not depend on it.
+// TestDroppedColumns: a dropped column has no effect, whatever its cells are, as in mercer fit
+// (LightGBM's ignore_column): the sample of rows, and thus the centers and the folds, do not
+// depend on it.
 func TestDroppedColumns(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -43,11 +43,11 @@ func TestDroppedColumns(t *testing.T) {
 		if len(ran.Report.Dropped) != 1 || ran.Report.Features != 5 {
 			t.Errorf("%s: the report has %+v", name, ran.Report)
 		}
-		near(t, name, arrays(got.Model), arrays(want.Model), 0) // the same sums of the same pieces
+		near(t, name, arrays(got.Model), arrays(want.Model), 0) // the same pieces give the same sums
 	}
 }
 
-// TestDroppedByOneRule: what is learned, and what is refused, is that of a table in memory.
+// TestDroppedByOneRule: Beam learns the same, and refuses the same, as for a table in memory.
 func TestDroppedByOneRule(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)
@@ -56,7 +56,7 @@ func TestDroppedByOneRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var libsvm strings.Builder // of which the last rows have no x9
+	var libsvm strings.Builder // the last rows have no x9
 	for i := range 200 {
 		fmt.Fprintf(&libsvm, "%d 1:%d 3:%d", i%7, i, i*i%11)
 		if i < 50 {

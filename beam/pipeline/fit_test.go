@@ -51,8 +51,8 @@ func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundl
 	}
 }
 
-// conditionOf is the condition of ΦᵀΦ + λS, Φ centered by its mean, of which the
-// coefficients of a model are the solution.
+// conditionOf returns the condition number of ΦᵀΦ + λS, with Φ centered by its mean: the matrix
+// of the system for the coefficients of a model.
 func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -91,19 +91,18 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	return mat.Cond(&h, 2)
 }
 
-// TestCentersAreThoseOfMercerFit: with the same seed the pipeline and the command choose
-// the same kernel and the same centers, in the same order, from files cut and ordered in
-// any way, whether or not their number is given, also where rows are repeated and cells
-// missing; and the models predict the same.
+// TestCentersAreThoseOfMercerFit: with the same seed the pipeline and the command choose the same
+// kernel and the same centers, in the same order, and the models give the same predictions. The
+// files are cut and ordered in any way, with and without a given number of centers, with repeated
+// rows and missing cells.
 //
-// How far may they differ? Means and deviations of the two encoders agree to 8 units of
-// 2⁻⁵³, so that a standardized v is off by Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The slope
-// of exp(−s²/2σ²) in s/σ is below 1, and that in σ/σ₀ too: kernel values, and Φ, are off
-// by δ = 4√d·Δ/σ and by their own rounding, 2⁻⁵³(d + 4). With H = ΦᵀΦ + λS, a β of the
-// relative residual r is off by κ(H)·r·‖β‖, and perturbing Φ by δ changes H by 2δ√m of
-// its norm at most. So the coefficients are off by κ(r₁ + r₂ + 2δ√m)·‖β‖, and
-// predictions, whose kernel values are 1 at most, by √m times that. They are also held
-// to the 1e-10·κ of the largest that the page of Beam promises.
+// The bound: Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so that a
+// standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The slope of exp(−s²/2σ²) in
+// s/σ and in σ/σ₀ is below 1: kernel values, and Φ, have an error of δ = 4√d·Δ/σ plus their own
+// rounding, 2⁻⁵³(d + 4). With H = ΦᵀΦ + λS, a β of the relative residual r has an error of
+// κ(H)·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m of its norm. So the error of the
+// coefficients is κ(r₁ + r₂ + 2δ√m)·‖β‖, and that of predictions, whose kernel values are at most
+// 1, √m times that. It must also be at most 1e-10·κ of the largest, as the page of Beam promises.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")
@@ -116,7 +115,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 		if i%5 == 0 {
 			rows[i] = rows[i/2] // repeated
 		}
-		if i%9 == 1 { // the row before without its text, for which the most frequent one is taken
+		if i%9 == 1 { // the previous row without its text, which the most frequent text replaces
 			cells := strings.Split(rows[i-1], ",")
 			cells[2] = ""
 			rows[i] = strings.Join(cells, ",")

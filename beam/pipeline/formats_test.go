@@ -24,12 +24,12 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// width is how many features sparseRows makes.
+// width is the number of features of sparseRows.
 const width = 5
 
-// sparseRows are rows of five features, many of them 0, and a target in the last
-// place. The first third has no fourth and fifth feature, and is therefore narrower
-// where zeros are left out.
+// sparseRows returns rows of five features, many of them 0, followed by a target. In the first
+// third the fourth and fifth features are 0, so this part has fewer features in formats that
+// omit zeros.
 func sparseRows(seed uint64, n int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	rows := make([][]float64, n)
@@ -55,7 +55,7 @@ func sparseRows(seed uint64, n int) [][]float64 {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// asCSV is rows as a table with that name of the target.
+// asCSV returns rows as a CSV table whose target has the given name.
 func asCSV(rows [][]float64, target string) []byte {
 	var b bytes.Buffer
 	for j := range width {
@@ -74,7 +74,7 @@ func asCSV(rows [][]float64, target string) []byte {
 	return b.Bytes()
 }
 
-// asLIBSVM leaves zeros out, and has comments and empty lines.
+// asLIBSVM returns rows in LIBSVM format without zeros, with comments and empty lines.
 func asLIBSVM(rows [][]float64) []byte {
 	var b bytes.Buffer
 	for i, row := range rows {
@@ -93,7 +93,8 @@ func asLIBSVM(rows [][]float64) []byte {
 	return b.Bytes()
 }
 
-// asNPY is the columns from, … of rows as an array of numpy; a single one is a vector.
+// asNPY returns the columns of rows, beginning with column from, as an NPY array; a single
+// column is a vector.
 func asNPY(rows [][]float64, from, to int) []byte {
 	shape := fmt.Sprintf("(%d,)", len(rows))
 	if to-from > 1 {
@@ -111,7 +112,7 @@ func asNPY(rows [][]float64, from, to int) []byte {
 	return b
 }
 
-// asNPZ has the arrays X and y.
+// asNPZ returns an NPZ file with the arrays X and y.
 func asNPZ(t *testing.T, rows [][]float64) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -144,8 +145,8 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// far is the local file system as one whose files can only be read from their
-// beginning, as those are that are asked for over a network.
+// far is the local file system with files that can only be read from their beginning, like
+// files over a network.
 type far struct{ filesystem.Interface }
 
 func init() {
@@ -183,9 +184,9 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// TestFormats: the same rows in every format that names its columns alike or not at
-// all, compressed, cut and mixed, give the model of one CSV file, which is that of the
-// single machine: to 1e-10.
+// TestFormats: the same rows in every format, with the same names of columns or without names,
+// compressed, split and mixed, give the model of a single CSV file, which agrees with that of
+// one machine to 1e-10.
 func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
@@ -220,7 +221,7 @@ func TestFormats(t *testing.T) {
 		p.Seed, p.Passes, p.Tol = 5, 1, 1e-9
 		var first map[string]backend.Host[float64]
 		for i, l := range layouts {
-			if p.Learner == "ridge" && i > 0 && len(l.globs) < 3 { // of which the sample is no part
+			if p.Learner == "ridge" && i > 0 && len(l.globs) < 3 { // without the sample
 				continue
 			}
 			dir := folder(t, l.files)
@@ -251,9 +252,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestSparseTables: the features of a sparse table are divided by their standard deviations, and
-// nothing is subtracted from them: in memory, in passes, and by a pipeline, whose models are those
-// of the single machine to 1e-10.
+// TestSparseTables: the features of a sparse table are divided by their standard deviations and
+// not shifted, in memory, in passes and in a pipeline. The models agree with those of one machine
+// to 1e-10.
 func TestSparseTables(t *testing.T) {
 	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
 	for _, p := range []Params{
@@ -287,8 +288,8 @@ func TestSparseTables(t *testing.T) {
 	}
 }
 
-// Indices that count from 0 give the features x0, x1, … in their order, in whichever
-// file the index 0 is.
+// Indices that count from 0 give the features x0, x1, … in their order, whichever file has the
+// index 0.
 func TestIndicesFromZero(t *testing.T) {
 	for _, text := range []files{
 		{"a.svm": []byte("1 1:1 2:3\n2 1:2\n"), "b.svm": []byte("3 0:5 2:1\n1 1:1 3:2\n")},
@@ -299,16 +300,16 @@ func TestIndicesFromZero(t *testing.T) {
 		if names := b.Encoder.FeatureNames(); !slices.Equal(names, []string{"x0", "x1", "x2", "x3"}) {
 			t.Errorf("the features are %q", names)
 		}
-		// (XᵀX + I)w = Xᵀy of the standardized columns is for the other tests; that x0 is 5 in
-		// one row of four and 0 in the others is for this one.
+		// Other tests check (XᵀX + I)w = Xᵀy for the standardized columns; this test checks
+		// that x0 is 5 in one row of four and 0 in the others.
 		if in := b.Encoder.Inputs[0].Number; in == nil || math.Abs(in.Mean-1.25) > 4*0x1p-52 {
 			t.Errorf("x0 is %+v, want a mean of 1.25", in)
 		}
 	}
 }
 
-// What the flags say about CSV files holds for files cut into parts too: the model is
-// that of the same table in plain CSV, and the encoder the one that dataset learns.
+// The flags about CSV files also apply to files that are split into parts: the model is that of
+// the same table in plain CSV, and the encoder is the one that dataset learns.
 func TestDialect(t *testing.T) {
 	const seed, n = 34, 400
 	t.Logf("seed %d", seed)
@@ -365,8 +366,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestDialectsAreFound: files in the dialects that dataset finds by itself are the plain
-// file, whether they are cut into pieces or not.
+// TestDialectsAreFound: files in the dialects that dataset detects give the table of the plain
+// file, whether or not they are cut into pieces.
 func TestDialectsAreFound(t *testing.T) {
 	const seed, n = 35, 400
 	t.Logf("seed %d", seed)
@@ -417,7 +418,7 @@ func TestDialectsAreFound(t *testing.T) {
 			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
 		}
 	}
-	// A line with a cell too many is no row name, even where it is a piece of its own.
+	// A line with one cell too many has no row name, even if it is a piece by itself.
 	broken := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
 	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": broken}), "odd.csv")}
 	p.Model = filepath.Join(t.TempDir(), "m.safetensors")
@@ -426,10 +427,10 @@ func TestDialectsAreFound(t *testing.T) {
 	}
 }
 
-// files are the contents of a folder by their names.
+// files maps the names of a folder's files to their contents.
 type files = map[string][]byte
 
-// TestIDX: images and the labels beside them are the table that CSV has of them.
+// TestIDX: images and their labels give the same table as in CSV.
 func TestIDX(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
 	const n, d = 200, 4
@@ -458,7 +459,8 @@ func TestIDX(t *testing.T) {
 	near(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
 }
 
-// TestEmptyColumn: a column that is empty in a whole file has the values of the others.
+// TestEmptyColumn: a column that is empty in one whole file is filled with a value from the
+// other files.
 func TestEmptyColumn(t *testing.T) {
 	dir := folder(t, map[string][]byte{"a.csv": []byte("a,b,y\n1,,2\n3,,4\n"), "b.csv": []byte("a,b,y\n1,5,2\n3,6,4\n7,6,9\n")})
 	p := Params{Learner: "ridge", Targets: []string{"y"}, Inputs: []string{filepath.Join(dir, "*")}}
@@ -469,7 +471,7 @@ func TestEmptyColumn(t *testing.T) {
 }
 
 // TestParquet: Parquet files of several writers, codecs and kinds of pages, with numbers,
-// booleans, texts and missing cells, give the model of the same rows as CSV.
+// booleans, texts and missing cells, give the same model as the rows in CSV.
 func TestParquet(t *testing.T) {
 	const from = "../../dataset/testdata/parquet"
 	globs := []string{filepath.Join(from, "arrow-zstd*.parquet"), filepath.Join(from, "go-gzip-v1-split.parquet"), filepath.Join(from, "arrow-none-v1.parquet")}
@@ -513,8 +515,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestFileFaults: a file that does not belong to the others, or cannot be read, is
-// named in one line.
+// TestFileFaults: a one-line error names a file that does not match the others or cannot be
+// read.
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
 	good := asCSV(rows, "y")
@@ -542,7 +544,8 @@ func TestFileFaults(t *testing.T) {
 		for _, glob := range c.globs {
 			p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
 		}
-		// Prism may report the step after the one that failed: then the next attempt tells.
+		// Prism may report the step after the failed step; the next attempt then gives the
+		// error.
 		_, err := Run(t.Context(), "prism", p, 5)
 		want := strings.ReplaceAll(c.want, "%s", dir)
 		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
@@ -591,8 +594,8 @@ func TestPartFaults(t *testing.T) {
 	}
 }
 
-// TestBadCells: a cell that makes a column useless is named with its file and line,
-// the first of several, whatever the pieces.
+// TestBadCells: the error for a cell that makes a column unusable names the file and line of
+// the first such cell, for any pieces.
 func TestBadCells(t *testing.T) {
 	const n, at = 3000, 1234 // rows from 0; the header is line 1
 	table := func(target, feature string) []byte {

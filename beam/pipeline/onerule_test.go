@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// oneRuleCases are columns that are no plain column of numbers or of a few texts. want is
-// a part of the error, or "" where the column is taken.
+// oneRuleCases are columns that are neither plain numbers nor a few different texts. want is a
+// part of the error, or "" if the column is accepted.
 func oneRuleCases() []oneRuleCase {
 	number := func(i int) string { return fmt.Sprint((i * 37) % 41) }
 	oneOdd := func(cell string) func(int) string {
@@ -117,9 +117,9 @@ type oneRuleCase struct {
 	want string
 }
 
-// TestOneRule: a table in memory, a file in passes and Beam decide in the same way what a
-// column is, and refuse it in the same words, whatever the pieces and their order. The
-// column is a feature, then a target of numbers, then one of classes.
+// TestOneRule: a table in memory, a file in passes and Beam decide the type of a column in the
+// same way, and refuse it in the same words, for any pieces in any order. The column is a
+// feature, then a target of numbers, then one of classes.
 func TestOneRule(t *testing.T) {
 	const seed = 27
 	t.Logf("seed %d", seed)
@@ -169,7 +169,7 @@ func TestOneRule(t *testing.T) {
 	}
 }
 
-// encoderOf is what Beam learns from pieces that come in a random order.
+// encoderOf returns the encoder that Beam learns from pieces in a random order.
 func encoderOf(t *testing.T, p Params, r *rand.Rand) (*dataset.Encoder, error) {
 	t.Helper()
 	all := &census{Keep: p.keep()}
@@ -190,7 +190,7 @@ func encoderOf(t *testing.T, p Params, r *rand.Rand) (*dataset.Encoder, error) {
 	return all.encoder(t.Context(), p)
 }
 
-// sameRule compares what was learned, numbers to tol times their size.
+// sameRule compares two encoders, with a relative tolerance of tol for numbers.
 func sameRule(t *testing.T, what string, got *dataset.Encoder, err error, want *dataset.Encoder, wantErr error, tol float64) {
 	t.Helper()
 	if err != nil || wantErr != nil {

@@ -54,8 +54,8 @@ func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	return b, ran
 }
 
-// lines are a header and the rows of a table with a column of texts; the target y
-// is a number or, for classes, a text. No cell is missing.
+// lines returns a header and the rows of a table with a column of texts; the target y is a
+// number or, for classes, a text. No cell is missing.
 func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -70,8 +70,8 @@ func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	return "a,b,c,y", rows
 }
 
-// write writes rows to files of the given numbers of rows, the last one with what is
-// left, and returns the glob of them.
+// write writes rows to files with the given numbers of rows, the remaining rows to a last file,
+// and returns a glob for the files.
 func write(t *testing.T, header string, rows []string, counts ...int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,10 +89,10 @@ func write(t *testing.T, header string, rows []string, counts ...int) string {
 	return filepath.Join(dir, "*.csv")
 }
 
-// arrays are those of a model.
+// arrays returns the arrays of a model.
 func arrays(m learners.Model) map[string]backend.Host[float64] { return m.State().Arrays }
 
-// near reports arrays that differ by more than tol of their largest element.
+// near fails if arrays differ by more than tol times their largest element.
 func near(t *testing.T, what string, got, want map[string]backend.Host[float64], tol float64) {
 	t.Helper()
 	for name, w := range want {
@@ -113,8 +113,8 @@ func near(t *testing.T, what string, got, want map[string]backend.Host[float64],
 	}
 }
 
-// single fits the same rows with Mercer's own learner on this machine: the encoder
-// learned from one file, and the centers or the seed of the model.
+// single fits the same rows with Mercer's own learner on this machine, with an encoder learned
+// from one file, and with the centers or the seed of the model.
 func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -184,18 +184,17 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 	return m, enc
 }
 
-// TestModelIsTheSingleMachines: Nyström, random features and linear ridge, of
-// numbers and of classes, with and without an intercept, from files that are cut in
-// several ways, in pieces of several sizes and with the rows in another order, give
-// the model of the single machine to 1e-10.
+// TestModelIsTheSingleMachines: Nyström, random features and linear ridge, for numbers and for
+// classes, with and without an intercept, agree with the model of one machine to 1e-10, for
+// several divisions into files and pieces and for another order of the rows.
 func TestModelIsTheSingleMachines(t *testing.T) {
 	const seed, n = 20261127, 6000
 	t.Logf("seed %d", seed)
 	for _, p := range []Params{
 		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true, NoStandardize: true},
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.3)"}, Functions: 50, Lambdas: []float64{1}},
-		// Functions of a condition of 1e8 and more: the coefficients are a matter of
-		// rounding on one machine too, what the model predicts is not.
+		// With a condition number of 1e8 and more, rounding determines the coefficients, on one
+		// machine too, but not the predictions.
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=1)"}, Functions: 60, Lambdas: []float64{30}, Intercept: true},
 		{Learner: "fourier-ridge", Classify: true, Kernels: []string{"matern32(sigma=2)"}, Functions: 60, Lambdas: []float64{1}, Intercept: true},
 	} {
@@ -220,8 +219,8 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				b, ran := fit(t, p)
 				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)
 				got := predictions(t, b.Model, whole, b.Encoder)
-				// Rounding of predictions is 2⁻⁵³ of the condition; 1e-10 is for what has
-				// one below 1e5.
+				// The rounding error of predictions is 2⁻⁵³ times the condition number; 1e-10
+				// is enough below 1e5.
 				tol := 1e-10
 				if len(p.Kernels) > 0 && p.Kernels[0] == "gaussian(sigma=1)" {
 					tol = 1e8 * 0x1p-53
@@ -243,7 +242,7 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 	}
 }
 
-// predictions are those of a model for a file, or its decision values.
+// predictions returns the predictions of a model for a file, or its decision values.
 func predictions(t *testing.T, m learners.Model, glob string, enc *dataset.Encoder) map[string]backend.Host[float64] {
 	t.Helper()
 	table, err := dataset.Read(strings.ReplaceAll(glob, "*", "part-000"), nil)
@@ -266,7 +265,7 @@ func predictions(t *testing.T, m learners.Model, glob string, enc *dataset.Encod
 	return map[string]backend.Host[float64]{"predictions": hostOf(f)}
 }
 
-// numbersOf are the means and scales of an encoder.
+// numbersOf returns the means and scales of an encoder.
 func numbersOf(e *dataset.Encoder) map[string]backend.Host[float64] {
 	var list []float64
 	for _, in := range e.Inputs {

@@ -18,9 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSearch compares the scores of σ and λ, which come of one pass, with folds that
-// are fitted and predicted one by one, and the chosen model with one that is fitted
-// to all rows.
+// TestSearch compares the scores of σ and λ, which come from one pass, with folds that are
+// fitted and predicted one by one, and the chosen model with a fit to all rows.
 func TestSearch(t *testing.T) {
 	const seed, n, folds = 20261128, 3000, 3
 	t.Logf("seed %d", seed)
@@ -100,8 +99,8 @@ func TestSearch(t *testing.T) {
 				total += (my.At(i, 0) - f) * (my.At(i, 0) - f)
 			}
 		}
-		// Squares from sums are right to 2⁻⁴⁰ of the squares of the targets, which are
-		// some 20 times the errors.
+		// Squared errors computed from sums have an error of 2⁻⁴⁰ of the squares of the
+		// targets, which are about 20 times as large.
 		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
 			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
 		}
@@ -118,8 +117,8 @@ func TestSearch(t *testing.T) {
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
 }
 
-// TestCensus: what is learned from parts in any order is what dataset learns from the
-// whole, also with cells missing.
+// TestCensus: parts in any order give the encoder that dataset learns from the whole table,
+// also with missing cells.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()
 	var rows []string
@@ -193,8 +192,8 @@ func TestCensus(t *testing.T) {
 			case g.Name != in.Name || (g.Number == nil) != (in.Number == nil):
 				t.Errorf("input %d is %+v, want %+v", j, g, in)
 			case in.Number != nil:
-				// The median of a column of many values is that of a sample of different
-				// rows: all, here.
+				// The median of a column with many values is that of a sample of the distinct
+				// rows, which has all rows here.
 				n, w := g.Number, in.Number
 				if n.Fill != w.Fill || math.Abs(n.Mean-w.Mean) > 1e-12*w.Scale || math.Abs(n.Scale-w.Scale) > 1e-12*w.Scale {
 					t.Errorf("%s: %+v, want %+v", in.Name, *n, *w)
@@ -212,7 +211,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestFaults: what is wrong with the data is said in one place, with the file.
+// TestFaults: errors in the data name the file.
 func TestFaults(t *testing.T) {
 	header, rows := lines(1, 40, false)
 	good := write(t, header, rows)

@@ -1,11 +1,11 @@
-"""Times fits through Python beside fits of the command on the same arrays.
+"""Compares the times of fits from Python and by the command, on the same arrays.
 
     make python-bench
 
-Three times of one fit of kernel ridge, the best of some in turns: the wall time
-of estimator.fit; the part of it that the library spent in Go; and the same part in
-the command, a Go program (its gram, factor and solve). The first over the second is
-what Python costs.
+Measures three times for a fit of kernel ridge, each the best of several runs in turns:
+the wall time of estimator.fit, the part of it that the library spent in Go, and the
+same part of a fit by the command, a Go program (its stages gram, factor and solve). The
+ratio of the first to the second is the overhead of Python.
 
 With --json each timing is an object that `mercer bench import` reads, by the entrants
 "mercer-python", "mercer-library" and "mercer-command" in that order.

@@ -1,4 +1,4 @@
-"""The build hook of hatchling: the shared library goes into the wheel."""
+"""The build hook of hatchling, which puts the shared library into the wheel."""
 
 import ctypes
 import os
@@ -12,8 +12,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class LibraryHook(BuildHookInterface):
     """Adds the library that MERCER_LIBRARY names, or else that of the checkout,
-    which `make libmercer` builds where it is missing. The build ends with one line
-    when there is none, or one of another interface."""
+    which `make libmercer` builds if it is missing. If there is no library, or if it has
+    another version of the interface, the build fails with a message of one line."""
 
     def initialize(self, version, build_data):
         library = os.environ.get("MERCER_LIBRARY") or self._of_the_checkout()
@@ -65,9 +65,8 @@ class LibraryHook(BuildHookInterface):
 
 
 def platform(library):
-    """The tag of the systems that the library runs on: manylinux of the newest
-    version of glibc among those of its symbols (PEP 600), which end with a zero byte
-    in its table of texts."""
+    """The platform tag of the library: manylinux with the newest version of glibc among
+    its symbols (PEP 600), whose names end with a zero byte in its string table."""
     here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     with open(library, "rb") as f:
         versions = [int(v) for v in re.findall(rb"\0GLIBC_2\.(\d+)(?:\.\d+)?(?=\0)", f.read())]

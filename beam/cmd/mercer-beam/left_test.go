@@ -97,8 +97,8 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing holds the run to having left no process, no temporary file but those that
-// begin with except, and no file beside the model but those that are named.
+// nothing requires that the run has left no process, no temporary file whose name does not
+// begin with except, and beside the model only the named files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string
@@ -136,8 +136,8 @@ func (w *watched) until(t *testing.T, path string) {
 	}
 }
 
-// TestNothingIsLeft: after a run that lost a worker, one that was asked to stop, and one
-// that was killed itself, there is no process and no file that nobody needs.
+// TestNothingIsLeft checks that no process and no unneeded file remains after a run that lost a
+// worker, after a run that was asked to stop, and after a run that was killed.
 func TestNothingIsLeft(t *testing.T) {
 	const seed = 20261202
 	t.Logf("seed %d", seed)
@@ -165,7 +165,8 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-w.ended
-			// As shells report a process that the signal has ended: POSIX, Shell Command Language, 2.8.2.
+			// Shells report a process that a signal ended in this way: POSIX, Shell Command
+			// Language, 2.8.2.
 			if code := w.ProcessState.ExitCode(); code != 128+int(c.signal) || !strings.HasSuffix("\n"+w.out.String(), "\nmercer-beam: interrupted\n") {
 				t.Errorf("it has ended with %d:\n%s", code, w.out.String())
 			}

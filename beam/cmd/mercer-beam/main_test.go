@@ -51,8 +51,8 @@ func init() {
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
-// deadly is the local file system for a worker that shall be killed: at its killAt-th
-// file the process gets SIGKILL, once for a folder, in the middle of reading it.
+// deadly is the local file system for a worker that shall be killed: the process gets SIGKILL
+// in the middle of reading its killAt-th file, once for each folder.
 type deadly struct {
 	filesystem.Interface
 	scheme string
@@ -88,8 +88,9 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 	return d.Interface.Size(ctx, d.path(name))
 }
 
-// waiting is the local file system whose files have no end: each begins and then gives
-// nothing more until its reading is canceled. It marks the folder once one is read.
+// waiting is the local file system with files that never end: after its beginning, a file
+// returns no more data until reading it is canceled. It writes a mark into the folder when the
+// first file is read.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -106,7 +107,7 @@ func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 	return r, nil
 }
 
-// dying kills the process once it has given some bytes.
+// dying kills the process once some of its bytes were read.
 type dying struct {
 	io.ReadCloser
 	mark string
@@ -124,9 +125,8 @@ func (d dying) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWorkerIsKilled: workers are processes of their own; the first one is killed in
-// the middle of the sums. The model has the same bytes as that of a run in this
-// process in which nothing happens.
+// TestWorkerIsKilled kills the first worker process in the middle of the sums. The model has
+// the same bytes as the model of an undisturbed run in this process.
 func TestWorkerIsKilled(t *testing.T) {
 	const seed = 20261129
 	t.Logf("seed %d", seed)
@@ -172,7 +172,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestCommand fits with the command; mercer would read the model.
+// TestCommand fits with the command and reads the model as mercer does.
 func TestCommand(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -32,7 +32,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// commands returns the indented block of a page that has a text in it.
+// commands returns the indented block of a page that contains a text.
 func commands(t *testing.T, name, text string) string {
 	t.Helper()
 	for _, block := range regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page(t, name), -1) {
@@ -53,8 +53,7 @@ func shell(t *testing.T, dir, script string) (string, error) {
 	return string(out), err
 }
 
-// TestPages runs the commands of the pages as they stand, with this test in the place of
-// mercer-beam.
+// TestPages runs the commands of the pages unchanged, with this test binary as mercer-beam.
 func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")
@@ -125,8 +124,8 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestProgram makes the program of docs/beam.md by the commands that stand there, in a
-// module of its own outside the repository.
+// TestProgram builds the program of docs/beam.md by the commands on that page, in a separate
+// module outside the repository.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

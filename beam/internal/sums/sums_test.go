@@ -57,7 +57,7 @@ func TestTwoFloat(t *testing.T) {
 	}
 }
 
-// samples are n rows of d features around offset, and two targets.
+// samples returns n rows of d features around offset, and two targets.
 func samples(seed uint64, n, d int, offset float64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 2)
@@ -135,8 +135,8 @@ func merged(t testing.TB, list []*Sums) *Sums {
 	return list[0]
 }
 
-// shards cuts the rows, in their order or in another one, into so many parts of
-// random sizes.
+// shards divides the rows, in their order or shuffled, into the given number of parts of random
+// sizes.
 func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	rows := make([]int, n)
 	for i := range rows {
@@ -158,8 +158,8 @@ func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	return parts
 }
 
-// TestGathererBound holds the sums to the bound of the package's comment, against
-// sums of 200 bits of the same functions.
+// TestGathererBound compares the sums with sums of 200 bits, within the bound of the package's
+// comment.
 func TestGathererBound(t *testing.T) {
 	const seed, n, d = 20261123, 9000, 4
 	t.Logf("seed %d", seed)
@@ -206,8 +206,8 @@ func TestGathererBound(t *testing.T) {
 	}
 }
 
-// bases are a problem of each kind, and the coefficients and intercepts that the
-// single-machine solver gives for it.
+// bases returns a problem of each kind, and its coefficients and intercepts by the solver on
+// one machine.
 func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], intercept bool) map[string]struct {
 	p         Problem
 	beta      backend.Host[float64]
@@ -221,7 +221,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	}
 	const lambda = 2.0
 	data := solvers.InMemory(x, y, nil)
-	// The coefficients are as exact as this times the condition, some 100 at least.
+	// The relative error of the coefficients is this times the condition number, which is at
+	// least about 100.
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-14}
 	problem := func(b Basis) Problem {
 		p := Problem{Basis: b, Targets: y.Cols, Lambda: lambda, Intercept: intercept}
@@ -266,8 +267,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	return list
 }
 
-// TestAnySharding: the model is that of the single machine to 1e-10, whatever the
-// shards and their order, with and without an intercept.
+// TestAnySharding: the model agrees with that of one machine to 1e-10 for any shards in any
+// order, with and without an intercept.
 func TestAnySharding(t *testing.T) {
 	const seed, n, d = 20261124, 12000, 3
 	t.Logf("seed %d", seed)
@@ -314,8 +315,8 @@ func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64],
 	return worst
 }
 
-// TestSameBits: parts of the same rows, merged in any order and by any tree, give
-// the same bits; that is what a worker that is replaced leaves unchanged.
+// TestSameBits: parts of the same rows give the same bits if they are merged in any order and
+// by any tree. So replacing a worker does not change the result.
 func TestSameBits(t *testing.T) {
 	const seed, n, d = 20261125, 20000, 3
 	t.Logf("seed %d", seed)
@@ -395,8 +396,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestMeasure: a solution leaves no more than rounding; one that was spoilt leaves
-// what it was spoilt by, and is corrected.
+// TestMeasure: a solution has a residual of only rounding error. A perturbed solution has the
+// residual of the perturbation, and is corrected.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
@@ -432,7 +433,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: the residual is %.3g", name, good.Residual)
 		}
 		for j, v := range sol.Squares {
-			// From the sums: rounding of sums of n y², with the offset taken out.
+			// Computed from the sums: rounding of a sum of n squares of y without its offset.
 			if limit := 1e-9 * n; math.Abs(v-good.Squares[j]) > limit {
 				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, good.Squares[j])
 			}
@@ -455,8 +456,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureOrthogonalTarget: the residual of x² on points on both sides of 0, of whose
-// Φᵀy nothing but rounding remains, is small.
+// TestMeasureOrthogonalTarget: the residual is small for the target x² on points on both sides
+// of 0, for which Φᵀy is only rounding error.
 func TestMeasureOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, n := range []int{3, 20, 1000, 5000} {

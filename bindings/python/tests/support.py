@@ -1,4 +1,4 @@
-"""What the tests share: the package of this checkout, and what may be absent."""
+"""Shared by the tests: the package of this checkout, and skips for missing programs."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(ROOT, "bindings", "pyth
 
 
 def absent(what, why):
-    """Skips a test for want of something, unless MERCER_REQUIRE names it."""
+    """Skips a test because something is missing, unless MERCER_REQUIRE names it."""
     if what in os.environ.get("MERCER_REQUIRE", "").split(","):
         raise AssertionError(f"MERCER_REQUIRE names {what}: {why}")
     raise unittest.SkipTest(why)
@@ -30,7 +30,7 @@ U = 2.0**-53  # unit roundoff
 
 
 def rng(test, seed=1):
-    """A generator whose seed a failing test shows."""
+    """A random generator whose seed a failing test shows."""
     print(f"{test.id()}: seed {seed}", file=sys.stderr)
     return np.random.default_rng(seed)
 

@@ -1,4 +1,4 @@
-"""What errors advise: each estimator has what they name, and takes it."""
+"""Advice in errors names only arguments that the estimator has and accepts."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def advice():
 
 
 def estimators():
-    """Each estimator, and those with a method with each of their learners."""
+    """Each estimator; an estimator with a method once for each of its learners."""
     for name in mercer.__all__:
         kind = getattr(mercer, name)
         if hasattr(kind, "get_params") and "method" not in kind().get_params():
@@ -60,8 +60,8 @@ def estimators():
 
 class TestAdvice(unittest.TestCase):
     def test_can_be_followed(self):
-        """Each argument that a text names is one of the estimator, or a key of its params,
-        and the fit takes another value of it."""
+        """Each argument that a message names is an argument of the estimator or a key of
+        its params, and the fit accepts another value of it."""
         if shutil.which("go") is None:
             support.absent("go", "there is no go command, which shows the library's advice")
         r = support.rng(self)
@@ -135,7 +135,7 @@ class TestAdvice(unittest.TestCase):
                 estimator.fit(X, target)
 
     def test_names_are_of_one_call(self):
-        """The names that one estimator gives to the library are not those of the next call."""
+        """The names that one estimator passes to the library are not used for the next call."""
         X, y = np.ones((2, 1)), np.ones((2, 1))
         for _ in range(2):
             with self.assertRaisesRegex(ValueError, "^max_iter must"):
@@ -146,7 +146,7 @@ class TestAdvice(unittest.TestCase):
                 mercer.Model.fit("kernel-ridge", X, y, parameters={"iterations": 0})
 
     def test_memory(self):
-        """The package has no argument for the memory, which texts advise the command to raise."""
+        """The package has no argument for the memory, unlike the command."""
         X = np.arange(1e6).reshape(-1, 1)
         for call in (
             lambda: mercer.MercerKernelRidge(kernel="rbf", solver="dual").fit(X, X[:, 0]),

@@ -1,4 +1,4 @@
-"""Predictions against scikit-learn's, with bounds that are derived."""
+"""Compares predictions with scikit-learn's, with derived bounds."""
 
 import unittest
 
@@ -19,12 +19,11 @@ U = support.U
 
 
 def kernel_error(kernel, gamma, coef0, degree, X, Z):
-    """A bound of the error of a kernel value as both programs compute it.
+    """A bound of the rounding error of a kernel value in both programs.
 
-    A product of d terms is off by at most (d + 2)u‖x‖‖z‖ (Higham 2002, 3.1), and a
-    squared distance from three of them by 4(d + 2)u·max‖x‖²; what comes after
-    multiplies that by the derivative and adds a few roundings of the value.
-    """
+    The error of a product of d terms is at most (d + 2)u‖x‖‖z‖ (Higham 2002, 3.1), and
+    that of a squared distance from three such products 4(d + 2)u·max‖x‖². The kernel
+    multiplies this by its derivative and adds a few roundings of the value. """
     d = X.shape[1]
     size = max(np.sum(X**2, axis=1).max(), np.sum(Z**2, axis=1).max())
     product = (d + 2) * U * size
@@ -41,12 +40,11 @@ def kernel_error(kernel, gamma, coef0, degree, X, Z):
 
 
 def solution_bound(K, delta, alpha, weights, cross_norm, rows):
-    """How far two predictions k·a may be apart when both programs solve
-    (K + αI)a = y by Cholesky, each with its own K, off by delta in every element.
+    """The largest difference of two predictions k·a if both programs solve (K + αI)a =
+    y by Cholesky, each with its own K, with an error of delta in every element.
 
-    Cholesky solves a system whose matrix is off by n·γ(3n+1)‖A‖ (Higham 2002,
-    theorem 10.4), so that ‖δa‖ ≤ ‖δA‖‖a‖/α; the factor 2 is for the second order.
-    """
+    Cholesky solves a system whose matrix has an error of n·γ(3n+1)‖A‖ (Higham 2002,
+    theorem 10.4), so that ‖δa‖ ≤ ‖δA‖‖a‖/α; the factor 2 is for the second order. """
     n = len(K)
     norm = np.linalg.norm(K, 2) + alpha
     matrix = n * (3 * n + 1) * U * norm + n * delta
@@ -75,7 +73,7 @@ class TestKernelRidge(unittest.TestCase):
                     self.assertEqual(f.shape, h.shape)
                     self.assertLessEqual(np.abs(f - h).max(), bound)
                     self.assertEqual(got.dual_coef_.shape, want.dual_coef_.shape)
-                    # The bound says something: it is far below the predictions.
+                    # The bound is meaningful: it is far below the predictions.
                     self.assertLess(bound, 1e-5 * np.abs(h).max())
 
     def test_weights(self):
@@ -89,7 +87,7 @@ class TestKernelRidge(unittest.TestCase):
         self.assertLessEqual(np.abs(got.predict(X) - want.predict(X)).max(), bound)
 
     def test_penalties(self):
-        """An alpha for each target: different ones, some equal, and an array of one."""
+        """An alpha for each target: all different, some equal, and an array of one."""
         r = support.rng(self)
         X, y = support.smooth(r, 90, 3)
         Z = r.normal(size=(30, 3))
@@ -103,7 +101,7 @@ class TestKernelRidge(unittest.TestCase):
                     got = mercer.MercerKernelRidge(kernel="rbf", alpha=alpha, solver=solver, tol=1e-12).fit(X, target)
                     least = np.min(alpha)
                     bound = solution_bound(K, kernel_error("rbf", 1 / 3, 0, 3, X, Z), least, want.dual_coef_, np.linalg.norm(cross, 2), len(Z))
-                    # What a residual of 1e-12 may leave.
+                    # The effect of a residual of 1e-12.
                     bound += np.linalg.norm(cross, 2) * 1e-12 * np.linalg.norm(target) / least
                     f, h = got.predict(Z), want.predict(Z)
                     self.assertEqual(f.shape, h.shape)
@@ -130,8 +128,8 @@ class TestKernelRidge(unittest.TestCase):
         np.testing.assert_array_equal(got.X_fit_, np.tril(K) + np.tril(K, -1).T)  # one triangle stands for both
 
     def test_nystroem_with_every_row(self):
-        """With every row a center it is kernel ridge, to the residual of its normal
-        equations: their matrix has the square of the condition."""
+        """With every row as a center the model is kernel ridge, up to the residual of
+        the normal equations, whose condition number is squared."""
         X, y = support.smooth(support.rng(self), 60, 2)
         full = mercer.MercerKernelRidge(kernel="rbf", alpha=1.0).fit(X, y).predict(X)
         part = mercer.MercerNystroemRidge(kernel="rbf", alpha=1.0, n_components=60, tol=1e-10).fit(X, y).predict(X)
@@ -147,7 +145,7 @@ class TestOthers(unittest.TestCase):
         want, got = Ridge(alpha=2.0).fit(X, y), mercer.MercerRidge(alpha=2.0).fit(X, y)
         n, d = X.shape
         A = X.T @ X + 2 * np.eye(d)
-        # Both form XᵀX, off by γ(n)‖X‖², and factor it.
+        # Both form XᵀX with an error of γ(n)‖X‖², and factor it.
         condition = np.linalg.cond(A)
         bound = 4 * (n + 3 * d * d) * U * condition * np.linalg.norm(want.coef_)
         self.assertLessEqual(np.linalg.norm(got.coef_ - want.coef_), bound)
@@ -159,8 +157,8 @@ class TestOthers(unittest.TestCase):
         self.assertEqual(two.intercept_.shape, (2,))
 
     def test_gaussian_process(self):
-        """With a fixed kernel and unit scale: means of scikit-learn, and variances
-        that have the noise added."""
+        """With a fixed kernel and unit scale: scikit-learn's means, and its variances
+        plus the noise."""
         r = support.rng(self)
         X, y = support.smooth(r, 60, 2)
         Z = r.normal(size=(25, 2))
@@ -176,13 +174,13 @@ class TestOthers(unittest.TestCase):
         # The variance is 1 − kᵀA⁻¹k, so A⁻¹k takes the place of a, and ‖A⁻¹k‖ ≤ ‖k‖/α.
         bound = solution_bound(K, delta, alpha, cross[0] * 0 + np.linalg.norm(cross, axis=1).max() / alpha, np.linalg.norm(cross, 2), len(Z))
         self.assertLessEqual(np.abs(std**2 - (want_std**2 + alpha)).max(), bound)
-        # n log-determinants and a sum of squares, each off by its condition.
+        # n logarithms of pivots and a sum of squares, with errors that grow with the condition.
         self.assertLessEqual(abs(got.log_marginal_likelihood_value_ - want.log_marginal_likelihood_value_),
                              bound * len(X) + len(X) * (len(X) * delta / alpha))
 
     def test_svm(self):
-        """SMO ends when no condition is violated by more than tol, wherever it
-        began: with a small one the decisions agree to some multiple of it."""
+        """SMO ends when no optimality condition is violated by more than tol, from any
+        start, so the decision values agree to a multiple of tol."""
         X, y = load_breast_cancer(return_X_y=True)
         X = StandardScaler().fit_transform(X)[:300]
         y = y[:300]
@@ -224,7 +222,7 @@ class TestOthers(unittest.TestCase):
 
     def test_one_class_boundary(self):
         X, _ = support.smooth(support.rng(self), 150, 3)
-        # At most nu·n training rows are outside (scikit-learn #4195: there all are).
+        # At most nu·n training rows are outside (scikit-learn #4195: there all rows are).
         for nu in (1e-6, 1e-3, 0.1, 0.5):
             self.assertLessEqual(np.sum(mercer.MercerOneClassSVM(nu=nu).fit(X).predict(X) == -1), nu * len(X))
         edge = mercer.MercerOneClassSVM().fit(X)

@@ -1,4 +1,4 @@
-"""What the docstrings say: sections of numpydoc, every parameter, examples that run."""
+"""Checks the docstrings: sections of numpydoc, every parameter, examples that run."""
 
 import doctest
 import inspect
@@ -41,7 +41,7 @@ def public():
 
 class TestDocs(unittest.TestCase):
     def test_parameters(self):
-        """Each is described, in the order of the signature, with a type."""
+        """Each parameter is described, in the order of the signature, with a type."""
         seen = 0
         for name, thing in public():
             if inspect.isclass(thing) and issubclass(thing, BaseException):
@@ -62,7 +62,7 @@ class TestDocs(unittest.TestCase):
         self.assertGreater(seen, 40)
 
     def test_defaults(self):
-        """A default that is described is that of the signature."""
+        """Each described default is that of the signature."""
         for name, thing in public():
             if inspect.isclass(thing) and issubclass(thing, BaseException):
                 continue
@@ -74,7 +74,7 @@ class TestDocs(unittest.TestCase):
                         self.assertEqual(described[said[1]], eval(said[2]))
 
     def test_attributes(self):
-        """Those of a fitted estimator are described, and the described ones exist."""
+        """A fitted estimator has the described attributes, and no others."""
         X = np.random.default_rng(1).normal(size=(30, 2))
         y = X[:, 0] - X[:, 1]
         for name in mercer.__all__:
@@ -89,7 +89,7 @@ class TestDocs(unittest.TestCase):
                 self.assertEqual(described - {"feature_names_in_"}, have - {"feature_names_in_"})
 
     def test_examples(self):
-        """The examples give what they show; each function and class has one."""
+        """The examples print the output that they show; each function and class has one."""
         runner = doctest.DocTestRunner()
         finder = doctest.DocTestFinder(recurse=False)
         for name in mercer.__all__:

@@ -27,16 +27,16 @@ ESTIMATORS = [
     mercer.MercerClassifier(),
     mercer.MercerClassifier("ridge"),
     mercer.MercerClassifier("logistic"),
-    # Weights of 1000 and 0.0001, which one of the checks has, leave no more digits.
+    # One of the checks has weights of 1000 and 0.0001, which leave no more digits.
     mercer.MercerClassifier("kernel-logistic", tol=1e-9),
     mercer.MercerClassifier("svc"),
     mercer.MercerClassifier("svc", probability=True),
     mercer.MercerClassifier("nystrom-ridge"),
 ]
 
-# The only checks that may be skipped: one that no support vector machine passes,
-# scikit-learn's among them, since its steps depend on the order of the rows; and
-# those that need pandas.
+# The only checks that may be skipped: the check that support vector machines, including
+# scikit-learn's, fail because their steps depend on the order of the rows, and the
+# checks that need pandas.
 MAY_SKIP = ("check_sample_weights_invariance", "pandas")
 
 

@@ -1,4 +1,4 @@
-"""Models of the command and of Python load in each other."""
+"""The command loads models of Python, and Python loads models of the command."""
 
 import csv
 import os
@@ -53,7 +53,7 @@ class TestFiles(unittest.TestCase):
         return [c.tolist() for c in self.X.T]
 
     def test_from_the_command(self):
-        """Standardized by the command, raw in Python: the same bits."""
+        """Standardized by the command and raw in Python, the data give the same bits."""
         table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.y.tolist())
         model = self.path("m.safetensors")
         for learner, kind in [("kernel-ridge", mercer.MercerKernelRidge), ("ridge", mercer.MercerRidge), ("svr", mercer.MercerSVR), ("lasso", mercer.MercerRegressor)]:
@@ -85,8 +85,8 @@ class TestFiles(unittest.TestCase):
             np.testing.assert_array_equal(loaded.fit(self.X, Y).predict(self.X), fitted.predict(self.X))
 
     def test_intervals(self):
-        """Models of Python have their intervals in a file, and those of the command
-        that are calibrated have theirs in Python."""
+        """Intervals of a model fitted in Python are kept in its file, and Python reads
+        the intervals of a model that the command calibrated."""
         model = self.path("m.safetensors")
         for estimator in (mercer.MercerKernelRidge(0.1, kernel="rbf"), mercer.MercerRidge(intervals=True)):
             fitted = estimator.fit(self.X, self.y)

@@ -15,14 +15,14 @@ from . import support
 PACKAGE = os.path.join(support.ROOT, "bindings", "python")
 LIBRARY = os.path.join(support.ROOT, "bin", "libmercer.so")
 
-# What a manylinux wheel may link to (PEP 600, the policies of auditwheel).
+# The libraries that a manylinux wheel may link to (PEP 600, the policies of auditwheel).
 ALLOWED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 FIT = "import mercer, mercer._library as l; print(l._path()); print(mercer.MercerRidge(alpha=0).fit([[0.0], [1], [2]], [1, 2, 3]).predict([[3.0]])[0])"
 
 
 def environment(**changes):
-    """The environment without what leads to this checkout."""
+    """The environment without the variables that point to this checkout."""
     return {**{k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MERCER_LIBRARY")}, **changes}
 
 
@@ -41,12 +41,12 @@ class TestInstall(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", self.venv], check=True)
 
     def pip(self, *args, **changes):
-        """Runs pip without an index: what a build needs is installed already."""
+        """Runs pip without an index: the packages that a build needs are installed already."""
         return subprocess.run([sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "--no-index", "--no-build-isolation", *args],
                               env=environment(**changes), cwd=self.folder, capture_output=True, text=True)
 
     def fits(self, **changes):
-        """Requires that the installed package fits with the library that it has."""
+        """Requires that the installed package can fit with the library that it contains."""
         done = subprocess.run([self.python, "-c", FIT], env=environment(**changes), cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         path, value = done.stdout.split()
@@ -70,7 +70,7 @@ class TestInstall(unittest.TestCase):
 
     def test_wheel(self):
         """`make wheel` makes a wheel that installs and fits without Go and without
-        the checkout, and whose tag is that of its symbols."""
+        the checkout, and whose platform tag follows from its symbols."""
         if shutil.which("make") is None:
             support.absent("make", "make is not installed")
         out = os.path.join(self.folder, "out")
@@ -112,7 +112,7 @@ class TestInstall(unittest.TestCase):
     def test_without_the_library(self):
         """An installation that would not work fails, and says in one line what to do."""
         def copied(root):
-            """The package in a folder of its own."""
+            """A copy of the package in a separate folder."""
             return shutil.copytree(PACKAGE, os.path.join(root, "bindings", "python"), ignore=shutil.ignore_patterns("__pycache__", "tests"))
 
         alone = copied(os.path.join(self.folder, "alone"))
@@ -135,15 +135,15 @@ class TestInstall(unittest.TestCase):
         self.refused(self.pip(other, MERCER_LIBRARY=LIBRARY), "has the interface [0-9]+, this package needs 99")
 
     def test_builds_the_library_where_it_can(self):
-        """In a checkout without the library `make libmercer` makes it; where that
-        fails, or what it needs is missing, pip says so in one line."""
+        """In a checkout without the library `make libmercer` builds it; if that fails,
+        or if a required program is missing, pip says so in one line."""
         root = os.path.join(self.folder, "checkout")
         package = shutil.copytree(PACKAGE, os.path.join(root, "bindings", "python"), ignore=shutil.ignore_patterns("__pycache__", "tests"))
         os.makedirs(os.path.join(root, "bindings", "c"))
         shutil.copy(os.path.join(support.ROOT, "bindings", "c", "mercer.h"), os.path.join(root, "bindings", "c"))
         self.refused(self.pip(package, PATH="/nonexistent"), "there is no .*libmercer.so, and it cannot be built here without make, go, gcc: install")
 
-        # Programs that stand for those which this machine may lack.
+        # Replacements for programs that this machine may lack.
         programs = os.path.join(self.folder, "programs")
         os.makedirs(programs)
         for name, body in (("go", "exit 9"), ("gcc", "exit 9"), ("make", "echo 'main.go:7: a defect'; exit 2")):

@@ -1,4 +1,4 @@
-"""Prediction intervals against the n refits that their definition asks for."""
+"""Compares prediction intervals with the n refits of their definition."""
 
 import pickle
 import unittest
@@ -35,7 +35,7 @@ class TestIntervals(unittest.TestCase):
         self.Z = self.r.normal(size=(12, 2))
 
     def test_are_those_of_n_refits(self):
-        # K ≤ 39 and XᵀX < 1e3: systems of condition below 1e4, backward stable by
+        # ‖K‖ ≤ 39 and ‖XᵀX‖ < 1e3: systems of condition below 1e4, backward stable by
         # n·γ(3n+1) (Higham 2002, theorem 10.4), and values below 10.
         bound = 4 * 39 * (3 * 39 + 1) * support.U * 1e4 * 10
         for level in (0.5, 0.8, 0.9):
@@ -59,7 +59,7 @@ class TestIntervals(unittest.TestCase):
             lower, upper = both.predict_interval(self.Z)
             alone = make().fit(self.X, Y[:, 1]).predict_interval(self.Z)
             self.assertEqual(lower.shape, (12, 2))
-            # Products with one column and with two may be summed otherwise.
+            # Products with one column and with two may be summed in different orders.
             np.testing.assert_allclose(lower[:, 1], alone[0], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
             np.testing.assert_allclose(upper[:, 1], alone[1], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
             for got in zip(both.predict_interval(csr_matrix(self.Z)), (lower, upper)):
@@ -69,8 +69,8 @@ class TestIntervals(unittest.TestCase):
         np.testing.assert_allclose(np.array(by_function), np.array(named), rtol=0, atol=4 * 39 * (3 * 39 + 1) * support.U * 1e4)
 
     def test_coverage(self):
-        """The part of new targets in the intervals, over many draws: at least
-        2·level − 1 by theory, and here near level."""
+        """The fraction of new targets in the intervals, over many draws: at least
+        2·level − 1 by theory, and near level here."""
         inside = []
         for _ in range(40):
             X, y = support.smooth(self.r, 60, 2)
@@ -84,7 +84,7 @@ class TestIntervals(unittest.TestCase):
 
     def test_calibrated(self):
         """Split-conformal intervals of every estimator are f(z) ± the ⌈level (m + 1)⌉-th
-        smallest error, and are kept in copies and files."""
+        smallest error, and copies and files keep them."""
         X, y = support.smooth(self.r, 60, 2)
         C, c = support.smooth(self.r, 39, 2)
         named = [mercer.MercerRegressor(method) for method in ("lasso", "bayes-ridge", "kernel-knn")]
@@ -100,7 +100,7 @@ class TestIntervals(unittest.TestCase):
                 for level in (0.25, 0.8, 39 / 40):
                     lower, upper = fitted.predict_interval(self.Z, level)
                     half = errors[int(np.ceil(round(level * 40, 9))) - 1]
-                    # Predictions of 12 rows and of 39 may be summed otherwise.
+                    # Predictions of 12 rows and of 39 may be summed in different orders.
                     bound = 1e4 * 60 * support.U * (1 + half + np.abs(f).max())
                     np.testing.assert_allclose(lower, f - half, rtol=0, atol=bound)
                     np.testing.assert_allclose(upper, f + half, rtol=0, atol=bound)
@@ -118,8 +118,9 @@ class TestIntervals(unittest.TestCase):
             mercer.MercerSVR().fit(X, y).calibrate(C, c[:-1])
 
     def test_calibrated_coverage(self):
-        """Over draws of all samples split-conformal bounds contain level of new targets at
-        least, and level + 1/(m + 1) at most; sets of classes contain level at least."""
+        """Over draws of all samples, split-conformal intervals contain a fraction of new
+        targets of at least level and at most level + 1/(m + 1); sets of classes contain at
+        least level."""
         m, level, draws, each = 39, 0.8, 60, 40
         for classes, make in [(False, lambda: mercer.MercerSVR(C=10)), (False, mercer.MercerNystroemRidge), (True, mercer.MercerClassifier),
                               (True, lambda: mercer.MercerClassifier("logistic")), (True, lambda: mercer.MercerClassifier("svc"))]:
@@ -153,7 +154,7 @@ class TestIntervals(unittest.TestCase):
         sets = fitted.calibrate(X, y > 0).predict_set(self.Z, 0.7)
         self.assertEqual((sets.shape, sets.dtype), ((12, 2), np.dtype(bool)))
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_set(csr_matrix(self.Z), 0.7), sets)
-        # A class that the model does not know is in no set, as if the error were without bound.
+        # A class that the model does not know is in no set, as if its error were infinite.
         unknown = mercer.MercerClassifier("svc").fit(self.X, np.where(self.y > 0, "a", "b")).calibrate(X, np.full(30, "c"))
         self.assertTrue(unknown.predict_set(self.Z, 0.7).all())
 

@@ -1,4 +1,4 @@
-"""Targets that no weights can explain, against scikit-learn's Ridge."""
+"""Compares with scikit-learn's Ridge for targets that no weights can explain."""
 
 import unittest
 
@@ -32,7 +32,7 @@ class TestOrthogonalTargets(unittest.TestCase):
                 with self.subTest(target=name, alpha=alpha):
                     got = mercer.MercerRidge(alpha=alpha).fit(X, y).predict(X)
                     want = Ridge(alpha=alpha, solver="svd").fit(X, y).predict(X)
-                    # Each program's w is rounding of Xᵀy over the smallest σ² of X, and b = mean(y).
+                    # In both, w is rounding of Xᵀy divided by the smallest σ² of X, and b = mean(y).
                     X0 = X - X.mean(axis=0)
                     s = np.linalg.svd(X0, compute_uv=False)
                     n, d = X.shape

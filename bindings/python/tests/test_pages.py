@@ -22,7 +22,7 @@ class TestPages(unittest.TestCase):
                     continue
                 names = {}
                 exec(compile(program, page, "exec"), names)
-                # Not tuned, but no better than the mean would be 0.
+                # The model is not tuned; predicting the mean would give 0.
                 self.assertGreater(names["model"].score(names["X"], names["y"]), 0.3)
 
     def test_c(self):
@@ -40,7 +40,7 @@ class TestPages(unittest.TestCase):
             os.symlink(os.path.join(support.ROOT, "bin"), os.path.join(folder, "bin"))
             with open(os.path.join(folder, "example.c"), "w", encoding="utf-8") as f:
                 f.write(program)
-            # It is built already, and nothing is to be said about the program.
+            # The library is built already, so building the program must print nothing.
             script = "set -e\nmake() { :; }\ncc() { command cc -Wall -Wextra -Werror \"$@\"; }\n" + commands
             done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,4 +1,4 @@
-"""MercerKernelRidgeCV against n fits of scikit-learn's KernelRidge for every score."""
+"""Compares each score of MercerKernelRidgeCV with n fits of scikit-learn's KernelRidge."""
 
 import pickle
 import unittest
@@ -33,8 +33,9 @@ def gram(parameters, X):
 
 
 def fitted(K, Y, w, alpha, intercept, kept, out):
-    """The predictions for rows out of kernel ridge fitted to rows kept: KernelRidge
-    where it can, else the bordered system (K + αW⁻¹ 1; 1ᵀ 0)(a; b) = (y; 0)."""
+    """The predictions for the rows out by kernel ridge fitted to the rows kept: by
+    KernelRidge if it supports the case, otherwise by the bordered system (K + αW⁻¹ 1;
+    1ᵀ 0)(a; b) = (y; 0)."""
     inside, cross = K[np.ix_(kept, kept)], K[np.ix_(out, kept)]
     if not intercept:
         return KernelRidge(alpha=alpha, kernel="precomputed").fit(inside, Y[kept], sample_weight=w[kept]).predict(cross)
@@ -47,20 +48,21 @@ def fitted(K, Y, w, alpha, intercept, kept, out):
 
 
 def left_out(K, Y, w, alpha, intercept):
-    """The prediction for each row by the fit to all others."""
+    """The prediction for each row by the fit to all other rows."""
     n = len(K)
     return np.array([fitted(K, Y, w, alpha, intercept, np.delete(np.arange(n), i), [i])[0] for i in range(n)])
 
 
 def hat(K, w, alpha, intercept):
-    """The matrix from y to the fit."""
+    """The matrix that maps y to the fitted values."""
     rows = np.arange(len(K))
     return fitted(K, np.eye(len(K)), w, alpha, intercept, rows, rows)
 
 
 def tolerance(K, w, alpha):
-    """Relative: both programs solve systems with this condition, each backward stable
-    by n·γ(3n+1) at most (Higham 2002, theorem 10.4); weights scale rows and columns."""
+    """A relative bound: both programs solve systems with this condition number, each
+    backward stable by n·γ(3n+1) at most (Higham 2002, theorem 10.4); weights scale rows
+    and columns."""
     n = len(K)
     values = np.linalg.eigvalsh(np.sqrt(w[:, None] * w) * K)
     return 4 * n * (3 * n + 1) * support.U * (values[-1] + alpha) / alpha * max(1, w.max() / w.min())
@@ -175,7 +177,7 @@ class TestChoice(unittest.TestCase):
             mercer.MercerKernelRidgeCV(kernel=["rbf", "precomputed"]).fit(self.X, self.y)
 
     def test_like_ridge_cv(self):
-        """The linear kernel with an intercept is RidgeCV, names and all."""
+        """The linear kernel with an intercept agrees with RidgeCV, also in its names."""
         for per_target in (False, True):
             want = RidgeCV(self.alphas, alpha_per_target=per_target, **{STORE: True}).fit(self.X, self.Y)
             got = mercer.MercerKernelRidgeCV(self.alphas, fit_intercept=True, alpha_per_target=per_target, store_cv_results=True).fit(self.X, self.Y)

@@ -10,12 +10,12 @@ from ._estimator import ORDER, Estimator, KernelParameters, documented, samples
 from ._parameters import ClassifierParameters
 from ._regression import target_names
 
-# The methods whose models always know probabilities, for those who ask before a fit.
+# The methods whose models always have probabilities, for calls before a fit.
 _PROBABILITIES = ("logistic", "kernel-logistic", "rvc")
 
 
 def _has_probabilities(estimator):
-    """Whether predict_proba is to be there."""
+    """Whether the estimator has predict_proba."""
     model = getattr(estimator, "model_", None)
     if model is not None:
         knows = "probabilities" in model.info["capabilities"]
@@ -27,7 +27,7 @@ def _has_probabilities(estimator):
 
 
 def _has_sets(estimator):
-    """Whether predict_set is to be there."""
+    """Whether the estimator has predict_set."""
     model = getattr(estimator, "model_", None)
     if model is None or "sets" not in model.info["capabilities"]:
         raise AttributeError(f"{type(estimator).__name__} has no sets of classes: call calibrate(X, y) with samples that fit has not seen")
@@ -65,7 +65,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
 
     def _parameters(self, X):
         given = super()._parameters(X)
-        if "C" in given:  # instead of a lambda, unless params has one
+        if "C" in given:  # C replaces lambda, unless params has a lambda
             del given["C" if "lambda" in self._more() else "lambda"]
         return given
 
@@ -79,8 +79,8 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         y : array-like of shape (n_samples,)
             The classes, texts or numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out, and a
-            class that only such samples have.
+            Numbers ≥ 0, None being all 1. Samples of weight 0 are left out, and so are
+            classes that only such samples have.
 
         Returns
         -------
@@ -89,8 +89,8 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         Raises
         ------
         ValueError
-            For data or parameters that are out of range, and where the method does
-            not converge; the text says what to change.
+            For data or parameters that are out of range, and if the method does not
+            converge; the message says what to change.
         mercer.OutOfMemory, mercer.NotPositiveDefinite, mercer.NotConverged, mercer.DeviceUnavailable
             As in MercerKernelRidge.fit.
         """
@@ -104,7 +104,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
             weights = by_class if weights is None else by_class * weights
         targets = places.reshape(-1, 1).astype(np.float64)
         self._fit_model(X, targets, weights, classes=[_label(v) for v in found.tolist()], targets=names)
-        # A class that only rows of weight 0 have is not the model's.
+        # The model has no class that occurs only in rows of weight 0.
         self.classes_ = found[np.asarray(self.model_.info["labels"], dtype=int)]
         return self
 
@@ -135,8 +135,9 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         Returns
         -------
         f : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of two classes one value, > 0 for the second; of more one for each, of
-            which the largest is predicted, but of svc with probability=True.
+            For two classes one value, which is > 0 for the second class. For more
+            classes one value for each; the class with the largest value is predicted,
+            except by svc with probability=True.
         """
         f = self._predict_model(X, "decision")
         return f[:, 0] if f.shape[1] == 1 else f
@@ -176,7 +177,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
     def calibrate(self, X, y):
         """Makes split-conformal sets of classes for predict_set.
 
-        They are saved and pickled with the model; another fit forgets them.
+        They are saved and pickled with the model; another fit discards them.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
             Samples that were not in the fit; of a precomputed kernel its values with
             the samples of fit.
         y : array-like of shape (n_samples,)
-            Their classes. One that fit has not seen is in no set.
+            Their classes. A class that was not in the fit is in no set.
 
         Returns
         -------
@@ -204,16 +205,16 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
     def predict_set(self, X, level=0.9):
         """Sets of classes that contain the class of a new sample with probability level.
 
-        That holds whatever the distribution, if new samples and those of calibrate are
-        drawn alike (Sadinle, Lei and Wasserman 2019).
+        This holds for any distribution, if new samples and the samples of calibrate are
+        drawn from the same one (Sadinle, Lei and Wasserman 2019).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         level : float, default=0.9
-            The part of new samples whose class is to be in its set, > 0 and up to
-            m/(m + 1) for m samples in calibrate.
+            The fraction of new samples whose class is in their set, > 0 and up to m/(m
+            + 1) for m samples in calibrate.
 
         Returns
         -------
@@ -229,14 +230,14 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
 
 
 def _label(value):
-    """A class as the text by which the model file knows it."""
+    """The text of a class in the model file."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _classes(names):
-    """Classes from their texts: numbers where all of them are."""
+    """Classes from their texts: as numbers if all of them are numbers."""
     for kind in (int, float):
         try:
             return np.asarray([kind(n) for n in names])

@@ -1,5 +1,5 @@
-"""The library's errors as exceptions. What is wrong with arguments or data is a
-plain ValueError, as everywhere in scikit-learn."""
+"""The library's errors as exceptions. Errors in arguments or data are plain
+ValueErrors, as everywhere in scikit-learn."""
 
 import re
 import threading
@@ -10,19 +10,19 @@ import numpy as np
 
 
 class MercerError(Exception):
-    """An error of the library; by itself, a defect in it."""
+    """An error of the library. Raised directly, it means a bug in the library."""
 
 
 class OutOfMemory(MercerError, MemoryError):
-    """The work does not fit into memory; it was refused before it began."""
+    """The work does not fit into memory and was refused before it began."""
 
 
 class NotPositiveDefinite(MercerError, np.linalg.LinAlgError):
-    """K + alpha I is not positive definite; the text says how large alpha must be."""
+    """K + alpha I is not positive definite; the message says how large alpha must be."""
 
 
 class NotConverged(MercerError, RuntimeError):
-    """The residual that was asked for was not reached."""
+    """The requested residual was not reached."""
 
 
 class DeviceUnavailable(MercerError, RuntimeError):
@@ -47,16 +47,16 @@ def exception(status, text):
     return _KINDS.get(status, MercerError)(_places(text))
 
 
-# The parts of the library that a text begins with, which are none of the caller's.
+# Names of the library's packages at the beginning of a message, which mean nothing to the caller.
 _PARTS = re.compile(
     r"(?:learners: [\w-]+|learners|solvers|kernels|backend|cpu|cuda|modelfile|libmercer|dataset|calibration|"
     r"predict|intervals|variance|leave-one-out|factor|solve|append|remove|gram|precomputed|dual|primal|mixed|cg): ")
 
 
 def _places(text):
-    """A text of the library without the parts of it in front, and with places in the
-    caller's arrays, which count from 0: "learners: ridge: weights: row 2: must be …" is
-    "sample_weight[1] must be …"."""
+    """A message of the library without the names of packages and learners at its
+    beginning, and with indices into the caller's arrays, counted from 0: "learners:
+    ridge: weights: row 2: must be …" becomes "sample_weight[1] must be …"."""
     while part := _PARTS.match(text):
         text = text[part.end():]
 
@@ -76,13 +76,13 @@ _local = threading.local()  # names: those in effect on this thread
 
 
 def names():
-    """The names in effect, as the library takes them, or None."""
+    """The parameter names in effect, in the format of the library, or None."""
     return getattr(_local, "names", None)
 
 
 def in_python(text):
-    """A text of the library about alpha, which it calls lambda and λ."""
-    if "is not a parameter of" in text:  # about params, which have the library's names
+    """A message of the library about alpha, which the library calls lambda and λ."""
+    if "is not a parameter of" in text:  # messages about params, whose keys are the library's names
         return text
     for own, argument in (("λI", "alpha I"), ("λW", "alpha W"), ("λ", "alpha"), ("lambda", "alpha")):
         text = text.replace(own, argument)
@@ -91,8 +91,8 @@ def in_python(text):
 
 @contextmanager
 def python_names(arguments):
-    """Texts of the library within it name its parameters by the arguments given, a dict,
-    and advise to change no others."""
+    """Within this context, messages of the library name its parameters by the given
+    arguments, a dict, and advise to change no other parameters."""
     before = names()
     list_ = [f"{name}={argument}".encode() for name, argument in arguments.items()]
     _local.names = (c_char_p * (len(list_) + 1))(*list_, None)

@@ -29,8 +29,8 @@ except ImportError:
 
 
 def samples(estimator, X, *args, **kwargs):
-    """validate_data: X, or X and y. A sparse X stays sparse where the learner takes it, and is
-    dense afterwards elsewhere."""
+    """validate_data: X, or X and y. A sparse X stays sparse if the learner accepts it, and
+    becomes dense otherwise."""
     checked = validate_data(estimator, X, *args, accept_sparse="csr", dtype=(np.float64, np.float32), **kwargs)
     X, *rest = checked if isinstance(checked, tuple) else (checked,)
     if estimator._keeps(X):
@@ -56,9 +56,8 @@ _KERNEL = """kernel_ : str
 
 
 def documented(cls):
-    """Completes the docstring of an estimator, which has a summary and then sections, by the
-    section of its parameters, which is that of the first base, and by the attributes that
-    all estimators have."""
+    """Completes the docstring of an estimator, which has a summary and sections: adds the
+    section of parameters from the first base, and the attributes of all estimators."""
     if cls.__doc__:
         summary, _, rest = cls.__doc__.partition("    See Also\n" if "    See Also\n" in cls.__doc__ else "    Examples\n")
         rest = cls.__doc__[len(summary):]
@@ -70,8 +69,8 @@ def documented(cls):
 
 
 def penalties(alpha, targets):
-    """The parameters of the library for alpha: a number, or an array with one for
-    each of so many targets."""
+    """The parameters of the library for alpha, which is a number, or an array with one
+    number for each target."""
     if np.ndim(alpha) == 0:
         return {"lambda": alpha}
     alpha = np.asarray(alpha, dtype=np.float64)
@@ -82,20 +81,20 @@ def penalties(alpha, targets):
     return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
 
 
-# What a fit reports of its number of steps, by the learner.
+# The names of the reported numbers of steps, by learner.
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
 
-# What does not hold of support vector machines, as of scikit-learn's.
+# Checks that support vector machines fail, as scikit-learn's do.
 ORDER = {"check_sample_weights_invariance": "the steps, and so the last digits within tol, depend on the order of the rows"}
 
 
 class Estimator(BaseEstimator):
-    """The base of the estimators. A subclass has the base of its parameters, which is
-    generated and has `_learner`: the learner's name, None where the argument method is
-    it, and its task."""
+    """The base of the estimators. A subclass also has a generated base with its
+    parameters and with `_learner`: the learner's name, or None if the argument method
+    names the learner, and its task."""
 
-    # Tags of scikit-learn, both before and since 1.6.
+    # Tags of scikit-learn, for versions before and since 1.6.
     _multioutput = False
     _function = None  # the kernel and the rows that were fitted to, where it is a function of Python
     _unsupported = {}  # checks that do not hold, with the reason
@@ -129,7 +128,7 @@ class Estimator(BaseEstimator):
             }
 
     def _keeps(self, X):
-        """Whether X is sparse and stays so."""
+        """Whether X is sparse and stays sparse."""
         return stays_sparse(X) and takes_sparse(self._name()) and not self._pairwise() and not callable(getattr(self, "kernel", None))
 
     def _name(self):
@@ -137,12 +136,12 @@ class Estimator(BaseEstimator):
         return self._learner[0] or self.method
 
     def _arguments(self):
-        """The estimator's arguments by the library's names of the learner's parameters."""
+        """The estimator's arguments, keyed by the library's names of the learner's parameters."""
         own = set(self.get_params(deep=False)) - {"method"}
         return {p["name"]: p["python"] for p in descriptions(self._name()) if p["python"] in own}
 
     def _names(self):
-        """What texts call the learner's parameters: the arguments, or the keys of params."""
+        """The parameters' names in messages: the arguments, or the keys of params."""
         more = {p["name"]: p["name"] for p in descriptions(self._name())} if hasattr(self, "params") else {}
         return {**more, **self._arguments(), "standardize": "standardize X"}
 
@@ -159,8 +158,8 @@ class Estimator(BaseEstimator):
         return {**given, **self._more()}
 
     def _given(self, learner, X):
-        """Those of _parameters that are not left to the library. None is an error
-        where it is not the default of the argument."""
+        """The _parameters that are set. None is an error unless it is the default of
+        the argument."""
         given = self._parameters(X)
         signature = inspect.signature(type(self).__init__).parameters
         arguments = self._arguments()
@@ -172,7 +171,7 @@ class Estimator(BaseEstimator):
         return with_effect(learner, given, keep=getattr(self, "params", None) or ())
 
     def _seed(self):
-        """The seed by random_state; None is always the same one."""
+        """The seed for random_state; None always gives the same seed."""
         state = self.random_state
         if state is None:
             return 1
@@ -181,7 +180,7 @@ class Estimator(BaseEstimator):
         return int(check_random_state(state).randint(1 << 31))
 
     def _say(self, what):
-        """The printer of progress; None without verbose."""
+        """The function that prints progress; None without verbose."""
         if not self.verbose:
             return None
         name = type(self).__name__
@@ -192,7 +191,7 @@ class Estimator(BaseEstimator):
         return say
 
     def _more(self):
-        """The parameters by the library's names that are given beside the arguments."""
+        """The parameters in params, which have the library's names."""
         params = getattr(self, "params", None)
         if not (params is None or isinstance(params, dict)):
             raise ValueError(f"params must be a dict of the learner's parameters or None, got {params!r}")
@@ -204,7 +203,7 @@ class Estimator(BaseEstimator):
         return _check_sample_weight(sample_weight, X, dtype=np.float64)
 
     def _select(self, X, y, sample_weight):
-        """Chooses parameters by the data, before the fit with them."""
+        """Chooses parameters from the data before the fit."""
 
     def _fit_model(self, X, y, sample_weight, classes=None, targets=None):
         """Fits to validated arrays, y a matrix or None, and sets model_."""
@@ -244,9 +243,9 @@ class Estimator(BaseEstimator):
         return self
 
     def _predict_model(self, X, wanted="values", level=None):
-        """Validates X, and returns the n×k array of the model; of the intervals of a
-        level the lower bounds and, to the right of them, the upper ones; of the sets 1
-        for each class in them."""
+        """Validates X and returns the n×k array of the model. For intervals it has the
+        lower bounds and, to the right of them, the upper bounds; for sets it has a 1
+        for each class in the set."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
@@ -256,8 +255,8 @@ class Estimator(BaseEstimator):
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
 
     def _calibrate(self, X, y, **kwargs):
-        """Validates X and y, and gives the model intervals or sets by them; targets makes
-        the array that the library takes of the validated y."""
+        """Validates X and y, and calibrates the model's intervals or sets with them;
+        targets converts the validated y to the library's array."""
         check_is_fitted(self, "model_")
         targets = kwargs.pop("targets")
         X, y = validate_data(self, X, y, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
@@ -267,14 +266,14 @@ class Estimator(BaseEstimator):
         return self
 
     def _rows(self, X):
-        """The rows of an array as the model takes them."""
+        """The rows of an array in the form that the model accepts."""
         if self._function:
             kernel, rows = self._function
             return pairwise_kernels(X, rows, metric=kernel)
         return X
 
     def _values(self, X, wanted, level):
-        """What is wanted of the model for an array."""
+        """The wanted result of the model for an array."""
         X = self._rows(X)
         on = {"device": self.device, "threads": self.threads, "say": self._say("predict")}
         if wanted == "sets":
@@ -291,12 +290,12 @@ class Estimator(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            The file; what is there is replaced.
+            The file; an existing file is replaced.
 
         Raises
         ------
         ValueError
-            Where the file cannot be written, or the kernel is a function of Python.
+            If the file cannot be written, or if the kernel is a Python function.
         """
         check_is_fitted(self, "model_")
         if self._function:
@@ -304,7 +303,7 @@ class Estimator(BaseEstimator):
         self.model_.save(path)
 
     def _restore(self, model):
-        """Becomes fitted by a model from a file."""
+        """Takes the fitted model of a file."""
         info = model.info
         self.model_, self.n_features_in_, self.n_iter_ = model, info["features"], 1
         names = info.get("names", [])
@@ -321,13 +320,13 @@ class KernelParameters:
 
     @property
     def kernel_(self):
-        """The text of the kernel that the model was fitted with."""
+        """The text of the kernel of the fitted model."""
         check_is_fitted(self, "model_")
         return self.model_.info["parameters"].get("kernel")
 
 
 class SupportVectors(KernelParameters):
-    """Support vector machines, whose max_iter is -1 where the library is to choose it."""
+    """Support vector machines. With max_iter=-1 the library chooses the limit."""
 
     _unsupported = ORDER
 

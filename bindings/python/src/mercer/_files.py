@@ -19,14 +19,14 @@ _REGRESSION = {
 def load(path):
     """Reads a fitted estimator from a file.
 
-    A model that was fitted to a table takes the table's columns of numbers as they
-    stood there: scaling and filling in are part of the model. Parameters that the
-    file knows are those of the fit, others are defaults.
+    A model that was fitted to a table takes the numeric columns of the table without
+    changes: scaling and replacing missing values are part of the model. Parameters that
+    the file stores have the values of the fit, and others their defaults.
 
     Parameters
     ----------
     path : str or path-like
-        A file that `save` of an estimator or the command `mercer fit` wrote.
+        A file written by `save` of an estimator or by the command `mercer fit`.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def load(path):
     Raises
     ------
     ValueError
-        Where there is no such file, or it is no model or a damaged one.
+        If the file does not exist, is not a model, or is damaged.
 
     Examples
     --------

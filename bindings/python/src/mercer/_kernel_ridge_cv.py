@@ -1,4 +1,4 @@
-"""Kernel ridge regression whose penalty and kernel are chosen by leave-one-out."""
+"""Kernel ridge regression that chooses its penalty and kernel by leave-one-out errors."""
 
 import json
 import warnings
@@ -19,15 +19,15 @@ from ._watched import watched
 
 
 class _Identity(RegressorMixin, BaseEstimator):
-    """Predicts what it is given, for scorers."""
+    """An estimator that predicts the given values, for scorers."""
 
     def predict(self, X):
         return X
 
 
 def _path(kernel, alphas, X, y, sample_weight, intercept, wanted, *, device, threads, say):
-    """The arrays that are wanted of gcv, loo (a×t) and errors (a×n×t) for a kernels'
-    text and a alphas, and a dict of the kernel and of the alphas that failed."""
+    """The wanted arrays among gcv, loo (a×t) and errors (a×n×t) for the text of a
+    kernel and a alphas, and a dict of the kernel and of the alphas that failed."""
     mx, my = _library.matrix(X), _library.matrix(y)
     count, t = len(alphas), my.cols
     shapes = {"gcv": (count, t), "loo": (count, t), "errors": (count, my.rows, t)}
@@ -44,13 +44,13 @@ def _path(kernel, alphas, X, y, sample_weight, intercept, wanted, *, device, thr
 
 
 def _listed(value):
-    """The elements of a list, a tuple or an array; a list of what is none of them."""
+    """The elements of a list, a tuple or an array; any other value as a list."""
     return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
 
 
 @documented
 class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
-    """Kernel ridge regression with the alpha, and the kernel, that predict best.
+    """Kernel ridge regression with the alpha and the kernel of the best score.
 
     Every alpha is scored by its leave-one-out errors or by generalized
     cross-validation, both in closed form: one decomposition of the n×n kernel
@@ -62,17 +62,17 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
     alpha_ : float or ndarray of shape (n_targets,)
         The best alpha; an array with alpha_per_target and several targets.
     best_score_ : float or ndarray of shape (n_targets,)
-        The score of it; more is better.
+        Its score; larger is better.
     kernels_ : list of str
         The kernels that were tried.
     scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
         The score of each kernel and alpha, NaN where there is none.
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
-        With store_cv_results: of the best kernel, the squared leave-one-out errors
-        where scoring is None, else the leave-one-out predictions. NaN for samples of
+        With store_cv_results, for the best kernel: the squared leave-one-out errors if
+        scoring is None, otherwise the leave-one-out predictions. NaN for samples of
         weight 0.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients of the kernel functions, of the samples of weight > 0.
+        The coefficients of the kernel functions at the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The samples of weight > 0.
 
@@ -83,8 +83,8 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
 
     Notes
     -----
-    An alpha for which K + alpha I is singular to working precision has no score,
-    which a FitFailedWarning says; so has a kernel that is not positive definite.
+    An alpha for which K + alpha I is singular to working precision, and a kernel that
+    is not positive definite, have no score; a FitFailedWarning reports them.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
 
     @staticmethod
     def _scored(scorer, predictions, y, sample_weight, per_target):
-        """The score of predictions; NaN where there are none."""
+        """The score of predictions, or NaN if there are none."""
         t = y.shape[1]
         if np.isnan(predictions).any():
             return np.full(t, np.nan) if per_target else np.nan
@@ -187,7 +187,7 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
         return scorer(_Identity(), predictions, y, **weights)
 
     def _store(self, errors, y, sample_weight, scorer):
-        """Sets cv_results_, of the samples that the library saw."""
+        """Sets cv_results_ for the samples that the library used."""
         values = np.moveaxis(errors**2 if scorer is None else y - errors, 0, -1)  # n×t×a
         if sample_weight is not None:
             values[sample_weight == 0] = np.nan
@@ -197,7 +197,7 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
         super()._fit_model(X, y, sample_weight, classes, targets)
         if self.store_cv_results and sample_weight is not None:
             values = self.cv_results_
-            if len(values) < len(y):  # those of weight 0 were left out
+            if len(values) < len(y):  # samples of weight 0 were left out
                 self.cv_results_ = np.full((len(y), *values.shape[1:]), np.nan)
                 self.cv_results_[sample_weight != 0] = values
         return self

@@ -1,4 +1,4 @@
-"""Kernels by scikit-learn's names and parameters, as texts of Mercer."""
+"""Converts kernels with scikit-learn's names and parameters to texts of Mercer."""
 
 import numbers
 
@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 
 
 def number(name, value):
-    """value as a float; an error that names the argument where it is none."""
+    """value as a float; if it is not a number, an error that names the argument."""
     if not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
@@ -35,7 +35,7 @@ def resolved_gamma(gamma, X, default):
 
 
 def kernel_text(kernel, gamma, degree, coef0, X):
-    """The text of a kernel; None where the library is to choose it.
+    """The text of a kernel; None if the library chooses the kernel.
 
     polynomial is (gamma xᵀz + coef0)^degree = gamma^degree (xᵀz + coef0/gamma)^degree
     """

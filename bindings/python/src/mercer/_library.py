@@ -104,7 +104,7 @@ def _load():
 
 
 def library():
-    """The library, loaded when it is first asked for."""
+    """The library, which the first call loads."""
     global _loaded
     if _loaded is None:
         with _lock:
@@ -131,18 +131,18 @@ def call(name, *arguments):
     if own is not None:
         lib.mercer_set_names(None)
     if status:
-        # The text is that of this thread's last failure.
+        # The message belongs to this thread's last failed call.
         raise exception(status, lib.mercer_last_error().decode("utf-8", "replace"))
 
 
 def free(handle):
-    """Frees a handle; a forked child leaves that to its parent."""
+    """Frees a handle, except in a forked child, whose parent frees it."""
     if usable():
         library().mercer_free(handle)
 
 
 def taken(pointer, size=None):
-    """The bytes that the library gave away."""
+    """A copy of bytes that the library allocated, which are then freed."""
     try:
         return ctypes.string_at(pointer.value, -1 if size is None else size)
     finally:
@@ -150,7 +150,7 @@ def taken(pointer, size=None):
 
 
 def describe(handle):
-    """The JSON text about what a handle stands for."""
+    """The JSON description of the object of a handle."""
     text = c_void_p()
     call("mercer_describe", handle, byref(text))
     return taken(text).decode("utf-8")
@@ -163,13 +163,13 @@ def texts(values):
     return (c_char_p * (len(values) + 1))(*[str(v).encode("utf-8") for v in values], None)
 
 
-# Bytes of a dense copy that is made without a look at the memory.
+# Size in bytes up to which a dense copy is made without checking the free memory.
 SMALL = 1 << 26
 
 
 def dense(X):
-    """X, or the array of float64 that a sparse X stands for. One that does not fit
-    into the memory is refused before it is made."""
+    """X, or the dense float64 array of a sparse X. An array that does not fit into the
+    memory is refused before it is made."""
     if not issparse(X):
         return X
     rows, cols = X.shape
@@ -189,9 +189,9 @@ def stays_sparse(X):
 
 
 def csr(X):
-    """A CSR that shares the memory of a sparse X in the format CSR with sorted columns of 32
-    bits and float64, and of a copy elsewhere. Elements that are stored twice are an error of the
-    library. It keeps that memory alive."""
+    """A CSR that shares the memory of a sparse X if X is in CSR format with sorted 32-bit column
+    indices and float64 values; otherwise it shares the memory of a copy. It keeps this memory
+    alive. For elements that are stored twice the library returns an error."""
     S = X.tocsr()
     if not S.has_sorted_indices:
         S = S.sorted_indices()
@@ -204,8 +204,8 @@ def csr(X):
 
 
 def matrix(array):
-    """A Matrix that shares the memory of a 2-D array where that holds floats whose
-    rows are contiguous, and of a copy elsewhere. It keeps that memory alive."""
+    """A Matrix that shares the memory of a 2-D array of floats with contiguous rows,
+    and otherwise the memory of a copy. It keeps this memory alive."""
     a = np.asarray(dense(array))
     if a.ndim != 2:
         raise ValueError(f"expected a matrix, got an array of {a.ndim} dimensions")

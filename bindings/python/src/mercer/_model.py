@@ -16,20 +16,19 @@ from ._watched import watched
 
 _WANTED = {"values": 0, "decision": 1, "probabilities": 2, "deviations": 3}
 
-# Predictions for fewer rows are made on the calling thread, without an eye on
-# Ctrl-C.
+# Predictions for fewer rows run on the calling thread, which Ctrl-C does not interrupt.
 _SHORT = 1024
 
 
 def about():
-    """What the library is.
+    """Describes the library.
 
     Returns
     -------
     about : dict
-        version and go, the devices with what each of them is or why it cannot be
-        used, memory_bytes that the process may still take, the learners with their
-        parameters, and the kernels.
+        version and go; the devices, each with its properties or the reason why it
+        cannot be used; memory_bytes, the memory that the process may still take; the
+        learners with their parameters; and the kernels.
 
     Examples
     --------
@@ -56,8 +55,8 @@ def takes_sparse(learner):
 
 
 def with_effect(learner, given, keep=()):
-    """Those of the parameters given that have an effect beside the others, and those
-    to keep: the library refuses a parameter that has none."""
+    """The given parameters that have an effect together with the others, and the
+    parameters to keep. The library refuses a parameter without effect."""
     described = {p["name"]: p for p in descriptions(learner)}
 
     def met(name):
@@ -74,21 +73,21 @@ def with_effect(learner, given, keep=()):
 
 
 class Model:
-    """A fitted model: what an estimator keeps as ``model_``.
+    """A fitted model, which an estimator keeps as ``model_``.
 
-    It can be pickled; its bytes are those of the file that ``save`` writes. ``fit``,
-    ``load`` and ``from_bytes`` make one.
+    ``fit``, ``load`` and ``from_bytes`` make one. It can be pickled, as the bytes of
+    the file that ``save`` writes.
 
     Parameters
     ----------
     handle : int
-        That of the library, which the model frees.
+        The handle of the library's model, which this object frees.
 
     Attributes
     ----------
     info : dict
-        Learner, shapes, parameters and classes; of a model that was fitted in this
-        process also solver, residual, memory and seconds.
+        Learner, shapes, parameters and classes; for a model fitted in this process also
+        solver, residual, memory and seconds.
 
     Examples
     --------
@@ -110,24 +109,24 @@ class Model:
     @classmethod
     def fit(cls, learner, X, y=None, *, task=None, parameters=None, sample_weight=None, classes=None, features=None, targets=None,
             device=None, threads=None, say=None):
-        """Fits a learner of Mercer, with its own names of parameters.
+        """Fits a learner of Mercer, with Mercer's names of the parameters.
 
         Parameters
         ----------
         learner : str
-            Such as "kernel-ridge"; ``about()["learners"]`` has them all.
+            For example "kernel-ridge"; ``about()["learners"]`` lists all.
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         y : array of shape (n, t), default=None
             The targets; None for novelty.
         task : str, default=None
-            "regression", "classification" or "novelty"; None is the learner's first.
+            "regression", "classification" or "novelty"; None is the learner's first task.
         parameters : dict, default=None
             Values by Mercer's names of the parameters.
         sample_weight : array-like of shape (n,), default=None
             Numbers ≥ 0; None means all 1.
         classes : list of str, default=None
-            The names of the classes; y then holds places in this list, from 0.
+            The names of the classes; y then holds indices into this list, from 0.
         features : list of str, default=None
             The names of the columns of X in a file; None is x1, x2, …
         targets : list of str, default=None
@@ -178,8 +177,8 @@ class Model:
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         wanted : {"values", "decision", "probabilities", "deviations"}, default="values"
-            What to return; ``info["capabilities"]`` lists what else than values
-            there is.
+            What to return; ``info["capabilities"]`` lists the results that the model
+            has besides values.
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
@@ -190,8 +189,8 @@ class Model:
         Returns
         -------
         values : ndarray of shape (n, k)
-            Targets, or the numbers of the classes, k of them; decision values, k = 1 of
-            two classes; a probability for each class; or standard deviations.
+            k targets, or the number of the class (k = 1); decision values, with k = 1
+            for two classes; a probability for each class; or standard deviations.
         """
         kept = takes_sparse(self.info["learner"]) and not self.info["raw"] and _library.stays_sparse(X)
         mx, function = (_library.csr(X), "mercer_predict_csr") if kept else (_library.matrix(X), "mercer_predict")
@@ -214,14 +213,14 @@ class Model:
         return out
 
     def intervals(self, X, level, *, device=None, threads=None, say=None):
-        """Prediction intervals, of models with "intervals" among ``info["capabilities"]``.
+        """Prediction intervals of a model with "intervals" in ``info["capabilities"]``.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         level : float
-            The part of new targets that they are to contain; see
+            The fraction of new targets that they contain; see
             MercerKernelRidge.predict_interval.
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
@@ -263,7 +262,7 @@ class Model:
         Returns
         -------
         model : Model
-            Another one, which saves them too.
+            A new model, which also saves them.
         """
         mx, my = _library.matrix(X), _library.matrix(y)
         dev = _library.device(device, threads)
@@ -272,14 +271,14 @@ class Model:
         return Model(handle.value)
 
     def sets(self, X, level, *, device=None, threads=None, say=None):
-        """Sets of classes, of models with "sets" among ``info["capabilities"]``.
+        """Sets of classes of a model with "sets" in ``info["capabilities"]``.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         level : float
-            The part of new samples whose class is to be in its set.
+            The fraction of new samples whose class is in their set.
         device : str, default=None
             The processor, such as "cpu/avx2"; None is the best there is.
         threads : int, default=None
@@ -305,7 +304,7 @@ class Model:
         Parameters
         ----------
         name : str
-            Such as "coef"; ``info["arrays"]`` has the names and shapes.
+            For example "coef"; ``info["arrays"]`` lists the names and shapes.
 
         Returns
         -------
@@ -314,7 +313,7 @@ class Model:
         Raises
         ------
         ValueError
-            Where the model has none of that name.
+            If the model has no array of this name.
         """
         out = np.empty(self.info["arrays"].get(name, (0, 0)))
         _library.call("mercer_array", self._handle, name.encode("utf-8"), out.ctypes.data, out.size)
@@ -327,7 +326,7 @@ class Model:
         Parameters
         ----------
         path : str or path-like
-            The file; what is there is replaced.
+            The file; an existing file is replaced.
         """
         _library.call("mercer_save", self._handle, os.fsencode(path))
 
@@ -347,7 +346,7 @@ class Model:
         Raises
         ------
         ValueError
-            Where there is no such file, or it is no model or a damaged one.
+            If the file does not exist, is not a model, or is damaged.
         """
         handle = _library.Handle()
         _library.call("mercer_load", os.fsencode(path), byref(handle))
@@ -366,12 +365,12 @@ class Model:
 
     @classmethod
     def from_bytes(cls, data):
-        """A model of what `to_bytes` returned.
+        """A model from the bytes that `to_bytes` returned.
 
         Parameters
         ----------
         data : bytes
-            A model's.
+            The bytes of a model.
 
         Returns
         -------
@@ -380,7 +379,7 @@ class Model:
         Raises
         ------
         ValueError
-            Where they are no model's, or damaged.
+            If they are not the bytes of a model, or are damaged.
         """
         handle = _library.Handle()
         _library.call("mercer_parse", data, len(data), byref(handle))
@@ -394,7 +393,7 @@ class Model:
 
 
 def _text(value):
-    """A parameter's value as the library reads it."""
+    """The text of a parameter's value for the library."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)):

@@ -1,4 +1,4 @@
-"""What is like the samples and what is not."""
+"""Novelty detection: which new samples are like the training samples."""
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -9,7 +9,7 @@ from ._parameters import OneClassSVMParameters
 
 @documented
 class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Estimator):
-    """The one-class support vector machine, as scikit-learn's OneClassSVM.
+    """The one-class support vector machine, with the interface of scikit-learn's OneClassSVM.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         Raises
         ------
         ValueError
-            For data or parameters that are out of range, and where the steps do not
-            converge; the text says what to change.
+            For data or parameters that are out of range, and if the steps do not
+            converge; the message says what to change.
         """
         X = samples(self, X)
         self._fit_model(X, None, self._weights(sample_weight, X))
@@ -70,7 +70,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         Returns
         -------
         f : ndarray of shape (n_samples,)
-            At least 0 for what is like the samples of fit.
+            At least 0 for samples that are like the samples of fit.
         """
         return self._predict_model(X)[:, 0]
 
@@ -90,7 +90,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         return self.decision_function(X) + self.offset_
 
     def predict(self, X):
-        """Predicts what is like the samples of fit.
+        """Predicts which samples are like the samples of fit.
 
         Parameters
         ----------
@@ -100,8 +100,8 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            1 for what is like the samples of fit, where decision_function is at least
-            0, −1 for what is not.
+            1 for samples that are like the samples of fit, whose decision_function is
+            at least 0, and −1 for others.
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 

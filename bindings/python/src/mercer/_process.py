@@ -12,15 +12,15 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
     """Regression with a Gaussian process: y = f(x) + m + noise, f ~ GP(0, s²k),
     noise of variance s²·alpha.
 
-    Kernel, alpha and s are those that maximize the marginal likelihood, by
-    analytic gradients, unless optimize or fit_scale is False.
+    Kernel, alpha and s maximize the marginal likelihood, which is found with analytic
+    gradients, unless optimize or fit_scale is False.
 
     Attributes
     ----------
     alpha_ : float
-        The variance of the noise relative to s², as found.
+        The variance of the noise relative to s², as fitted.
     log_marginal_likelihood_value_ : float
-        The logarithm of the marginal likelihood there.
+        The logarithm of the marginal likelihood of the fitted parameters.
 
     See Also
     --------

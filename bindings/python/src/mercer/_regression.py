@@ -17,14 +17,14 @@ from ._parameters import (
 
 
 def target_names(y):
-    """The names that a Series or DataFrame of targets has, where they are texts."""
+    """The names of the targets in a Series or DataFrame, if they are texts."""
     columns = getattr(y, "columns", None)
     names = [getattr(y, "name", None)] if columns is None else list(columns)
     return names if all(isinstance(n, str) and n for n in names) else None
 
 
 def _has_intervals(estimator):
-    """Whether predict_interval is to be there."""
+    """Whether the estimator has predict_interval."""
     model = getattr(estimator, "model_", None)
     if model is None:
         knows = estimator._name() == "kernel-ridge" or getattr(estimator, "intervals", False)
@@ -38,7 +38,7 @@ def _has_intervals(estimator):
 
 
 class Regressor(RegressorMixin, Estimator):
-    """The base of the estimators of regression with one target."""
+    """The base of the regression estimators with one target."""
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model.
@@ -49,7 +49,7 @@ class Regressor(RegressorMixin, Estimator):
             The samples; of a precomputed kernel its (n_samples, n_samples) values.
             Arrays of float64 whose rows are contiguous are not copied.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The targets. Several are for the estimators that take them.
+            The targets. Several targets are for estimators that accept them.
         sample_weight : array-like of shape (n_samples,), default=None
             Numbers ≥ 0, None being all 1. A sample of weight 0 is left out.
 
@@ -60,15 +60,15 @@ class Regressor(RegressorMixin, Estimator):
         Raises
         ------
         ValueError
-            For data or parameters that are out of range; the text names them.
+            For data or parameters that are out of range; the message names them.
         mercer.OutOfMemory
-            Before the work, where it does not fit into the memory.
+            Before the work, if it does not fit into the memory.
         mercer.NotPositiveDefinite
-            Where K + alpha I is singular or indefinite; the text says what to raise.
+            If K + alpha I is singular or indefinite; the message says what to raise.
         mercer.NotConverged
-            Where the residual tol is not reached.
+            If the residual tol is not reached.
         mercer.DeviceUnavailable
-            Where this machine lacks the device.
+            If this machine does not have the device.
         """
         names = target_names(y)
         X, y = samples(self, X, y, multi_output=self._multioutput, y_numeric=True)
@@ -95,9 +95,9 @@ class Regressor(RegressorMixin, Estimator):
     def calibrate(self, X, y):
         """Makes split-conformal prediction intervals for predict_interval.
 
-        The bounds are the prediction ± a quantile of the errors |y − f(X)| here (Lei,
-        G'Sell, Rinaldo, Tibshirani and Wasserman 2018, algorithm 2). They are saved and
-        pickled with the model; another fit forgets them.
+        The bounds are the prediction ± a quantile of the errors |y − f(X)| of these
+        samples (Lei, G'Sell, Rinaldo, Tibshirani and Wasserman 2018, algorithm 2). They
+        are saved and pickled with the model; another fit discards them.
 
         Parameters
         ----------
@@ -129,21 +129,22 @@ class Regressor(RegressorMixin, Estimator):
     def predict_interval(self, X, level=0.9):
         """Prediction intervals that assume no distribution of the noise.
 
-        Of MercerKernelRidge and of MercerRidge with intervals=True they are those of
-        the jackknife+ (Barber, Candès, Ramdas and Tibshirani 2021) in closed form,
-        without the n refits that it asks for. After calibrate, and of a model that
-        `mercer fit --calibrate` made, they are split-conformal, of every estimator.
+        For MercerKernelRidge, and for MercerRidge with intervals=True, they are the
+        intervals of the jackknife+ (Barber, Candès, Ramdas and Tibshirani 2021),
+        computed in closed form instead of by n refits. After calibrate, and for a model
+        of `mercer fit --calibrate`, every estimator has split-conformal intervals.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         level : float, default=0.9
-            The part of new targets that the intervals are to contain, from 0.5 to
-            n/(n + 1) for n samples in the fit. They contain about as many in practice
-            and 2·level − 1 at least, whatever the noise, if new samples and those of
-            the fit are drawn alike. After calibrate with m samples the level is up to
-            m/(m + 1), and they contain level at least, and level + 1/(m + 1) at most.
+            The fraction of new targets in the intervals, from 0.5 to n/(n + 1) for n
+            samples in the fit. In practice the fraction is about level, and it is at
+            least 2·level − 1 for any noise, if new samples and the samples of the fit
+            are drawn from the same distribution. After calibrate with m samples, level
+            may be up to m/(m + 1), and the fraction is at least level and at most level
+            + 1/(m + 1).
 
         Returns
         -------
@@ -155,7 +156,7 @@ class Regressor(RegressorMixin, Estimator):
         Raises
         ------
         ValueError
-            For a level out of range, and for alpha = 0 of MercerKernelRidge.
+            For a level out of range, and for MercerKernelRidge with alpha = 0.
         """
         bounds = self._predict_model(X, "intervals", level)
         half = bounds.shape[1] // 2
@@ -170,7 +171,7 @@ class Regressor(RegressorMixin, Estimator):
 
 
 class MultiRegressor(MultiOutputMixin, Regressor):
-    """The base of those with several targets."""
+    """The base of the regression estimators with several targets."""
 
     _multioutput = True
 
@@ -218,12 +219,12 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
     """Kernel ridge regression: f(x) = Σ a_i k(x_i, x) + b with
     (K + alpha W⁻¹)a + b = y, W being the sample weights.
 
-    With the same parameters it predicts what scikit-learn's KernelRidge does.
+    With the same parameters it gives the predictions of scikit-learn's KernelRidge.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients a, of the samples of weight > 0.
+        The coefficients a of the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The samples of weight > 0.
 
@@ -259,8 +260,8 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
 
 @documented
 class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, MultiRegressor):
-    """Kernel ridge regression with kernel functions at some of the samples only, for
-    many samples: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
+    """Kernel ridge regression for many samples, with kernel functions at only some of
+    them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
     The memory grows with n_components², not with the samples.
 
@@ -306,8 +307,8 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, MultiRegres
 
 @documented
 class MercerFourierRidge(FourierRidgeParameters, KernelParameters, MultiRegressor):
-    """Ridge regression on random Fourier features of a translation invariant
-    kernel, for many samples: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
+    """Ridge regression for many samples, on random Fourier features of a translation
+    invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 
     See Also
     --------
@@ -328,7 +329,7 @@ class MercerFourierRidge(FourierRidgeParameters, KernelParameters, MultiRegresso
 
 @documented
 class MercerSVR(SVRParameters, SupportVectors, Regressor):
-    """ε-support vector regression, as scikit-learn's SVR.
+    """ε-support vector regression, with the interface of scikit-learn's SVR.
 
     See Also
     --------
@@ -350,7 +351,7 @@ class MercerSVR(SVRParameters, SupportVectors, Regressor):
 
 @documented
 class MercerRegressor(RegressorParameters, Regressor):
-    """Any learner of regression, by its name and with its own parameters.
+    """Any regression learner, chosen by its name, with its own parameters.
 
     Examples
     --------

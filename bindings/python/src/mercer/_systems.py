@@ -1,4 +1,4 @@
-"""(K + alpha I) a = y without a model."""
+"""Solves (K + alpha I) a = y without a model."""
 
 import json
 import weakref
@@ -42,9 +42,9 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     y : array-like of shape (n,) or (n, t)
         The right-hand sides.
     alpha : float ≥ 0, default=1.0
-        What is added to the diagonal.
+        The number that is added to the diagonal.
     kernel : str, default=None
-        The text of a kernel, such as "gaussian(sigma=2)"; None: X is K.
+        The text of a kernel, such as "gaussian(sigma=2)"; None means that X is K.
     device : str, default=None
         The processor, such as "cpu/avx2"; None is the best there is.
     threads : int, default=None
@@ -53,19 +53,19 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     Returns
     -------
     a : ndarray of the shape of y
-        The solution, whose relative residual ‖(K + alpha I)a − y‖ / ‖y‖ is 1e-8 at
-        most.
+        The solution, whose relative residual ‖(K + alpha I)a − y‖ / ‖y‖ is at most
+        1e-8.
 
     Raises
     ------
     ValueError
-        For shapes and numbers that do not fit.
+        For arrays of the wrong shape and numbers out of range.
     mercer.NotPositiveDefinite
-        Where K + alpha I is singular or indefinite.
+        If K + alpha I is singular or indefinite.
     mercer.NotConverged
-        Where the residual is not reached.
+        If the residual is not reached.
     mercer.OutOfMemory
-        Before the work, where it does not fit into the memory.
+        Before the work, if it does not fit into the memory.
 
     Examples
     --------
@@ -87,17 +87,17 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
 class Factor:
     """The Cholesky factor of K + alpha I, kept for many right-hand sides.
 
-    It takes 8n² bytes at most, and as many for K where that was given. It may be used by
-    several threads at once; `append` and `remove` wait for those that solve.
+    It takes at most 8n² bytes, and as many again for K if K was given. Several threads
+    may use it at once; `append` and `remove` wait until running solves are done.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n) or (n, d)
         The symmetric matrix K; with a kernel the n points of K = k(X, X).
     alpha : float ≥ 0, default=1.0
-        What is added to the diagonal.
+        The number that is added to the diagonal.
     kernel : str, default=None
-        The text of a kernel, such as "gaussian(sigma=2)"; None: X is K.
+        The text of a kernel, such as "gaussian(sigma=2)"; None means that X is K.
     device : str, default=None
         The processor, such as "cpu/avx2"; None is the best there is.
     threads : int, default=None
@@ -106,11 +106,11 @@ class Factor:
     Raises
     ------
     ValueError
-        For shapes and numbers that do not fit.
+        For arrays of the wrong shape and numbers out of range.
     mercer.NotPositiveDefinite
-        Where K + alpha I is singular or indefinite.
+        If K + alpha I is singular or indefinite.
     mercer.OutOfMemory
-        Before the work, where it does not fit into the memory.
+        Before the work, if it does not fit into the memory.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class Factor:
 
     @property
     def info(self):
-        """A dict of the order, kernel, alpha and device."""
+        """A dict with the order, kernel, alpha and device."""
         info = json.loads(_library.describe(self._handle))
         info["alpha"] = info.pop("lambda")
         return info
@@ -147,25 +147,25 @@ class Factor:
         Parameters
         ----------
         values : array-like of shape (d,) or (n + 1,)
-            Its point where there is a kernel, else its row of K: the values with the
-            others and, last, with itself.
+            Its point if there is a kernel, otherwise its row of K: its values with the
+            other samples and, last, with itself.
 
         Raises
         ------
         mercer.NotPositiveDefinite
-            Where the larger matrix is not; the factor stays what it was.
+            If the larger matrix is not positive definite; then the factor does not change.
         """
         values = np.ascontiguousarray(values, dtype=np.float64).ravel()
         with python_names(_NAMES):
             _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
 
     def remove(self, i):
-        """Takes a sample out in O(n²) operations.
+        """Removes a sample in O(n²) operations.
 
         Parameters
         ----------
         i : int
-            Which, from 0; those behind it move up.
+            The index of the sample, from 0; the indices of later samples decrease by one.
         """
         _library.call("mercer_factor_remove", self._handle, i)
 
@@ -177,14 +177,14 @@ class Factor:
         y : array-like of shape (n,) or (n, t)
             The right-hand sides.
         residual : bool, default=False
-            Return the residual too, for which K is evaluated again.
+            Also return the residual, for which K is evaluated again.
 
         Returns
         -------
         a : ndarray of the shape of y
             The solution.
         residual : float
-            With residual: ‖(K + alpha I)a − y‖ / ‖y‖, the largest of the columns.
+            With residual: the largest ‖(K + alpha I)a − y‖ / ‖y‖ of the columns.
         """
         my, flat = _right(y, self.info["order"])
         a = np.empty((my.rows, my.cols))

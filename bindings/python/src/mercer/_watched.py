@@ -1,4 +1,4 @@
-"""Calls that take long: Ctrl-C and progress."""
+"""Long calls, with Ctrl-C and progress."""
 
 import threading
 import time
@@ -9,13 +9,12 @@ from ._errors import exception, names
 
 
 def watched(name, arguments, say=None):
-    """Calls a function of the library whose arguments are those before its Watch,
-    the Watch, and those after it: arguments(watch) returns them.
+    """Calls a function of the library with the arguments that arguments(watch) returns
+    for a Watch.
 
-    A signal's handler runs only when Python code does, so on the main thread the
-    call is made by another one, and canceled when the handler raises. say, where
-    it is given, is called with the stage and the fraction that is done about once a second.
-    """
+    Signal handlers run only while the main thread runs Python code, so the main thread
+    makes the call on another thread, and cancels it if a handler raises. say, if given, is
+    called about once a second with the stage and the completed fraction. """
     if say is None and threading.current_thread() is not threading.main_thread():
         _library.call(name, *arguments(None))
         return
