@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// numbersCSV is a table of normal numbers with that many digits.
+// numbersCSV returns a table of normal numbers with the given number of digits.
 func numbersCSV(rows, cols int, verb string) []byte {
 	rng := rand.New(rand.NewPCG(1, 0))
 	var b bytes.Buffer
@@ -32,7 +32,7 @@ func numbersCSV(rows, cols int, verb string) []byte {
 	return b.Bytes()
 }
 
-// sparseLIBSVM is a table of which one in ten numbers is not 0.
+// sparseLIBSVM returns a table in which one in ten numbers is not 0.
 func sparseLIBSVM(rows, cols int) []byte {
 	rng := rand.New(rand.NewPCG(2, 0))
 	var b bytes.Buffer
@@ -50,7 +50,7 @@ func sparseLIBSVM(rows, cols int) []byte {
 
 // BenchmarkStream passes over files of 20,000 rows of 50 features (500 of
 // LIBSVM), on one
-// processor and on all; MB/s are those of the file.
+// processor and on all; MB/s count bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -103,7 +103,7 @@ func BenchmarkStream(b *testing.B) {
 }
 
 // BenchmarkStreamFlights passes over a real table of 327,346 rows, compressed;
-// MB/s are those of what is in it.
+// MB/s count uncompressed bytes.
 func BenchmarkStreamFlights(b *testing.B) {
 	path := shared(b, "nycflights13.csv.gz")
 	s, err := dataset.Open(path)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// throughJSON returns an encoder that went through JSON, which must not change it, and
-// the JSON.
+// throughJSON encodes an encoder as JSON, decodes it, and returns both; decoding must give an
+// equal encoder.
 func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	t.Helper()
 	data, err := json.Marshal(e)
@@ -34,8 +34,7 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	return &back, data
 }
 
-// An encoder that went through JSON encodes the same bits, and its JSON is the
-// same bytes.
+// A decoded encoder encodes the same bits and has the same JSON.
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -49,7 +48,7 @@ func TestEncoderJSON(t *testing.T) {
 	}
 }
 
-// Check finds what Learn could not have made, and Features refuses it too.
+// Check refuses encoders that Learn cannot make, and so does Features.
 func TestCheck(t *testing.T) {
 	table := read(t, mixed)
 	number := func(fill, mean, scale float64) dataset.Input {

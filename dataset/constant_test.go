@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// constantCases are columns and whether they are constant. The answers marked "sk" are those
-// of scikit-learn 1.2.1 (StandardScaler gives a scale of exactly 1); the others follow from
-// the rule that SD must be above min(n, 1000)·ε·|mean|.
+// constantCases lists columns and whether they are constant. The answers marked "sk" are those
+// of scikit-learn 1.2.1 (StandardScaler gives a scale of exactly 1); the others follow from the
+// rule that SD must be above min(n, 1000)·ε·|mean|.
 func constantCases() []constantCase {
 	column := func(n int, value func(i float64) float64) []float64 {
 		v := make([]float64, n)
@@ -117,7 +117,7 @@ func TestConstantUpToRounding(t *testing.T) {
 	}
 }
 
-// TestOutside: rows far outside the training range are counted, those near it are not.
+// TestOutside: rows far outside the training range are counted, rows near it are not.
 func TestOutside(t *testing.T) {
 	train := read(t, "a,b,c,z\n0,5,0.3,0\n10,5,0.30000000000000004,0\n4,5,0.3,0\n")
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {

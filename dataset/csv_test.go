@@ -94,7 +94,7 @@ func TestReadForms(t *testing.T) {
 	}
 }
 
-// What cannot be read, and the one line that says so.
+// Texts that cannot be read, and the error of one line for each.
 func TestReadFaults(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
 	damaged := slices.Clone(whole)
@@ -158,8 +158,7 @@ func TestReadNoFile(t *testing.T) {
 	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
 }
 
-// Lines are counted in the file, not in rows: quoted line ends and empty lines
-// come between.
+// Line numbers are those of the file, including quoted line ends and empty lines.
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
@@ -168,7 +167,7 @@ func TestLines(t *testing.T) {
 	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
 
-// A number is decimal and finite; everything else has its own name.
+// A number is decimal and finite; every other text is named in its error.
 func TestCells(t *testing.T) {
 	for _, c := range []struct {
 		cell string
@@ -184,7 +183,8 @@ func TestCells(t *testing.T) {
 		{"abc", 0, "is not a number"}, {"1;5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
-		// As the first cells of a column, and where it has become plain.
+		// Both as the first cells of a column, and after the column has become one of plain
+		// numbers.
 		few := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
 		many := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
 		for _, table := range []*dataset.Table{few, many} {
@@ -207,7 +207,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// numbersBelow is n records of two numbers, all different in both columns.
+// numbersBelow returns n records of two numbers, all different in both columns.
 func numbersBelow(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -216,8 +216,8 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// A long column of numbers stays right across its change of form, with missing
-// cells before and after it.
+// A long column of numbers keeps its values when its representation changes, with missing cells
+// before and after the change.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")
@@ -278,7 +278,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// A message stays short whatever the cell.
+// A message is short for any cell.
 func TestLongValue(t *testing.T) {
 	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
 	_, err := table.Numbers("a")
@@ -316,7 +316,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		if _, err := e.Features(table); err != nil {
-			oneLine(t, err) // a number may leave the range when it is standardized
+			oneLine(t, err) // a number may overflow when it is standardized
 		}
 		if _, err := e.Targets(table); err != nil {
 			t.Fatalf("learned, but then: %v", err)
@@ -333,8 +333,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// Files of pandas and R with any delimiter are the same table whole and in passes,
-// and a row without its index is a fault.
+// Files of pandas and R with any delimiter give the same table as a whole and in passes, and a
+// row without its index is an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
@@ -360,11 +360,11 @@ func TestDelimitersAndIndex(t *testing.T) {
 	}
 }
 
-// TestPiecesJoinAsOneTable: a file of several pieces, which are read on all processors, is
-// the table that its cells make one by one, also where a column has become one of
-// numbers in one piece and has texts in another.
+// TestPiecesJoinAsOneTable: a file of several pieces, which are read on all processors, gives
+// the table of its cells read one by one, also if a column has only numbers in one piece and
+// texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	const rows, change = 150_000, 70_000 // 3 pieces of 1 MiB or more; where columns change
+	const rows, change = 150_000, 70_000 // rows in 3 pieces of 1 MiB or more, at which columns change
 	columns := map[string]func(i int) string{
 		"numbers":      func(i int) string { return fmt.Sprint(float64(i) / 7) },
 		"few":          func(i int) string { return strconv.Itoa(i % 9) },

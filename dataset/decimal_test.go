@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What decimal reads has the bits that strconv gives it, and it reads most of
-// what programs write.
+// Numbers that decimal reads have the bits of strconv, and it reads most numbers that programs
+// write.
 func TestDecimal(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -53,8 +53,9 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// The median of many is that of a sort, where the interval that a sample gives has it and
-// where it has not: of values that repeat, rise, or are large wherever the sample looks.
+// The median of many values is that of a sort, whether or not it lies in the interval from a
+// sample: for values that repeat, that increase, and that are large wherever the sample is
+// taken.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -95,8 +96,8 @@ func TestMedianOfMany(t *testing.T) {
 	}
 }
 
-// Halves between two neighbors, and what is next to them in the last of 19 digits, are
-// where a rounding fails first.
+// Wrong rounding shows first at midpoints between neighbors, and at numbers next to them in the
+// last of 19 digits.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")

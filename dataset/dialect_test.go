@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// utf16Of is a text in UTF-16 with its mark.
+// utf16Of returns a text in UTF-16 with its byte order mark.
 func utf16Of(order binary.AppendByteOrder, text string) string {
 	var b []byte
 	for _, u := range utf16.Encode([]rune("\ufeff" + text)) {
@@ -22,13 +22,13 @@ func utf16Of(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// One table in the dialects that programs write is one table: from a file of a few rows
-// and of several pieces, from standard input and in blocks (pandas, R's write.table, Excel,
-// UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
+// A table in any dialect that programs write is read as the same table, from a file of a few
+// rows and of several pieces, from standard input and in blocks (pandas, R's write.table,
+// Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
 func TestDialects(t *testing.T) {
 	const long = "a text with spaces so long that some thousand rows are two pieces"
 	header, rows := []string{"x", "k", "y"}, [][]string{{"1.5", long, "2"}, {"2", "c", "4"}, {"", long, "-6"}}
-	// write joins cells by a delimiter, with what comes before and behind each line.
+	// write joins cells by a delimiter, with a prefix and a suffix for each line.
 	write := func(n int, before, delimiter, behind, end string, cell func(s string) string) string {
 		var b strings.Builder
 		for i := range n + 1 {
@@ -136,7 +136,7 @@ func TestDialects(t *testing.T) {
 			}
 		})
 	}
-	// A delimiter that is given says the same.
+	// A given delimiter has the same result.
 	for _, c := range []struct {
 		delimiter byte
 		text      string
@@ -150,14 +150,14 @@ func TestDialects(t *testing.T) {
 			t.Error(y, err)
 		}
 	}
-	// A column of titles has spaces and is one column.
+	// Titles with spaces are still one column.
 	titles := read(t, "full name\nAda Lovelace\nAlan Turing\n")
 	if got := titles.Names(); !cmp.Equal(got, []string{"full name"}) || titles.Rows() != 2 {
 		t.Error(got)
 	}
 }
 
-// What is no dialect is refused by its cause.
+// A file in no dialect is refused with the reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},

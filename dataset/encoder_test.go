@@ -40,7 +40,7 @@ const mixed = `size,color,wide,y
 2,blue,true,40
 `
 
-// The whole of the encoding on a table that can be checked by eye.
+// All parts of the encoding, on a table that can be checked by eye.
 func TestEncode(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
@@ -65,8 +65,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// A later table may have its columns in any order, more of them, and no
-// target.
+// A later table may have its columns in another order, more columns, and no target.
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -78,7 +77,7 @@ func TestEncodeOtherOrder(t *testing.T) {
 	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
-// Two targets keep the order of the rules, not of the table.
+// Two targets have the order of the rules, not of the table.
 func TestTwoTargets(t *testing.T) {
 	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"c", "a"}})
@@ -95,8 +94,8 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// The most frequent text replaces a missing one; among equals, the first in
-// sorted order, wherever it stands in the table.
+// The most frequent text replaces a missing one; among equally frequent texts, the first in
+// sorted order, wherever it occurs.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -126,9 +125,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Mean and standard deviation against their definition in 200 bits, for data
-// whose offset is up to 1e9 times its spread, or whose squares leave the range
-// of float64.
+// Compares mean and standard deviation with their definition in 200 bits, for data whose offset
+// is up to 1e9 times their spread, or whose squares overflow or underflow.
 func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
@@ -149,16 +147,16 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The mean of the first pass is off by at most (n+1)u of the largest
-		// value; the second pass leaves the rounding of the result, one more
-		// for each addition of the rest, which is that much smaller.
+		// The error of the mean of the first pass is at most (n+1)u of the largest value. After
+		// the second pass there remain one rounding of the result, and one for each addition of
+		// the much smaller residuals.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
 			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
 		}
-		// A mean that is off by δ adds δ² to the variance; the sum of squares
-		// and its terms add n+4 roundings, halved by the root.
+		// An error δ of the mean adds δ² to the variance. The sum of squares and its terms add
+		// n+4 roundings, which the root halves.
 		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
 		if d := math.Abs(got.Scale - sd); d > sdTol {
 			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)
@@ -192,8 +190,8 @@ func exactMoments(values []float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// The replacement comes before the moments, as in a pipeline; a constant
-// column becomes zeros, also when its value has no short binary form.
+// Missing cells are replaced before the moments are computed, as in a pipeline. A constant
+// column becomes zeros, also if its value is not exact in binary.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})
@@ -213,8 +211,8 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// Only the rows of the table it is given are learned from: nothing of the test
-// rows leaks through a split, neither a category nor a fault.
+// Learn uses only the rows of the given table: no category and no fault of the test rows
+// affects it after a split.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
 	for seed := range uint64(50) {
@@ -233,7 +231,7 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// What cannot be learned from, and the one line that says so.
+// Tables from which nothing can be learned, and the error of one line for each.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -282,7 +280,7 @@ func TestLearnFaults(t *testing.T) {
 	}
 }
 
-// Up to the limit, texts are categories, and NA is none of them.
+// Texts are categories up to the limit, and NA is not one of them.
 func TestManyCategories(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a\nNA\n")
@@ -295,7 +293,7 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// What a later table may not have, and the one line that says so.
+// Contents that a later table must not have, and the error of one line for each.
 func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
 	strict := learn(t, read(t, "length,sex\n1,male\n2,female\n"), dataset.Rules{RefuseMissing: true})
@@ -326,8 +324,8 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
-// Categories that were not there in training are zeros, in every feature of their
-// column and in no other, and are counted; as one file and in passes.
+// Categories that did not occur in training become zeros in every feature of their column, and
+// in no other, and are counted, for a whole file and in passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
 	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
@@ -374,7 +372,7 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// Categories that look like numbers are still texts where texts were learned.
+// Categories that look like numbers remain texts if texts were learned.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))
@@ -386,7 +384,7 @@ func TestNumbersAsCategories(t *testing.T) {
 	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
 }
 
-// manyCommas is n rows of different numbers with decimal commas, in quotation marks.
+// manyCommas returns n rows of different quoted numbers with decimal commas.
 func manyCommas(n int) string {
 	var b strings.Builder
 	for i := range n {

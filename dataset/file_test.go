@@ -22,13 +22,13 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// npy is an array of version 1.0 with that header and data.
+// npy returns an NPY file of version 1.0 with the given header and data.
 func npy(header string, data ...byte) []byte {
 	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
 	return append(append(b, header...), data...)
 }
 
-// npyOf is an array of that type and shape, the values written as T.
+// npyOf returns an NPY file of the given type and shape, with the values written as T.
 func npyOf[T any](descr, order, shape string, values ...T) []byte {
 	var data bytes.Buffer
 	var to binary.ByteOrder = binary.LittleEndian
@@ -41,7 +41,7 @@ func npyOf[T any](descr, order, shape string, values ...T) []byte {
 	return npy(fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", descr, order, shape), data.Bytes()...)
 }
 
-// npz is a zip file of arrays, in the order given: name, array, name, array …
+// npz returns a zip file of arrays, in the given order: name, array, name, array …
 func npz(t testing.TB, method uint16, parts ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -59,7 +59,7 @@ func npz(t testing.TB, method uint16, parts ...any) []byte {
 	return b.Bytes()
 }
 
-// idx is an IDX file of bytes, or of another type.
+// idx returns an IDX file of bytes, or of another type.
 func idx(kind byte, data []byte, sizes ...uint32) []byte {
 	b := []byte{0, 0, kind, byte(len(sizes))}
 	for _, n := range sizes {
@@ -68,7 +68,7 @@ func idx(kind byte, data []byte, sizes ...uint32) []byte {
 	return append(b, data...)
 }
 
-// zstandard is a text compressed by zstd.
+// zstandard returns a text compressed by zstd.
 func zstandard(text string) []byte {
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func file(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// cells reads columns as numbers, one after the other.
+// cells returns the columns as numbers, one after the other.
 func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	t.Helper()
 	m := map[string][]float64{}
@@ -101,7 +101,7 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	return m
 }
 
-// Every format and form, from a file and from standard input.
+// Every format and variant, from a file and from standard input.
 func TestFormats(t *testing.T) {
 	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
@@ -202,7 +202,7 @@ func TestTextArrays(t *testing.T) {
 	}
 }
 
-// Arrays by their names, and labels by theirs and by the file's.
+// Arrays are found by their names, and labels by the name of their array or of their file.
 func TestNamedParts(t *testing.T) {
 	x, z := npyOf("<f8", "False", "2,", 1.0, 2), npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	path := file(t, "a.npz", npz(t, zip.Store, "x_train.npy", x, "y_train.npy", x, "x_test.npy", z))
@@ -256,7 +256,7 @@ func TestNamedParts(t *testing.T) {
 	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
 }
 
-// A feature that a sparse file does not mention is 0.
+// A feature that a row of a sparse file omits is 0.
 func TestSparse(t *testing.T) {
 	e := learn(t, mustRead(t, "a.libsvm", "1 1:1 3:2\n-1 2:4\n"), dataset.Rules{Targets: []string{"label"}})
 	if x := features(t, e, mustRead(t, "b.libsvm", "1 2:5\n0\n")); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 5, 0, 0, 0, 0})) {
@@ -298,8 +298,7 @@ func mustRead(t testing.TB, name, text string) *dataset.Table {
 	return table
 }
 
-// A row of a binary file is named in messages as it stands in the file, on
-// both sides of a split.
+// Messages about a row of a binary file have its number in the file, on both sides of a split.
 func TestRowsOfBinary(t *testing.T) {
 	values := make([]float64, 20)
 	values[13] = math.Inf(1)
@@ -315,7 +314,7 @@ func TestRowsOfBinary(t *testing.T) {
 	wantFault(t, err, want)
 }
 
-// What is broken is refused in one line that tells where.
+// A damaged file is refused in one line that names the place.
 func TestFormatFaults(t *testing.T) {
 	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
 	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }
@@ -421,8 +420,8 @@ func TestFormatFaults(t *testing.T) {
 	wantFault(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
-// FuzzRead reads any bytes as any format: no fault may do harm, and no table
-// may be larger than what was read explains.
+// FuzzRead reads any bytes as any format: there is no panic, and the size of a table is in
+// proportion to the bytes read.
 func FuzzRead(f *testing.F) {
 	x := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4)
 	for _, seed := range [][]byte{
@@ -458,8 +457,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzNPZ reads two arrays out of a zip file, stored or deflated: their headers and
-// their numbers are any bytes, and so may be what is cut off the end of the file.
+// FuzzNPZ reads two arrays out of a zip file, stored or deflated: their headers and numbers are
+// arbitrary bytes, and the end of the file may be cut off.
 func FuzzNPZ(f *testing.F) {
 	x, y := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4), npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0)
 	f.Add(x, y, true, uint16(0))

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/encoders/golden.json anew")
 
-// goldenFile lists the tables of testdata/encoders, rules for them, and what is learned from them,
-// as JSON: an encoder, whose numbers have all their bits, or an error. The test of Beam reads the
+// goldenFile lists the tables of testdata/encoders, rules for them, and the results of Learn as
+// JSON: an encoder, whose numbers have all their bits, or an error. The test of Beam reads the
 // same file.
 const goldenFile = "testdata/encoders/golden.json"
 
@@ -25,7 +25,7 @@ type goldenCase struct {
 	Table  string            `json:"table"`
 	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are not zero
 	Learn  string            `json:"learn"`
-	Others map[string]string `json:"others,omitempty"` // what a stream and Beam learn, where they differ from Learn
+	Others map[string]string `json:"others,omitempty"` // the results of a stream and of Beam, if they differ from that of Learn
 }
 
 func readGolden(t *testing.T) (cases []goldenCase) {
@@ -52,7 +52,7 @@ func (c goldenCase) rules(t *testing.T) (r dataset.Rules) {
 	return r
 }
 
-// golden is the text of an encoder, or of the error that took its place.
+// golden returns the text of an encoder, or of the error instead of it.
 func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	t.Helper()
 	var fault *dataset.Error
@@ -67,8 +67,8 @@ func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	return asJSON(t, e)
 }
 
-// TestGoldenEncoders checks the bits of what Learn and Stream.Learn learn from small tables, all of
-// whose rows the sample of a stream holds.
+// TestGoldenEncoders checks the bits of the encoders that Learn and Stream.Learn make from small
+// tables; the sample of a stream holds all of their rows.
 func TestGoldenEncoders(t *testing.T) {
 	cases := readGolden(t)
 	for i := range cases {
@@ -116,8 +116,8 @@ func TestGoldenEncoders(t *testing.T) {
 	}
 }
 
-// TestGoldenLongStream checks the bits of what Stream.Learn learns from a file that is longer than
-// its sample, in several parts. The numbers of the column "late" are few at first.
+// TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that is
+// longer than its sample, in several parts. The column "late" has few different numbers at first.
 func TestGoldenLongStream(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("many,few,late,word,w,y\n")

@@ -29,8 +29,8 @@ func newTable(t *testing.T, columns ...dataset.Column) *dataset.Table {
 	return table
 }
 
-// Keys are equal for rows with equal cells, as numbers where they are numbers, whatever
-// the order and the form of the columns, and different for all others.
+// Keys are equal for rows with equal cells, compared as numbers if they are numbers, for any
+// order and representation of the columns, and different otherwise.
 func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}
@@ -50,8 +50,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 			}
 		}
 	}
-	// A column that is read as numbers, columns in another order, another column
-	// besides, and rows selected from a table.
+	// Cases: a column that is read as numbers, columns in another order, an additional column,
+	// and rows selected from a table.
 	numbers := newTable(t, dataset.Numbers("y", make([]float64, 8)), dataset.Numbers("b", b[:8]),
 		dataset.Numbers("a", []float64{1, 1, 1, 2, math.Copysign(0, -1), 0, nan, nan}))
 	if got := keysOf(t, numbers, "b", "a"); !slices.Equal(got, keys[:8]) {
@@ -60,7 +60,7 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	if got := keysOf(t, mixed.Select([]int{9, 3}), "a", "b"); !slices.Equal(got, []uint64{keys[9], keys[3]}) {
 		t.Errorf("keys of rows 9 and 3: %v", got)
 	}
-	// The same cells in other columns are another row.
+	// The same cells in other columns make a different row.
 	crossed := newTable(t, dataset.Numbers("a", []float64{5}), dataset.Numbers("b", []float64{1}))
 	if got := keysOf(t, crossed, "a", "b"); got[0] == keys[0] {
 		t.Error("a = 5, b = 1 has the key of a = 1, b = 5")

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// indices returns the classes of a table, by their places.
+// indices returns the indices of a table's classes.
 func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	t.Helper()
 	y, err := e.Targets(table)
@@ -24,8 +24,8 @@ func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	return mat.Col(nil, 0, y)
 }
 
-// Classes are sorted, by number where they are numbers, and every row gets its
-// own, whatever the spelling of a number.
+// Classes are sorted, numerically if all are numbers, and every row gets its class for any
+// spelling of a number.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		cells   string
@@ -54,8 +54,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// A column of many numbers, a table made in Go and a file spell the same
-// classes.
+// A column of many numbers, a table made in Go and a file give the same classes.
 func TestClassesOfNumbers(t *testing.T) {
 	made, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
 	if err != nil {
@@ -70,8 +69,8 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
-// Labels that one float64 stands for are different classes, in every format, whole
-// and in passes, and when another format is predicted.
+// Different labels with the same float64 value are different classes, in every format, as a
+// whole and in passes, and in predictions for another format.
 func TestClassesAreExact(t *testing.T) {
 	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
 	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
@@ -143,7 +142,7 @@ func TestClassesAreExact(t *testing.T) {
 			}
 		}
 	}
-	// Spellings of one number are one class, however close the next one is.
+	// Spellings of the same number are one class, however close the next number is.
 	table := read(t, "x,y\n1,1152921504606846976.0\n2,1152921504606846977\n3,+11529215046068469760e-1\n4,0\n5,-0.0\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
 	if got := e.Classes(); !slices.Equal(got, []string{"0", "1152921504606846976.0", "1152921504606846977"}) {
@@ -193,7 +192,7 @@ func TestClassFaults(t *testing.T) {
 		_, err := dataset.Learn(read(t, c.text), c.rules)
 		wantFault(t, err, c.want)
 	}
-	// Enough rows for each, or somebody who knows.
+	// Many classes are accepted if each has enough rows, or on request.
 	for _, c := range []struct {
 		text  string
 		rules dataset.Rules
@@ -224,8 +223,8 @@ func TestClassFaults(t *testing.T) {
 	}
 }
 
-// TestScoredTargets: classes that the encoder did not learn follow its own in the order of
-// their rows, and a cell that names no class is still refused.
+// TestScoredTargets: classes that the encoder did not learn follow the learned classes in the
+// order of their rows, and a cell that is no class is still refused.
 func TestScoredTargets(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)
@@ -261,7 +260,7 @@ func TestScoredTargets(t *testing.T) {
 	}
 }
 
-// Rows that are held out bring no class with them.
+// Held-out rows add no classes.
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
 	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
@@ -279,7 +278,7 @@ func TestClassesOfSplit(t *testing.T) {
 	}
 }
 
-// A column of texts or trees comes through as it is.
+// A column of texts or trees is not changed.
 func TestTexts(t *testing.T) {
 	table := read(t, "id,text,y\n1,\"free, now\",spam\n2,,ham\n3, NA ,ham\n4,12,ham\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "text"})
@@ -329,7 +328,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Check refuses classes and raw inputs that Learn could not have made.
+// Check refuses classes and raw inputs that Learn cannot make.
 func TestCheckLabels(t *testing.T) {
 	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
 	y := []string{"y"}
@@ -355,8 +354,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets: a file that is read in parts gives new classes the indices and
-// the labels that the whole table gives them, whichever part has which of them first.
+// TestScoredBlocksAreScoredTargets: a file that is read in parts gives new classes the same
+// indices and labels as the whole table, whichever part has a class first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
 	pad := strings.Repeat("0", 80) // 4 parts of 1 MiB
@@ -371,7 +370,7 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
 	mixed := func(known ...string) func(int) string {
 		return func(i int) string {
-			if i%1000 == 999 { // each part begins at another place of this list
+			if i%1000 == 999 { // each part begins with another element of this list
 				if label := rare[i*3/rows+i/1000%5]; label != "" {
 					return label
 				}

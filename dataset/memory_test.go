@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A tableReader writes a table of numbers, all different, as it is read, and
-// notes the largest heap it sees meanwhile, garbage included.
+// A tableReader generates a table of different numbers while it is read, and records the
+// largest heap during this time, garbage included.
 type tableReader struct {
 	rows, cols int
 	row        int
@@ -51,13 +51,13 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A table of numbers takes little more than its matrix, and reading it no more
-// than three times as much.
+// A table of numbers takes little more memory than its matrix, and reading it takes at most
+// three times as much.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // what the bound below is for
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the bound below assumes this percentage
 	in := &tableReader{rows: 40_000, cols: 50}
 	heap := func() float64 {
 		var m runtime.MemStats
@@ -75,8 +75,8 @@ func TestReadMemory(t *testing.T) {
 	matrix := float64(8 * in.rows * in.cols)
 	peak := float64(in.peak) - before
 	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, live/matrix, peak/matrix)
-	// 1.25 is append's growth, the line of each row is half a cell, and the
-	// rest is the runtime's and the test's own.
+	// 1.25 is the growth of append, the line numbers take half a cell per row, and the
+	// remainder is for the runtime and the test itself.
 	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
 	}
@@ -87,8 +87,8 @@ func TestReadMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedTablesStayBelowTheLimit: a table whose size shows only at its end is refused before
-// the lists that grow, their old memory and the parts that are decoded take more than the limit.
+// TestRefusedTablesStayBelowTheLimit: a table whose size is known only at its end is refused
+// before the growing lists, their old memory and the decoded parts exceed the limit.
 func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads four million cells: skipped by -short")
@@ -111,7 +111,7 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 			if allowed := limit + limit*percent/100 + 4<<20; peak > allowed {
 				t.Errorf("reading takes %d bytes, allowed %d", peak, allowed)
 			}
-			// The old list of one column of one, its new list and the decoded parts each take a part.
+			// The old list of one column, its new list and the decoded parts each take a share.
 			if table := int64(in.row) * int64(8*cols+4); 3*table < limit {
 				t.Errorf("refused at a table of %d bytes", table)
 			}
@@ -119,7 +119,7 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 	}
 }
 
-// An endless reader gives a text again and again.
+// An endless reader repeats a text.
 type endless struct {
 	text string
 	at   int
@@ -134,9 +134,8 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// A file that would take more memory than it may is refused, however little of it
-// there is on the disk, and what is allocated until then is in proportion to what
-// it may take.
+// A file that would take more memory than allowed is refused, however small it is on the disk,
+// and the memory allocated until then is proportional to the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // it is not damaged
@@ -182,9 +181,9 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// Buffers that double add up to twice the last one, slices that grow by a
-			// quarter to five times, and a piece of text is 1 MiB for each 2¹⁷ numbers
-			// of 8 bytes: at most once what they take. The rest is the decompressors'.
+			// Buffers that double add up to twice the last one, and slices that grow by a
+			// quarter to five times. A piece of text of 1 MiB has at most 2¹⁷ numbers of 8
+			// bytes. The remainder is for the decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

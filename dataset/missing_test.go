@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// The texts that are missing are those that pandas takes for it, in columns of texts
-// as in columns of numbers.
+// The texts that stand for missing values are those of pandas, in columns of texts and of
+// numbers.
 func TestMissingValuesAgainstPandas(t *testing.T) {
 	if err := exec.Command(required.Python, "-c", "import pandas").Run(); err != nil {
 		required.Lacking(t, "pandas", err)
@@ -57,8 +57,8 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 	}
 }
 
-// A list of markers holds in columns of numbers and of texts, from the whole file and
-// in blocks, and the model knows it.
+// A list of markers applies to columns of numbers and of texts, as a whole file and in blocks,
+// and the model stores it.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")
@@ -120,7 +120,7 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// A model of before the list has NA among its categories, and ? for missing numbers.
+// A model from before the list existed has NA as a category, and ? for missing numbers.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)
@@ -158,9 +158,8 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	}
 }
 
-// Texts that are odd among numbers are refused at any number of rows, unless the
-// column is declared to be of categories; numbers and words that are mixed are
-// categories.
+// A few texts in a column of numbers are refused for any number of rows, unless the column is
+// declared categorical; mixed numbers and words are categories.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells string

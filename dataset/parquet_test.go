@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// parquetFiles are files of 300 rows that three programs wrote, in all versions
-// of pages, encodings and codecs; see testdata/README.md.
+// parquetFiles lists files of 300 rows, written by three programs in all versions of pages,
+// encodings and codecs; see testdata/README.md.
 func parquetFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/parquet/[ag]*-v*.parquet")
@@ -27,7 +27,7 @@ func parquetFiles(t testing.TB) []string {
 	return append(paths, "testdata/parquet/arrow-brotli.parquet", "testdata/parquet/hyparquet.parquet")
 }
 
-// Every file holds the table that it was written from.
+// Every file has the table from which it was written.
 func TestParquet(t *testing.T) {
 	const n = 300
 	want := map[string][]float64{}
@@ -119,7 +119,7 @@ func TestParquetKinds(t *testing.T) {
 	wantFault(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read, or drop the column`)
 }
 
-// A stream gives what the whole file gives.
+// A stream gives the same as the whole file.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -127,7 +127,7 @@ func TestParquetStream(t *testing.T) {
 	}
 }
 
-// Damage anywhere is an error or another table, never a panic.
+// Damage at any byte gives an error or another table, never a panic.
 func TestParquetDamage(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		data, err := os.ReadFile(path)
@@ -173,14 +173,14 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
-// fuzzMemory is what a table of a fuzz test may take: a few bytes can stand for
-// millions of rows, and what takes long to read is not tried often.
+// fuzzMemory limits the memory of a table in a fuzz test: a few bytes can stand for millions of
+// rows, and inputs that take long to read slow the search down.
 const fuzzMemory = 1 << 18
 
 // FuzzParquet needs go test -fuzz with -fuzzminimizetime 100x, as make fuzz-smoke has it:
 // without a bound, minimizing inputs takes all of the time.
 func FuzzParquet(f *testing.F) {
-	paths, err := filepath.Glob("testdata/parquet/small-*") // which are tried faster than large ones
+	paths, err := filepath.Glob("testdata/parquet/small-*") // small tables, because large ones take longer to try
 	if err != nil || len(paths) < 5 {
 		f.Fatalf("%d files, %v", len(paths), err)
 	}

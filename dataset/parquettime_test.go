@@ -46,7 +46,7 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// inside writes a struct: of a field, or with id 0 of a list.
+// inside writes a struct: the value of a field, or with id 0 an element of a list.
 func (w *compact) inside(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
@@ -174,9 +174,9 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	}
 }
 
-// TestParquetDates: dates, times and UUIDs are the texts that a CSV file of the same table
-// has (parquet-format, LogicalTypes.md); their integers are days and parts of a second since
-// 1970, so that 86400 s later is the next day.
+// TestParquetDates: dates, times and UUIDs are read as the texts that a CSV file of the same
+// table has (parquet-format, LogicalTypes.md); their integers are days and parts of a second
+// since 1970, so that adding 86400 s gives the next day.
 func TestParquetDates(t *testing.T) {
 	date := func(w *compact) { w.inside(6, func() {}) }
 	uuid := func(w *compact) { w.inside(14, func() {}) }
@@ -225,7 +225,7 @@ func TestParquetDates(t *testing.T) {
 }
 
 // TestParquetAndCSVAlike: the same table in both formats has the same encoder, and the same
-// fault where its dates are too many to be categories.
+// error if there are too many dates for categories.
 func TestParquetAndCSVAlike(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		var csv strings.Builder
@@ -276,8 +276,8 @@ func TestParquetAndCSVAlike(t *testing.T) {
 	}
 }
 
-// TestParquetColumnsThatCannotBeRead: such a column is an error where it is used, and none
-// where it is dropped: INT96, intervals, groups.
+// TestParquetColumnsThatCannotBeRead: columns of INT96, intervals and groups are an error if
+// they are used, and no error if they are dropped.
 func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		field parquetField

@@ -30,8 +30,8 @@ func python(t *testing.T, script string) (dir, out string) {
 	return dir, string(data)
 }
 
-// Files that numpy and scikit-learn wrote, in all their types, orders and
-// versions, hold the numbers that they were written from.
+// Files of numpy and scikit-learn, in all their types, orders and versions, have the numbers
+// from which they were written.
 func TestWrittenByNumpy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")

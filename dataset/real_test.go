@@ -31,8 +31,8 @@ func readFile(t testing.TB, path string) *dataset.Table {
 	return table
 }
 
-// Texts, numbers and missing cells of one real table, against counts taken
-// independently with Python: how often each text occurs, and a median.
+// Compares the texts, numbers and missing cells of one real table with counts and a median that
+// Python computed.
 func TestPenguins(t *testing.T) {
 	path := shared(t, "penguins_mixed.csv")
 	table := readFile(t, path)
@@ -66,8 +66,8 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// Each entry has two roundings, of values that 3 standard deviations
-		// bound, after a mean and a scale with at most n; twice, for stat.
+		// Each entry has two roundings of a value of at most 3 standard deviations, and its
+		// mean and scale have at most n roundings; twice as many, because stat rounds too.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}
@@ -80,8 +80,8 @@ func TestPenguins(t *testing.T) {
 	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// A table of numbers without standardization comes through unchanged; the same
-// file, compressed, gives the same bits.
+// A table of numbers without standardization is not changed, and the same file, compressed,
+// gives the same bits.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")
 	table := readFile(t, path)

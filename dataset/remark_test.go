@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestRemarks: dates that became categories, row numbers and texts that no two rows share
-// are remarked on, in tables and in passes, and other columns are not.
+// TestRemarks: there are remarks on dates that became categories, on row numbers, and on texts
+// that are different in each row, in tables and in passes, and no remarks on other columns.
 func TestRemarks(t *testing.T) {
 	columns := map[string]func(i, n int) string{
 		"id":       func(i, _ int) string { return fmt.Sprint(i) },
@@ -33,7 +33,8 @@ func TestRemarks(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// Up to 20 different texts are categories without a question; of 3000 rows name is dropped.
+		// Up to 20 different texts are categories without a remark; with 3000 rows the column
+		// name is dropped.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,
@@ -68,7 +69,7 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
-	// Alone, such a column is what there is to learn from.
+	// Without other columns there is no remark on such a column.
 	table := newTable(t, dataset.Numbers("x", []float64{1, 2, 3, 4, 5, 6}), dataset.Numbers("y", []float64{1, 2, 3, 4, 5, 6}))
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
 	if err != nil || e.Remarks(table) != nil {
@@ -76,8 +77,8 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
-// TestRemarksOnMissing: a column of which more than half is missing is remarked on with the
-// part that is missing, by tables and streams alike, and no other column is.
+// TestRemarksOnMissing: there is a remark on each column with more than half of its values
+// missing, with the missing part, in tables and in streams, and on no other column.
 func TestRemarksOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
@@ -91,7 +92,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The part that is missing counts rows: half lacks 50 % of the rows, with 91 % of the weight.
+	// The missing part counts rows, not weights: the column half lacks 50 % of the rows, which
+	// have 91 % of the weight.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{

@@ -17,8 +17,8 @@ import (
 )
 
 // csvOf writes a table of n rows: numbers with missing cells, a text with missing cells, a
-// target, weights 0 to 3 and an identifier. With repeated each row stands there as often
-// as its weight says.
+// target, weights 0 to 3 and an identifier. With repeated, each row is written as often as its
+// weight says.
 func csvOf(n int, repeated bool) string {
 	var b strings.Builder
 	b.WriteString("id,a,b,kind,w,y\n")
@@ -43,9 +43,8 @@ func csvOf(n int, repeated bool) string {
 	return b.String()
 }
 
-// TestWeightsAreRepetitions: what is learned with weights is what is learned from the rows
-// as often as their weights say, of tables and of files in passes: of those whose rows are
-// all sampled and, with 70,000 rows, of larger ones.
+// TestWeightsAreRepetitions: weights give the same encoder as repeated rows, for tables and for
+// files in passes, with files whose rows are all sampled and, with 70,000 rows, larger ones.
 func TestWeightsAreRepetitions(t *testing.T) {
 	for _, n := range []int{60, 70000} {
 		if testing.Short() && n > 1000 {
@@ -95,7 +94,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// Sums of m numbers of that size, each rounded m times at most.
+				// Rounding of sums of m numbers of that size, with at most m roundings each.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == other.Number.Fill
@@ -111,8 +110,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	}
 }
 
-// TestBlocksLeaveOutRowsOfWeightZero: passes give the rows of weight > 0, with their weights,
-// and those of the table are the same.
+// TestBlocksLeaveOutRowsOfWeightZero: passes give only the rows of weight > 0, with their
+// weights, and the same rows as a table.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {

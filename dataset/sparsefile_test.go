@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// npzOf is a zip file of arrays: []float64 and []int64 in one dimension, and a text in none.
+// npzOf returns a zip file of arrays: []float64 and []int64 as vectors, and a text as a scalar.
 func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -47,7 +47,7 @@ func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	return b.Bytes()
 }
 
-// csrArrays are the arrays of the matrix with the rows (1 0 2), (0 0 0), (0 3 0).
+// csrArrays has the arrays of the matrix with the rows (1 0 2), (0 0 0), (0 3 0).
 func csrArrays() map[string]any {
 	return map[string]any{"format": "csr", "shape": []int64{3, 3}, "indptr": []int64{0, 2, 2, 3}, "indices": []int64{0, 2, 1}, "data": []float64{1, 2, 3}}
 }
@@ -132,7 +132,7 @@ func TestMatrixMarketInPieces(t *testing.T) {
 	}
 }
 
-// labelsOf are the labels of a LIBSVM file, one a line.
+// labelsOf returns the labels of a LIBSVM file, one per line.
 func labelsOf(libsvm []byte) (labels []byte) {
 	for line := range bytes.Lines(libsvm) {
 		label, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
@@ -234,9 +234,9 @@ func TestSparseFileFaults(t *testing.T) {
 
 func zeroOver(v float64) float64 { return v / v }
 
-// TestSparseWrittenByScipy checks that files of SciPy hold the matrices that they were written from,
-// for the types of indices and values, and that SciPy reads the arrays of TestSparseNPZ as the same
-// matrix.
+// TestSparseWrittenByScipy checks that files of SciPy have the matrices from which they were
+// written, for the types of indices and values, and that SciPy reads the arrays of TestSparseNPZ as
+// the same matrix.
 func TestSparseWrittenByScipy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")

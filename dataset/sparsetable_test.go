@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// sparseTable is a LIBSVM file of rows × cols with that part of nonzero values, whose columns have
-// standard deviations of several magnitudes, and its dense matrix.
+// sparseTable returns a LIBSVM file of rows × cols with the given fraction of nonzero values,
+// whose columns have standard deviations of several magnitudes, and its dense matrix.
 func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byte, *mat.Dense) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := mat.NewDense(rows, cols, nil)
@@ -36,9 +36,8 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 	return b.Bytes(), x
 }
 
-// TestSparseFeatures checks that a sparse table is encoded as its numbers, in sparse and in dense
-// form, in memory and in passes, whatever the number of its first index, and that a subset of its
-// rows is as well.
+// TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as their
+// numbers, in sparse and in dense form, in memory and in passes, whatever the first index is.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)
@@ -94,7 +93,7 @@ func TestSparseFeatures(t *testing.T) {
 }
 
 // TestSparseLabelAsFeature checks that the label of a sparse file without targets becomes a feature
-// beside the block of the others, in streams as in memory.
+// beside the block of the other features, in streams as in memory.
 func TestSparseLabelAsFeature(t *testing.T) {
 	const rows, cols = 3000, 80
 	text, _ := sparseTable(5, rows, cols, 0.1, 1)
@@ -190,7 +189,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestSparseConstant checks that a column that is constant, and not 0, is divided by 1.
+// TestSparseConstant checks that a constant column that is not 0 is divided by 1.
 func TestSparseConstant(t *testing.T) {
 	var b strings.Builder
 	for i := range 10 {
@@ -207,9 +206,8 @@ func TestSparseConstant(t *testing.T) {
 	}
 }
 
-// TestDenseOrNarrowTablesAreDense checks that a table of LIBSVM is encoded column by column where a
-// third of its values or more are not 0, where it is narrow, and where one of its features is the
-// target.
+// TestDenseOrNarrowTablesAreDense checks that a LIBSVM table is encoded column by column if at
+// least a third of its values are not 0, if it is narrow, and if one of its features is the target.
 func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	for _, c := range []struct {
 		cols    int
@@ -239,8 +237,8 @@ func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	}
 }
 
-// TestWideSparseTable checks that a table of few values in a million and a half columns is read and
-// encoded without a dense matrix, and that one is refused in one line.
+// TestWideSparseTable checks that a table with few values in a million and a half columns is read
+// and encoded without a dense matrix, and that a request for a dense matrix is refused in one line.
 func TestWideSparseTable(t *testing.T) {
 	var b strings.Builder
 	for i := range 300 {
@@ -271,8 +269,8 @@ func TestWideSparseTable(t *testing.T) {
 	}
 }
 
-// TestSparseTablesOfOtherRows checks which features other tables give: indices past the last one are
-// ignored, absent columns are 0, and named columns of a dense table take their places.
+// TestSparseTablesOfOtherRows checks the features of other tables: indices beyond the last feature
+// are ignored, absent columns are 0, and columns of a dense table are matched by name.
 func TestSparseTablesOfOtherRows(t *testing.T) {
 	text, _ := sparseTable(8, 100, 70, 0.1, 1)
 	train, err := dataset.Read(file(t, "a.libsvm", text), nil)
@@ -340,7 +338,7 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 }
 
 // TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, queries, CR LF and long
-// numbers are read as plain lines are, wherever they stand.
+// numbers are read like plain lines, wherever they occur.
 func TestLIBSVMSpellings(t *testing.T) {
 	plain := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
 	for _, text := range []string{

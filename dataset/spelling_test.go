@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// tableWith is a CSV file in which a cell follows n different numbers in column x.
+// tableWith returns a CSV file in which a cell follows n different numbers in column x.
 func tableWith(n int, cell string) string {
 	var b strings.Builder
 	b.WriteString("x,y\n")
@@ -26,10 +26,9 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// A cell in a spelling of one meaning is read as that number: where the column has few
-// numbers, where it has more than are kept as texts, in blocks, and as a target
-// (data.table #6604, datatable #771 for the marks; the digits are those that Python's
-// float reads).
+// A cell in an unambiguous spelling is read as its number: in a column of few numbers, in a
+// column of more numbers than are kept as texts, in blocks, and as a target (data.table #6604,
+// datatable #771 for the marks; the digits are those that Python's float reads).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -48,7 +47,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 		{f: dataset.File{Decimal: ','}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Decimal: ','}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
 		{f: dataset.File{Thousands: ','}, cell: "1,000", want: 1000}, {f: dataset.File{Thousands: ','}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Thousands: ','}, cell: "12,34,567", want: 1234567},
 		{f: dataset.File{Decimal: ',', Thousands: '.'}, cell: "1.234.567,5", want: 1234567.5},
-		{f: dataset.File{Thousands: '.'}, cell: "1.234,5", want: 1234.5}, // which a decimal comma follows from
+		{f: dataset.File{Thousands: '.'}, cell: "1.234,5", want: 1234.5}, // from which the decimal comma is detected
 		{f: dataset.File{Thousands: ' '}, cell: "1 234 567.5", want: 1234567.5},
 		{f: dataset.File{Thousands: '_'}, cell: "1_000", want: 1000},
 	} {
@@ -72,7 +71,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 			if got := y.At(n, 0); got != c.want {
 				t.Errorf("%q as a target: %v, want %v", c.cell, got, c.want)
 			}
-			// The model reads a table as its training table was read.
+			// The model reads a table in the same way as its training table.
 			var saved dataset.Encoder
 			b, _ := json.Marshal(e)
 			if err := json.Unmarshal(b, &saved); err != nil || saved.Check() != nil {
@@ -89,9 +88,10 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	}
 }
 
-// A number but for its spelling is neither a category nor a class, nor a value, and the
-// first such cell is named with what to do: among numbers, among texts, in a column of
-// nothing else, in blocks and from Go (polars #18797, datatable #771, data.table #6604).
+// A number in a spelling that is not accepted is neither a category nor a class, nor a value.
+// The error names the first such cell and says what to do: among numbers, among texts, in a
+// column of only such cells, in blocks and from Go (polars #18797, datatable #771, data.table
+// #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
@@ -164,7 +164,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// Where no option names a mark, the number itself is proposed.
+	// If there is no option for a mark, the error proposes to write the number without it.
 	rows, err := dataset.FromRows("", json.RawMessage(`[{"x": "1"}, {"x": "-1,5"}, {"x": "1,000"}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func integers(n int) (list []string) {
 	return list
 }
 
-// Codes that have digits in them stay categories and classes.
+// Codes that contain digits remain categories and classes.
 func TestCodesStayCategories(t *testing.T) {
 	for _, codes := range [][]string{
 		{"A1", "B2"}, {"1-2", "2-3"}, {"12a", "12b"}, {"2024-01-05", "2024-01-06"}, {"10:30", "11:45"}, {"1.2.3", "10.20.3"}, {"3+", "4+"}, {"5-", "4-"},
@@ -214,14 +214,14 @@ func TestCodesStayCategories(t *testing.T) {
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
 		same(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
 	}
-	// A number is one however it begins.
+	// Numbers may begin with zeros.
 	table := read(t, "x,y\n00501,1\n10001,2\n")
 	if x, err := table.Numbers("x"); err != nil || !slices.Equal(x, []float64{501, 10001}) {
 		t.Error(x, err)
 	}
 }
 
-// Two spellings of one number are one class, and one of missing values.
+// Two spellings of the same number are one class, and one marker of missing values.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), NAValues: []string{"-999"}}
 	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
@@ -238,8 +238,9 @@ func TestSpellingsOfOneClass(t *testing.T) {
 	}
 }
 
-// In a file cut at semicolons a decimal comma is found where some of the first numbers
-// have one and none has a point; what may be either mark decides nothing (Excel, read.csv2).
+// In a file with semicolons as delimiters, the decimal comma is detected if some of the first
+// numbers have a comma and none has a point. A mark that may also separate thousands decides
+// nothing (Excel, read.csv2).
 func TestDecimalCommaIsDetected(t *testing.T) {
 	const notice = "the decimal mark is taken to be a comma, as in "
 	for _, c := range []struct {
@@ -278,13 +279,13 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 			continue
 		}
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 1)
-		// The model needs no semicolons to know the mark.
+		// The model stores the mark, so later tables need no semicolons.
 		e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
 		if (e.Decimal == ",") != (c.notice != "") {
 			t.Errorf("%q: the encoder has the mark %q", c.text, e.Decimal)
 		}
 	}
-	// What the user says is not asked again.
+	// An option of the user overrides the detection.
 	f := dataset.File{Path: file(t, "t.csv", []byte("x;y\n0,5;1\n1,5;2\n")), Decimal: '.'}
 	table, err := f.Read()
 	if err != nil {
@@ -319,7 +320,7 @@ func TestMarks(t *testing.T) {
 	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
-// A long column with a decimal comma is the same column with points.
+// A long column with decimal commas equals the same column with points.
 func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")

@@ -30,7 +30,7 @@ func numbers(t *testing.T, table *dataset.Table, name string) []float64 {
 	return values
 }
 
-// Every row is on exactly one side, in order, and the sizes are as promised.
+// Every row is in exactly one part, in order, and the parts have the documented sizes.
 func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		rows     int
@@ -73,8 +73,7 @@ func TestSplitSeed(t *testing.T) {
 	}
 }
 
-// Both sides still know the lines of the file, the missing cells and the cells
-// that are no numbers.
+// Both parts keep the lines of the file, the missing cells and the cells that are not numbers.
 func TestSplitKeepsCells(t *testing.T) {
 	text := "a,b\n" + numbersBelow(2*dataset.MaxCategories) + "x,oops\n"
 	table := read(t, text)

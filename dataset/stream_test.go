@@ -24,8 +24,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// stream learns from a file in one pass and reads it in another, in blocks of
-// that many rows.
+// stream learns from a file in one pass and reads it in another, in blocks of the given number
+// of rows.
 func stream(t testing.TB, f dataset.File, r dataset.Rules, rows int) (e *dataset.Encoder, x, y *mat.Dense) {
 	t.Helper()
 	s, err := f.Open()
@@ -69,8 +69,8 @@ func blocks(t testing.TB, s *dataset.Stream, e *dataset.Encoder, rows int) (x, y
 	return x, y
 }
 
-// same fails unless a file gives the same encoder, features and targets, to the
-// bit, when it is read as a whole and as a stream.
+// same fails unless a file gives the same bits of encoder, features and targets as a whole and
+// as a stream.
 func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	t.Helper()
 	table, err := f.Read()
@@ -93,7 +93,7 @@ func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	}
 }
 
-// Every format gives in blocks what it gives as a whole.
+// Every format gives the same in blocks as a whole.
 func TestStreamFormats(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -179,7 +179,7 @@ func TestStreamFormats(t *testing.T) {
 	}
 }
 
-// A file of many pieces, whose columns change their form in the middle.
+// A file of many pieces, whose columns change their representation in the middle.
 func TestStreamLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads files of several MiB: skipped by -short")
@@ -231,8 +231,8 @@ func TestStreamWidening(t *testing.T) {
 	}
 }
 
-// Past the sample, means and deviations are right to rounding, and medians to
-// the error of the sample.
+// In files longer than the sample, means and standard deviations have only rounding errors, and
+// medians the error of the sample.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -273,14 +273,14 @@ func TestStreamSample(t *testing.T) {
 		}
 	}
 	slices.Sort(few)
-	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // few holds both in the middle
+	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // both middle values are few
 		t.Errorf("the median of few is %v, want %v", e.Inputs[1].Number.Fill, want)
 	}
 	for i, values := range [][]float64{many, few} {
 		mean, sd := stat.PopMeanStdDev(values, nil)
 		got := e.Inputs[i].Number
-		// A sum of n terms of one sign has the relative error n·ε at most; that
-		// of the deviations has it too, and that of the mean squared besides.
+		// A sum of n terms of one sign has a relative error of at most n·ε. The sum of squared
+		// deviations has this error too, plus that of the squared mean.
 		if tol := n * 0x1p-52 * mean; math.Abs(got.Mean-mean) > tol || math.Abs(got.Scale-sd) > tol {
 			t.Errorf("%s: mean %v ± %v, want %v ± %v", e.Inputs[i].Name, got.Mean, got.Scale, mean, sd)
 		}
@@ -304,8 +304,8 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// The first fault of the file is the one that Read and Features would report,
-// wherever it is.
+// The error is about the first fault of the file, as in Read and Features, wherever the fault
+// is.
 func TestStreamFaults(t *testing.T) {
 	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // past one piece
 	infinite := make([]float64, 20)
@@ -364,7 +364,7 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// Faults of a pass over a file that the encoder was not learned from.
+// Errors in passes over a file other than the one from which the encoder was learned.
 func TestBlockFaults(t *testing.T) {
 	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
 	l := learn(t, read(t, "x,y\n1,a\n2,b\n"), dataset.Rules{Targets: []string{"y"}, Labels: true})
@@ -407,7 +407,7 @@ func TestBlockFaults(t *testing.T) {
 	}
 }
 
-// A file that is another one in the second pass is found out.
+// A file that changes before the second pass is detected.
 func TestStreamChanged(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"x,y\n1,2\n", ": has changed since it was first read: it had 2 rows, now 1"},
@@ -431,7 +431,7 @@ func TestStreamChanged(t *testing.T) {
 	}
 }
 
-// A pass ends soon after its context or its user says so, and leaves nothing
+// A pass ends soon after its context is canceled or its user stops it, and leaves no goroutine
 // running.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
@@ -524,8 +524,8 @@ func TestStreamMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Three blocks, grown by append, and for each of GOMAXPROCS + 3 parts that
-	// are read ahead 4 MiB as they stand in the file and 4 as features.
+	// Three blocks, grown by append, and for each of GOMAXPROCS + 3 parts that are read ahead 4
+	// MiB of the file and 4 MiB of features.
 	allowed := 1.25*3*8*rows*d + float64(runtime.GOMAXPROCS(0)+3)*8*(1<<20) + 1<<20
 	t.Logf("%.1f MB live, allowed %.1f; the file has %.1f", float64(peak-before)/1e6, allowed/1e6, n*d*8/1e6)
 	if float64(peak-before) > allowed {
@@ -533,7 +533,7 @@ func TestStreamMemory(t *testing.T) {
 	}
 }
 
-// FuzzStream holds a stream to the table: both read the bytes, or neither does.
+// FuzzStream compares a stream with a table: both accept the bytes, or neither does.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\r\n,1\r\n", "a\nNA\nnan\n1e999\n", "a,target\nred,1\n,2\n", "a\n\xff\n", "a,b\n\n\n1, 2 \n\"\n\",3\n", "1 1:2 3:4\n-1 2:1e5 # no\n",

@@ -58,9 +58,9 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 }
 
 // TestSummariesMergeInAnyOrder checks that summaries that are merged in random pairs, some of them
-// through their encoding, give the same encoder to the bit. Of the column offset, 10¹² + i for i < n,
-// the mean is 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); of nine numbers v and one
-// −v, they are 0.8v and 0.6v. The roundings of the result and of its closed form are 2⁻⁵³ each.
+// after encoding and decoding, give the same bits of the encoder. The column offset, 10¹² + i for i <
+// n, has the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); for nine numbers v and
+// one −v they are 0.8v and 0.6v. The roundings of the result and of its closed form are 2⁻⁵³ each.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// messages is a table of short texts with a column of numbers and one of categories beside them.
+// messages returns a table of short texts with a column of numbers and a column of categories.
 const messages = "text,size,kind,label\n" +
 	"free prize free,1,a,spam\n" +
 	"see you at home,3,b,ham\n" +
@@ -26,7 +26,8 @@ func messageRules() dataset.Rules {
 }
 
 // TestTextFeatures checks the tf-idf features of a column by their formula, with other columns beside
-// it, in sparse and in dense form, of a saved encoder, of some rows and in passes over the file.
+// it, in sparse and in dense form, by a saved encoder, for some of the rows and in passes over the
+// file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
@@ -98,8 +99,8 @@ func TestTextFeatures(t *testing.T) {
 	}
 }
 
-// TestUnknownTexts checks what is reported of texts without a known n-gram, and that they are refused on
-// demand, in two columns of texts.
+// TestUnknownTexts checks the report on texts without a known n-gram in two columns of texts, and that
+// such texts are refused on demand.
 func TestUnknownTexts(t *testing.T) {
 	read := func(csv string) *dataset.Table {
 		t.Helper()

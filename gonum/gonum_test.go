@@ -111,8 +111,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive is a random positive definite matrix of condition below 10³, as a part of a
-// larger matrix.
+// positive returns a random positive definite matrix of condition number below 10³, as a part
+// of a larger matrix.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -122,7 +122,7 @@ func positive(r *rand.Rand, n int) *mat.SymDense {
 	}
 	s := large.SliceSym(1, n+1).(*mat.SymDense)
 	for i := range n {
-		s.SetSym(i, i, 4+s.At(i, i)) // the eigenvalues of the rest are within about ±2√2
+		s.SetSym(i, i, 4+s.At(i, i)) // the eigenvalues of the random part are within about ±2√2
 	}
 	return s
 }

@@ -82,8 +82,8 @@ func TestPrograms(t *testing.T) {
 				found[i] = run(t)
 			}
 			for i, v := range found[0] {
-				// Searches end with a gradient of 1e-6, of a value of order 1 and
-				// curvature above 1e-3; all else is exact to some 1e-12.
+				// Searches end with a gradient of 1e-6, for a value of order 1 and curvature
+				// above 1e-3; all other errors are about 1e-12.
 				if w := found[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}

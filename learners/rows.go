@@ -213,7 +213,8 @@ func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (d
 	return solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is kernelFor with different rows, drawn by seed.
+// kernelForRows is kernelFor for samples that are read in passes. It uses distinct rows, drawn
+// by seed.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

@@ -16,9 +16,9 @@ const mode = 0o666
 
 // Write replaces the file at path by the output of write; an existing file keeps its mode. A
 // symbolic link is followed: the file that it names is replaced or made, not the link. On an error
-// there is no new file and an old one is as it was, unless the error says that the file was
-// written; it is an *fs.PathError with path as it was given. It removes temporary files for the
-// same path left by processes that were killed.
+// no new file exists and an old one is unchanged, unless the error says that the file was written.
+// The error is an *fs.PathError with the given path. It removes temporary files for the same path
+// left by processes that were killed.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -75,8 +75,8 @@ func create(path string) (pending, error) {
 	return begin(path)
 }
 
-// digits is the smallest length of the random number in the name of a temporary file that
-// is recognized: of random numbers of 63 bits, one in 90,000 is shorter.
+// digits is the minimum length of the random number in the name of a temporary file that is
+// recognized as one: one in 90,000 random numbers of 63 bits is shorter.
 const digits = 15
 
 // removeOrphans removes the temporary files for path whose processes have ended.
@@ -113,7 +113,7 @@ func resolve(path string) (string, error) {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}
-		// Not filepath.Dir, which takes a link and the .. behind it for nothing.
+		// Not filepath.Dir, which removes a link together with a .. that follows it.
 		dir, name := filepath.Split(path)
 		target, err := os.Readlink(path)
 		switch {
@@ -121,7 +121,7 @@ func resolve(path string) (string, error) {
 			path = target
 		case err == nil:
 			path = dir + target
-		default: // no link: a new file, or a fault that making it will show
+		default: // not a link: a new file, or an error that creating the file will report
 			if dir, err := filepath.EvalSymlinks(dir); err == nil {
 				return filepath.Join(dir, name), nil
 			}

@@ -35,7 +35,7 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// TestWrite: a new file, and an old one that keeps its mode. The system's folder
+// TestWrite writes a new file, and an existing file, which keeps its mode. The system's folder
 // for temporary files is not used.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
@@ -61,8 +61,8 @@ func TestWrite(t *testing.T) {
 	holds(t, folder, "f")
 }
 
-// TestLinks: links stay links, to files that are there and to one that is not,
-// through another link and in another folder.
+// TestLinks: links remain links, to existing files and to a missing one, through another link
+// and in another folder.
 func TestLinks(t *testing.T) {
 	folder := t.TempDir()
 	sub := filepath.Join(folder, "sub")
@@ -87,7 +87,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	// The folder above a link's own, where that was reached by a link.
+	// .. in a folder that was reached by a link.
 	if err := os.Symlink("../made", filepath.Join(sub, "up")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRefused: Check and Write give one reason and the path that was given, and
-// leave nothing behind.
+// TestRefused: Check and Write return the same reason with the given path, and leave no file
+// behind.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")

@@ -4,5 +4,5 @@ package atomicfile
 
 import "errors"
 
-// flock fails here, so that the files of processes that were killed stay.
+// flock fails here, so that temporary files of killed processes are not removed.
 func flock(int, bool) error { return errors.ErrUnsupported }

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOrphansAreRemoved: what a killed process leaves is removed by the next write, or
-// check, of the same name; what a living one writes is not, nor a file of another name.
+// TestOrphansAreRemoved: the next write or check of the same name removes the temporary file of
+// a killed process, but not that of a running process, nor a file of another name.
 func TestOrphansAreRemoved(t *testing.T) {
 	for name, next := range map[string]func(path string) error{
 		"write": func(path string) error { return atomicfile.WriteBytes(path, []byte("new")) },
@@ -109,7 +109,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritersOfOneName: none takes the file of another for an orphan.
+// TestConcurrentWritersOfOneName: no writer removes the temporary file of another one.
 func TestConcurrentWritersOfOneName(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "f")

@@ -19,7 +19,7 @@ type lockedFile struct {
 	lock *os.File
 }
 
-// begin makes the file that is to be at path. renameio would otherwise try the
+// begin creates the temporary file for path in its folder. renameio would otherwise try the
 // system's folder for temporary files.
 func begin(path string) (pending, error) {
 	for {
@@ -36,7 +36,7 @@ func begin(path string) (pending, error) {
 		if there, err := os.Lstat(f.Name()); err == nil && os.SameFile(made, there) {
 			return locked, nil
 		}
-		locked.release() // another process took it for an orphan before it was locked
+		locked.release() // another process removed it before it was locked
 		_ = f.Close()
 	}
 }
@@ -58,8 +58,8 @@ func (f *lockedFile) release() {
 	f.lock = nil
 }
 
-// lock locks an open file until what it returns is closed, which may be after the file
-// is; nil where files cannot be locked.
+// lock locks an open file until the returned Closer is closed, which may be after the file is
+// closed. It returns nil if files cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func removeOrphan(name string) {
 	}
 }
 
-// syncFolder forces the new name to the disk, where folders can be forced.
+// syncFolder flushes the new name to the disk if the system can flush folders.
 func syncFolder(folder string) error {
 	d, err := os.Open(folder)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// pendingFile is a file that os.Rename, which replaces on Windows too, brings to
-// its place. (renameio leaves Windows out, where a crash of the system in the midst
+// pendingFile is a temporary file that os.Rename, which also replaces files on Windows, moves
+// to its path. (renameio does not support Windows, where a crash of the system during the move
 // may leave either file.)
 type pendingFile struct {
 	*os.File
@@ -16,7 +16,7 @@ type pendingFile struct {
 	done bool
 }
 
-// begin makes the file that is to be at path.
+// begin creates the temporary file for path.
 func begin(path string) (pending, error) {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+strconv.FormatInt(rand.Int64(), 10)), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -47,9 +47,9 @@ func (f *pendingFile) Cleanup() error {
 	return os.Remove(f.Name())
 }
 
-// removeOrphan removes a file that begin made for a process that no longer runs:
-// Windows does not remove one that is open.
+// removeOrphan removes a file that begin created in a process that no longer runs: Windows
+// refuses to remove open files.
 func removeOrphan(name string) { _ = os.Remove(name) }
 
-// syncFolder has nothing to do: Windows does not force folders to the disk.
+// syncFolder does nothing, because Windows cannot flush folders.
 func syncFolder(string) error { return nil }

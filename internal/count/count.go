@@ -12,7 +12,7 @@ func Of[N ~int | ~int32 | ~int64](n N, word string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Word(n, word)
 }
 
-// Word returns the word for n of what it counts.
+// Word returns the counted word alone, in the plural unless n is 1.
 func Word[N ~int | ~int32 | ~int64](n N, word string) string {
 	switch {
 	case n == 1:

@@ -136,7 +136,7 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	if len(k) == 0 {
 		return plain
 	}
-	// q = g − Σ α_i y_i, of which the steps before need products alone, and r = M⁻¹q.
+	// q = g − Σ α_i y_i, of which the earlier steps need only products, and r = M⁻¹q.
 	q, r := along(g, 0, g), along(plain, 0, plain)
 	alpha := make([]float64, len(k))
 	for i := len(k) - 1; i >= 0; i-- {

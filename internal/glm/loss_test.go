@@ -13,8 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLossOfManyParts: the loss and the gradient of more samples than parts of 512 are
-// the sums over the samples, whatever the number of workers, of dense and of sparse samples.
+// TestLossOfManyParts: the loss and the gradient of so many samples that parts of 512 do not
+// suffice are the sums over the samples, for any number of workers, and for dense and sparse
+// samples.
 func TestLossOfManyParts(t *testing.T) {
 	const n, d = 64*partRows + 700, 3
 	seed := rand.Uint64()
@@ -77,7 +78,7 @@ func TestLossOfManyParts(t *testing.T) {
 			}
 			first = point.gradient
 			value, gradient, size := plainLoss(p, l.mean, theta)
-			// Each of some n·d terms of a sum is rounded, and the sum of n of them.
+			// Rounding of n·d terms, and of sums of n of them.
 			limit := 4 * n * epsilon * size
 			if math.Abs(point.value-value) > limit {
 				t.Errorf("%d classes: loss %v, want %v", classes, point.value, value)
@@ -91,9 +92,9 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss is the softmax of all classes, two of them as (0, f), K−1 as (f, 0), sample
-// after sample.
-// The size is the sum of the absolute values of what is added up.
+// plainLoss computes the loss of the softmax of all classes, sample by sample, with the scores
+// (0, f) for two classes and (f, 0) for K−1 columns. size is the sum of the absolute values of
+// the terms.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)

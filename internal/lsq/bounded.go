@@ -108,8 +108,9 @@ type secular struct {
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // at least the largest row sum of |M|: ≥ ‖M‖
-	// Of the factorization at λ = 0, the least pivot relative to its diagonal element: of XᵀX the
-	// part of a column's square that is orthogonal to the columns before it.
+	// Of the factorization at λ = 0, the least pivot relative to its diagonal element: for XᵀX,
+	// the squared norm of the part of a column that is orthogonal to the earlier columns,
+	// relative to the whole.
 	pivot float64
 }
 
@@ -222,9 +223,8 @@ func (c *Samples) output(j int) *Samples {
 	return &one
 }
 
-// free returns what output j is without a bound: of the only solution, or, if XᵀX is singular or
-// nearly so, of the least-squares solution of minimum norm by QR, which does not square the
-// condition of X.
+// free describes output j without a bound: its unique solution, or, if XᵀX is nearly singular,
+// the least-squares solution of minimum norm by QR, which does not square the condition of X.
 func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
 	norm, slope, err := s.norm(j, 0)
 	if err == nil && s.pivot > math.Sqrt(epsilon) || err != nil && !errors.Is(err, backend.ErrNotPosDef) {

@@ -310,7 +310,7 @@ func (c *coordinate) slope(s *lassoState, p int) float64 {
 	return c.product(p)
 }
 
-// moved updates what depends on weight p, which has changed by delta.
+// moved updates the quantities that depend on weight p, which has changed by delta.
 func (c *coordinate) moved(s *lassoState, p int, delta float64) {
 	switch {
 	case c.a.formed():

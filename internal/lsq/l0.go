@@ -207,7 +207,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 func (h *threshold) keep(u []float64, length float64) []int {
 	var kept []int
 	for p, v := range u {
-		// in the model of the step, keeping v lowers the objective by v²/length.
+		// in the step's model of the objective, keeping v lowers it by v²/length
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
 			kept = append(kept, p)
 		}

@@ -161,7 +161,7 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // of this μ; 0: none yet
+	least       float64   // number of gaps computed for this μ
 	stalls      int       // number of gaps since one was at most half of the previous minimum
 	rounding    float64   // rounding error of the last gap
 	steps       int

@@ -47,7 +47,7 @@ var parameters = map[string]string{
 	"thousands=comma":     "the thousands mark ','",
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
-	"drop":                "drop the column", // with the name of the column behind =
+	"drop":                "drop the column", // the name of the column follows =
 }
 
 // Plain names a parameter for Go programs.
@@ -62,19 +62,20 @@ func Plain(parameter string) string {
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 var (
-	// advice is {a|b|c}, with what separates it from the text before it.
+	// advice is {a|b|c}, with the separator before it.
 	advice = regexp.MustCompile(`(: |; |, )?\{([^{}]*\$[^{}]*)\}`)
 	named  = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
 )
 
 // Expand writes the advice of a text for a front end: {raise $lambda|raise $tol|scale the
-// features down} becomes "raise lambda or tol, or scale the features down". name returns
-// the front end's name of a parameter, or "" where the caller has none: alternatives with
-// that parameter are left out, and with the last of them the separator before the advice.
+// features down} becomes "raise lambda or tol, or scale the features down". name returns the
+// front end's name of a parameter, or "" if it has no such parameter: alternatives with that
+// parameter are omitted. If no alternative remains, the separator before the advice is omitted
+// too.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
 		parts := advice.FindStringSubmatch(s)
-		var list []string // phrases, those with the same verb under one
+		var list []string // phrases; alternatives with the same verb share it
 		verb := ""
 		for alternative := range strings.SplitSeq(parts[2], "|") {
 			has := true
@@ -111,7 +112,7 @@ func Expand(text string, name func(parameter string) string) string {
 }
 
 // Errorf is fmt.Errorf for an Advised error: Expand expands the advice of the format.
-// Advice has no verbs of package fmt, since it may be left out.
+// Advice must not contain verbs of package fmt, because it may be omitted.
 func Errorf(format string, args ...any) error {
 	return &advised{error: fmt.Errorf(Expand(format, Plain), args...), format: format, args: args}
 }
@@ -133,8 +134,8 @@ func (e *advised) Unwrap() error {
 	return nil
 }
 
-// Within limits the advice of an error to what a part of the library has: own returns
-// the part's parameter for one of the advice, which is mostly the same, or "".
+// Within limits the advice of an error to the parameters of a part of the library: own returns
+// the part's name of a parameter, usually the same name, or "" if it has none.
 func Within(err error, own func(parameter string) string) error {
 	if err == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// TestFrontEndsNameParameters has advice at every depth of an error, and texts of the
-// user that look like it.
+// TestFrontEndsNameParameters has advice at every depth of an error, and texts of the user that
+// look like advice.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
@@ -36,8 +36,8 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 }
 
-// TestAdviceLeavesOutWhatIsMissing has every number of alternatives of which a caller
-// lacks some, and parts of the library within parts.
+// TestAdviceLeavesOutWhatIsMissing has callers that lack any number of the alternatives'
+// parameters, and nested parts of the library.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 	with := func(names ...string) func(string) string {
 		return func(parameter string) string {

@@ -1,5 +1,5 @@
-// Package message has errors that say what to do, and makes the text of an error fit
-// for one line of a terminal or a log.
+// Package message has errors that say what to do, and formats the text of an error as one line
+// of a terminal or a log.
 package message
 
 import (
@@ -51,7 +51,7 @@ func Text(err error, name func(parameter string) string) string {
 
 // Fit escapes unprintable characters as Go does, such as \x1b for an escape that would
 // change the colors of a terminal, and shortens a text of more than Limit characters: first
-// words without an end, such as paths, then its middle.
+// long words, such as paths, then the middle of the text.
 func Fit(text string) string {
 	text = Printable(text)
 	if utf8.RuneCountInString(text) <= Limit {
@@ -75,8 +75,8 @@ func cut(text string, n int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
 }
 
-// Printable is a text with escapes for all that strconv.IsPrint does not know, line
-// ends and invalid UTF-8 among it.
+// Printable returns a text with escapes for line ends, invalid UTF-8, and all other characters
+// that are not printable according to strconv.IsPrint.
 func Printable(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

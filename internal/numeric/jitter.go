@@ -11,7 +11,7 @@ import (
 type Jitter struct {
 	Uplo  backend.Uplo
 	Added float64 // increase of the diagonal: the initial one, and finally the one used
-	Times float64 // factor of the increase at every further attempt, which is at least least
+	Times float64 // factor of the increase at every further attempt; an increase is at least least
 	Least float64
 	Tries int // maximum number of attempts; 0: until added has reached limit
 	Limit float64

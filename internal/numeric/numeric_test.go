@@ -39,8 +39,8 @@ func gram(x backend.Host[float64]) numeric.Small {
 	return s
 }
 
-// TestSmallCholesky: the solution of SS⁻¹ with 12 rows more than columns is that of gonum's
-// factor, to the rounding of both, 100 times the condition of such a matrix.
+// TestSmallCholesky: the solution with S, whose factors have 12 more rows than columns, agrees
+// with that of gonum's factor up to the rounding of both, 100 times the condition number.
 func TestSmallCholesky(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 9 {
@@ -140,7 +140,8 @@ func TestNormOfExtremes(t *testing.T) {
 	}
 }
 
-// TestDeviceOperations: what the backend does not have as one operation, element by element.
+// TestDeviceOperations checks the operations that are composed of several operations of the
+// backend, element by element.
 func TestDeviceOperations(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +205,7 @@ func TestDeviceOperations(t *testing.T) {
 	}
 }
 
-// TestFactorGram: L is that of gonum, and equal points without a shift are refused.
+// TestFactorGram: L agrees with gonum's factor, and equal points without a shift are refused.
 func TestFactorGram(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

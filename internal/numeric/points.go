@@ -69,8 +69,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory that Place takes on the device of b for n such points, if they
-// store as many elements for each as these.
+// PlacedBytes returns the memory that Place takes on the device of b for n such points, if each
+// stores as many elements as these on average.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))

@@ -23,8 +23,8 @@ func (i Interruption) Code() int {
 	return 1
 }
 
-// Interrupts returns a context that ends with the first SIGINT or SIGTERM, of which the
-// cause is an Interruption; a second one ends the process at once.
+// Interrupts returns a context that ends at the first SIGINT or SIGTERM, with an Interruption
+// as its cause; a second signal ends the process at once.
 func Interrupts() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

@@ -1,16 +1,16 @@
-// Package process reports what the running process has used of its machine, for the
-// reports of `mercer fit --json` and its like, which `mercer bench import` reads, and which
-// signal has interrupted it.
+// Package process reports the time and memory that the running process has used, for reports
+// such as that of `mercer fit --json`, which `mercer bench import` reads, and the signal that
+// has interrupted the process.
 package process
 
-// Used is what a process has used since it began. A value that the system does not report
-// is 0 and omitted from JSON.
+// Used is the time and memory that a process has used since it began. A value that the system
+// does not report is 0 and omitted from JSON.
 type Used struct {
 	Processor float64 `json:"processor_seconds,omitempty"` // processor time of all threads, in user mode and in the kernel
 	Peak      int64   `json:"peak_bytes,omitempty"`        // the largest resident set
 }
 
-// Read returns what this process has used until now.
+// Read returns the time and memory that this process has used so far.
 func Read() Used { return read() }
 
 // Status returns a line of /proc/self/status that is an amount of memory, such as

@@ -13,7 +13,7 @@ func read() Used {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.Processor = float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 	}
-	// Not r.Maxrss, which begins with what the parent held before the exec.
+	// Not r.Maxrss, which starts with the memory of the parent before exec.
 	if v, ok := Status("VmHWM:"); ok {
 		u.Peak = int64(v)
 	}

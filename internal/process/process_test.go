@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRead: memory that is taken and written to is seen, and so is work.
+// TestRead checks that memory that was allocated and written, and processor time, are counted.
 func TestRead(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if u := Read(); u != (Used{}) {
@@ -21,8 +21,7 @@ func TestRead(t *testing.T) {
 	}
 	after := Read()
 	runtime.KeepAlive(block)
-	// Nothing is given back in between, so the most that was held is no less than
-	// the block.
+	// No memory is returned to the system in between, so the peak is at least the block.
 	if after.Peak < size || after.Peak < before.Peak {
 		t.Errorf("%d bytes at most before %d were taken, %d after", before.Peak, size, after.Peak)
 	}

@@ -33,11 +33,11 @@ type making[T any] struct {
 	panic   any
 }
 
-// Get returns what build makes on a device. The first caller starts build, callers at the
-// same time wait for its result, and its error is returned to all of them. A caller whose
-// context ends returns at once, and the computation goes on for the others. When the last
-// caller returns early and there is no Life, the computation is canceled, and has ended
-// when Get returns. A result nil is not kept.
+// Get returns the result of build on a device. The first caller starts build; other callers at
+// the same time wait for its result, and all get its error. A caller whose context ends returns
+// at once, and the computation goes on for the others. When the last caller returns early and
+// there is no Life, the computation is canceled, and has ended when Get returns. A nil result
+// is not kept.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
 		if ctx.Err() != nil {
@@ -86,7 +86,7 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 	k.making = m
 	go func() {
 		defer func() {
-			m.panic = recover() // for the callers, who may recover from it
+			m.panic = recover() // the panic is passed to the callers, who may recover
 			k.mu.Lock()
 			k.making = nil
 			if m.err == nil && m.panic == nil && !m.dropped {

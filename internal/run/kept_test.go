@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slow returns what builds the numbers 1, 2, … in about an hour each, and counts what was
-// begun and what was canceled.
+// slow returns a build function that makes the numbers 1, 2, … in about an hour each, and
+// counters of the calls that were begun and canceled.
 func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
@@ -27,8 +27,8 @@ func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	}
 }
 
-// TestKeptOutlivesTheFirstCaller: the caller that started a computation may leave it; those
-// that wait get its result.
+// TestKeptOutlivesTheFirstCaller: the caller that started a computation may leave; callers that
+// still wait get the result.
 func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -58,8 +58,8 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-// TestKeptEndsWithItsLastCaller: without Life nothing goes on when nobody waits, and the
-// next caller begins anew.
+// TestKeptEndsWithItsLastCaller: without Life, a computation ends when no caller waits, and the
+// next caller starts a new one.
 func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -78,8 +78,8 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife: with Life callers whose time is too short add up, each returns
-// in its time, and the end of Life ends the computation.
+// TestKeptGoesOnForItsLife: with Life, a computation continues over callers whose time is too
+// short, each caller returns in its time, and the end of Life ends the computation.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())
@@ -94,7 +94,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 			}
 			cancel()
 		}
-		// Another device's, which the end of Life ends.
+		// A computation on another device, which the end of Life ends.
 		closed := errors.New("closed")
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -111,8 +111,8 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 	})
 }
 
-// TestKeptDrop: what was dropped is computed again; a computation that nobody waits for has
-// ended after Drop, and one that somebody waits for is theirs.
+// TestKeptDrop: a dropped result is computed again. After Drop, a computation without waiting
+// callers has ended, and waiting callers still get the result of theirs.
 func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}
@@ -140,8 +140,8 @@ func TestKeptDrop(t *testing.T) {
 	})
 }
 
-// TestKeptFailure: callers at the same time share an error and a panic; the next computes
-// anew.
+// TestKeptFailure: callers at the same time share an error or a panic; the next caller starts a
+// new computation.
 func TestKeptFailure(t *testing.T) {
 	var k run.Kept[int64]
 	broken := errors.New("broken")

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Parallel calls f for parts of 0 … n−1 at once. What f computes for one index
-// must not depend on how they are parted.
+// Parallel calls f for parts of 0 … n−1 at once. The result of f for an index must not depend
+// on the division into parts.
 func Parallel(n int, f func(first, last int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	if workers <= 1 {

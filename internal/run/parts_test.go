@@ -7,7 +7,7 @@ import (
 )
 
 // TestPartsReportTheMean: the progress of the whole is the mean of the largest progress of each
-// part, whatever the order, and it never falls.
+// part, in any order of the reports, and it never falls.
 func TestPartsReportTheMean(t *testing.T) {
 	var seen []float64
 	report := Parts(4, func(fraction float64) { seen = append(seen, fraction) })

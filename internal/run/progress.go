@@ -6,7 +6,7 @@ import (
 )
 
 // Progress reports the fraction of a call that is done: it never falls and never
-// passes 1. A stage ends at its planned share whatever the backend has counted.
+// passes 1. A stage ends at its planned share, however many operations the backend has counted.
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
@@ -36,7 +36,7 @@ func (p *Progress) Enter(stage string) {
 	p.report(p.base)
 }
 
-// Done is called by the backend with the operations that have been finished.
+// Done is called by the backend with the number of operations that were finished.
 func (p *Progress) Done(flops float64) {
 	if p.notify == nil {
 		return
@@ -82,8 +82,8 @@ func (p *Progress) report(fraction float64) {
 	}
 }
 
-// LogShare is the completed fraction of the work if a quantity that falls from first to tol has
-// reached gap, and its logarithm falls linearly.
+// LogShare returns the completed fraction of the work when a quantity that falls from first to
+// tol has reached gap, if its logarithm falls linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Fractions never fall and end with 1, whatever is counted: more operations than a
-// stage was planned to take, fewer, or a fraction that is not a number.
+// Fractions never fall and end with 1 if a stage takes more or fewer operations than planned,
+// and if a reported fraction is NaN.
 func TestProgressIsMonotone(t *testing.T) {
 	last, calls := 0.0, 0
 	p := NewProgress(func(stage string, fraction float64) {

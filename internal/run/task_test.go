@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDetached: what runs detached answers, panics where its caller can recover, and is
-// left behind when the context is done.
+// TestDetached: a detached function returns its result, its panic reaches its caller, and the
+// caller does not wait for it once the context is done.
 func TestDetached(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		if got, err := Detached(t.Context(), func() bool { return want }); got != want || err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// The container: what the safetensors format says, and no more. The format's
-// own limits are kept, so that whatever is written here is read elsewhere.
+// This file implements exactly the safetensors format, with its limits, so that other programs
+// can read every file written here.
 const (
 	lengthBytes = 8           // the length of the header, little endian
 	maxHeader   = 100_000_000 // bytes, as in the reference reader
@@ -43,7 +43,7 @@ type Tensor struct {
 type Header struct {
 	Metadata map[string]string
 	Data     int64    // where the data begin in the file
-	infos    []member // the tensors, not looked into yet
+	infos    []member // the tensors, not parsed yet
 }
 
 // member is one entry of a JSON object.
@@ -99,7 +99,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
-// readError words the end of a file that had been longer a moment ago.
+// readError describes the end of a file that was longer when its size was read.
 func readError(err error) error {
 	if err == io.EOF {
 		return errors.New("is truncated")
@@ -178,7 +178,7 @@ func (h *Header) Tensors(size int64) ([]Tensor, error) {
 		}
 		list = append(list, t)
 	}
-	// An array without elements comes before the one at its place.
+	// An array without elements comes before an array at the same offset.
 	slices.SortFunc(list, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// file makes a file from the text of a header and so many bytes of data.
+// file returns a file with the given text of a header and number of bytes of data.
 func file(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)

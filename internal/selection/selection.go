@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Nth returns the value that would be at index k if a were sorted, and moves it there: no
-// value before it is larger and none after it smaller (Hoare 1961; the pivot is the median
-// of three). When the pieces shrink too slowly, it sorts. a has no NaN.
+// Nth returns the value that would be at index k if a were sorted, and moves it there: no value
+// before it is larger, and no value after it is smaller (Hoare 1961; the pivot is the median of
+// three). If the parts shrink too slowly, it sorts. a has no NaN.
 func Nth(a []float64, k int) float64 {
 	low, high := 0, len(a)-1
 	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {
@@ -46,8 +46,8 @@ func Nth(a []float64, k int) float64 {
 }
 
 // Largest returns the n indices of list with the largest keys, in descending order of their
-// keys, and equal keys in ascending order of the indices. It reorders list, which has no
-// index twice. No key is NaN.
+// keys, and equal keys in ascending order of the indices. It reorders list, in which no index
+// occurs twice. No key is NaN.
 func Largest(list []int, n int, key func(i int) float64) []int {
 	order := func(a, b int) int { return cmp.Or(-cmp.Compare(key(a), key(b)), a-b) }
 	if n < len(list) && n > 0 {

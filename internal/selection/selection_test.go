@@ -9,7 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/selection"
 )
 
-// TestNth: the value of a rank is that of the sorted list, and parts the others.
+// TestNth: Nth returns the value at that rank of the sorted list, and partitions the other
+// values.
 func TestNth(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

@@ -167,7 +167,7 @@ func (e *evidence) keepBest(err error) error {
 	return e.posterior()
 }
 
-// insert puts function j into the model, without updating Σ and μ.
+// insert adds function j to the model, without updating Σ and μ.
 func (e *evidence) insert(j int, alpha float64) {
 	e.alpha[j], e.place[j] = alpha, len(e.active)
 	e.active = append(e.active, j)

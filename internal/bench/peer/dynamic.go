@@ -23,7 +23,7 @@ type library struct {
 }
 
 // open opens the first of files that exists in one of the places, or else the first that the
-// system's loader finds. A place is a folder or the file itself.
+// system's loader finds. A place is a folder or a file.
 func open(name string, files, places []string) (library, error) {
 	for _, place := range places {
 		info, err := os.Stat(place)

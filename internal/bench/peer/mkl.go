@@ -60,7 +60,7 @@ func mkl(places []string) (*Library, error) {
 	if os.Getenv("MKL_THREADING_LAYER") == "" {
 		layer(threadingGNU)
 	}
-	dynamic(0) // keep MKL from using fewer threads than it is told
+	dynamic(0) // without this, MKL may use fewer threads than requested
 	var v mklVersion
 	version(&v)
 	text := make([]byte, 200)

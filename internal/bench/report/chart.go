@@ -28,8 +28,8 @@ const (
 )
 
 // Each curve has a marker and a color of its own. The colors are defined by the
-// page, for light and dark: those of Okabe and Ito (2008), which color-blind eyes
-// tell apart, darkened and lightened to stand out from the paper.
+// page, for light and dark: the colors of Okabe and Ito (2008), which readers with color
+// blindness can distinguish, made darker or lighter for contrast with the background.
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{},
 }
