@@ -359,12 +359,12 @@ func (e *evidence) gamma() float64 {
 	return sum
 }
 
-// note records the evidence after a step.
-func (e *evidence) note() { e.trace = append(e.trace, e.value) }
+// record appends the evidence after a step to the trace.
+func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
-// quieter sets β if that raises the evidence, by the fixed point or else by EM, and returns the
+// updateNoise sets β if that raises the evidence, by the fixed point or else by EM, and returns the
 // gain.
-func (e *evidence) quieter() (float64, error) {
+func (e *evidence) updateNoise() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
 		e.beta = 1 / max(noise, e.least)
@@ -379,10 +379,10 @@ func (e *evidence) quieter() (float64, error) {
 	return 0, e.posterior()
 }
 
-// better takes a Newton step in the logarithms of β and of all α of the model, without updating S
+// newtonStep takes a Newton step in the logarithms of β and of all α of the model, without updating S
 // and Q, and returns the gain of the evidence. Steps of one function at a time are slow if many
 // functions are similar.
-func (e *evidence) better() (float64, error) {
+func (e *evidence) newtonStep() (float64, error) {
 	k := len(e.active)
 	before, beta, alpha := e.value, e.beta, make([]float64, k)
 	for p, j := range e.active {
@@ -509,8 +509,8 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	return step.Data, b.Download(step, mv)
 }
 
-// unfinished sets the warning that the limit of steps was reached.
-func (e *evidence) unfinished(limit int, gain, tol float64) {
+// warnLimit sets the warning that the limit of steps was reached.
+func (e *evidence) warnLimit(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
@@ -572,21 +572,21 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		for p, j := range e.active {
 			moved = max(moved, math.Abs(math.Log(e.alpha[j]/alpha[p])))
 		}
-		dropped, err := e.drop()
+		dropped, err := e.prune()
 		if err != nil {
 			return err
 		}
-		e.note()
+		e.record()
 		if gain <= tol && moved <= 1e-3 && !dropped {
 			return nil
 		}
 	}
-	e.unfinished(limit, gain, tol)
+	e.warnLimit(limit, gain, tol)
 	return nil
 }
 
-// drop prunes the functions whose weights the samples do not determine, except one.
-func (e *evidence) drop() (bool, error) {
+// prune removes the functions whose weights the samples do not determine, except one.
+func (e *evidence) prune() (bool, error) {
 	var list []int
 	for p, j := range e.active {
 		if e.alpha[j] >= 1e9*e.beta*e.g.Row(j)[j] || 1-e.alpha[j]*e.sigma[p][p] < 1e-10 {

@@ -136,7 +136,7 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 	return sum, f
 }
 
-// newtonSteps is more than Newton's method ever needed for this concave function.
+// newtonSteps is a limit that Newton's method never reached for this concave function.
 const newtonSteps = 100
 
 // errNoMode says that Newton's method did not reach the mode.
@@ -368,9 +368,9 @@ const batchSteps, batchFunctions = 256, 128
 
 // maximize changes the functions of the model in batches while that raises the evidence, then all
 // α at once while that does, and then one function at a time, until no step has an expected gain
-// above tol. A function whose actual gain falls short is skipped until all others have been
-// tried. A step to a model that is singular to working precision is undone; if only such steps
-// have an expected gain above tol, the search ends with a warning.
+// above tol. A function whose actual gain is smaller than expected is skipped until all others
+// have been tried. A step to a model that is singular to working precision is undone; if only
+// such steps have an expected gain above tol, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -495,7 +495,7 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 		if gain <= tol {
 			break
 		}
-		e.act(i, alpha)
+		e.setAlpha(i, alpha)
 		steps++
 	}
 	for i, j := range list {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bits is the precision of the recomputed evidence: Cholesky loses 53 bits and some more of it
-// where H is singular to working precision.
+// bits is the precision of the recomputed evidence: Cholesky loses a few more than 53 of the
+// bits if H is singular to working precision.
 const bits = 300
 
 func exactly(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
@@ -27,8 +27,8 @@ func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
 // denseEvidence recomputes the evidence of p's model from Φ, α and μ alone, and bounds the
-// rounding of the value in float64: of f by (k+1)ε Σ|μφ|, of log|H| by tr(|H⁻¹||ΔH|) with
-// |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj), each twice.
+// rounding of the value in float64: the error of f by (k+1)ε Σ|μφ|, and that of log|H| by
+// tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj), each doubled.
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
@@ -109,12 +109,12 @@ func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	return value, bound
 }
 
-// hard are problems whose likelihood or whose basis leaves float64 little to work with.
+// hard lists problems whose likelihood or basis is near the limits of float64.
 func hard(seed uint64) []struct {
 	name   string
 	kernel kernels.Kernel
 	x, y   backend.Host[float64]
-	spread float64 // the weights of the rows are 10^±spread, of n rows half each
+	spread float64 // the weights are 10^spread for half of the n rows and 10^−spread for the others
 } {
 	r := rand.New(rand.NewPCG(seed, 0))
 	type problem = struct {
@@ -155,8 +155,9 @@ func hard(seed uint64) []struct {
 	return list
 }
 
-// TestRefusedStepKeepsTheBestModel: steps to models that are singular to working precision leave the
-// model before them and a warning, and the evidence that is reported is that of the model.
+// TestRefusedStepKeepsTheBestModel: if a step leads to a model that is singular to working
+// precision, the fit keeps the model before the step, with a warning and with the evidence of the
+// kept model.
 func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -196,11 +197,12 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 		}
 		p.free()
 	}
-	// Rounding decides how many there are; TestEveryRefusedFactorization forces refusals.
+	// The number of refused steps depends on rounding; TestEveryRefusedFactorization forces
+	// refusals.
 	t.Logf("%d fits ended at a step that was refused", refused)
 }
 
-// brittle is a backend whose factorization number at is refused.
+// brittle is a backend that refuses factorization number `at`.
 type brittle struct {
 	backend.Backend[float64]
 	count *int
@@ -255,7 +257,7 @@ func TestEveryRefusedFactorization(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := c.first
-		if name == "rvc" { // those of the mode with φ_0 alone, and of its S and Q
+		if name == "rvc" { // the factorizations of the mode with φ_0 alone, and of its S and Q
 			task := run.NewTask(t.Context(), dev, nil)
 			task.B = brittle{task.B, &first, 0}
 			b, _ := newBasis(task, problem)

@@ -20,7 +20,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	if err := e.refresh(); err != nil {
 		return err
 	}
-	e.note()
+	e.record()
 	// After this many steps all α and the noise are changed together. The interval grows, because
 	// these are the only steps that cost O(n m²).
 	const least, longest = 5, 100
@@ -33,9 +33,9 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		// these gain.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
-			e.act(j, alpha)
+			e.setAlpha(j, alpha)
 			e.value += gain
-			e.note()
+			e.record()
 			since++
 			if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, start, tol, step)); err != nil {
 				return err
@@ -49,9 +49,9 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		}
 		// Steps of all α too early lead to a worse maximum than steps that add and remove single
 		// functions, so they come later.
-		improve := e.better
+		improve := e.newtonStep
 		if pause < longest {
-			improve = e.quieter
+			improve = e.updateNoise
 		}
 		for range 3 {
 			var err error
@@ -65,7 +65,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if err := e.statistics(); err != nil {
 			return err
 		}
-		e.note()
+		e.record()
 		if _, _, gain := e.choose(); gain <= tol && more <= tol {
 			return nil
 		}
@@ -75,7 +75,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		}
 	}
 	_, _, gain := e.choose()
-	e.unfinished(limit, gain, tol)
+	e.warnLimit(limit, gain, tol)
 	return e.refresh()
 }
 
@@ -140,14 +140,14 @@ func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	return a, 0
 }
 
-// act changes α_j and updates Σ, μ, S and Q (appendix of Tipping and Faul).
-func (e *evidence) act(j int, alpha float64) {
+// setAlpha changes α_j and updates Σ, μ, S and Q (appendix of Tipping and Faul).
+func (e *evidence) setAlpha(j int, alpha float64) {
 	p := e.place[j]
 	switch {
 	case p < 0:
 		e.add(j, alpha)
 	case math.IsInf(alpha, 1):
-		e.turn(p, 1/e.sigma[p][p])
+		e.rankOne(p, 1/e.sigma[p][p])
 		last := len(e.active) - 1
 		e.sigma[p] = e.sigma[last]
 		e.sigma = e.sigma[:last]
@@ -161,13 +161,13 @@ func (e *evidence) act(j int, alpha float64) {
 		}
 		e.remove(j)
 	default:
-		e.turn(p, 1/(e.sigma[p][p]+1/(alpha-e.alpha[j])))
+		e.rankOne(p, 1/(e.sigma[p][p]+1/(alpha-e.alpha[j])))
 		e.alpha[j] = alpha
 	}
 }
 
-// turn applies the change by the column of Σ of the function at p, times κ.
-func (e *evidence) turn(p int, kappa float64) {
+// rankOne applies the change by the column of Σ of the function at p, times κ.
+func (e *evidence) rankOne(p int, kappa float64) {
 	column := append([]float64(nil), e.sigma[p]...)
 	h := make([]float64, len(e.s))
 	for q, v := range column {

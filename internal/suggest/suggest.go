@@ -8,14 +8,14 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// longest is the number of bytes from which on nothing is compared: it is no
+// longest is the length in bytes from which names are not compared: such a text is not a
 // misspelling, and the distance takes quadratic time.
 const longest = 100
 
-// Nearest returns the one of names with the smallest Levenshtein distance to typed,
-// letters of either case being equal, or "" where that is more than two and more than
-// a third of the letters, or as much as the mean length. Where none is near, it is
-// the first name that contains what was typed, of at least three letters.
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It
+// returns "" if the distance is more than two and more than a third of the letters, or at least
+// the mean length. If no name is near, it returns the first name that contains typed, if typed
+// has at least three letters.
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

@@ -10,9 +10,8 @@ import (
 )
 
 // Format lays rows out in columns, two spaces apart. align has one letter for each
-// column: l or r. Widths are those of a terminal, where 核 takes two places and an
-// accent of its own none; what cannot be printed is escaped. A row may be shorter than
-// align.
+// column: l or r. Widths are those of a terminal, where 核 is two columns wide and a combining
+// accent none; unprintable characters are escaped. A row may be shorter than align.
 func Format(align string, rows [][]string) string {
 	cells, widths := make([][]string, len(rows)), make([]int, len(align))
 	for i, row := range rows {

@@ -2,8 +2,8 @@ package texttable
 
 import "testing"
 
-// TestFormat: columns end or begin in the same place of a terminal, whatever the
-// widths of their characters, and no line ends in spaces.
+// TestFormat: columns are aligned on a terminal for any widths of their characters, and no line
+// ends in spaces.
 func TestFormat(t *testing.T) {
 	for _, test := range []struct {
 		name, align string
@@ -26,7 +26,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatLeavesRows: the rows that are given stay as they were.
+// TestFormatLeavesRows checks that the given rows are not changed.
 func TestFormatLeavesRows(t *testing.T) {
 	rows := [][]string{{"\x1b", "a"}}
 	Format("lr", rows)

@@ -14,8 +14,8 @@ type grams struct {
 	starts []int // of the characters or words in text, and the end
 }
 
-// of calls use with each n-gram of a document, repetitions included. An n-gram is a part of a longer
-// string.
+// of calls use with each n-gram of a document, including repetitions. The n-gram shares memory with
+// a longer string.
 func (g *grams) of(document string, use func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {

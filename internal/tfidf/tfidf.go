@@ -35,7 +35,7 @@ type Params struct {
 	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0: 1
 	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0: MinN
 	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored: a number of texts, or below 1 a share of the texts
-	MaxFeatures int      `json:"max_features,omitempty"` // the n-grams with the most occurrences in all texts are kept, ties in their order; 0: all
+	MaxFeatures int      `json:"max_features,omitempty"` // the n-grams with the most occurrences in all texts are kept, ties in the order of the n-grams; 0: all
 	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
 	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
 }
@@ -267,8 +267,8 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 }
 
 // Append appends the columns and the values of the features of a text that are not 0, in increasing
-// order of the columns, the first of which is first. The values have the ℓ₂ norm 1, unless the text
-// has no n-gram of the vocabulary.
+// order of the columns. The first feature has the column first. The values have the ℓ₂ norm 1,
+// unless the text has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.found = r.found[:0]
 	r.grams.of(text, func(gram string) {

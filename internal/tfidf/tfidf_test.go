@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// odd are texts on which programs differ: emoji, combining marks, letters whose lower case is longer or
-// depends on its place, several kinds of white space, and nothing.
+// odd lists texts that programs treat differently: emoji, combining marks, letters whose lower case is
+// longer or depends on the position, several kinds of white space, and an empty text.
 var odd = []string{
 	"", "   ", "a", "Hello hello, WORLD world's end", "cafe\u0301 café naïve", "İstanbul Iğdır ISPARTA ıI",
 	"ΟΔΥΣΣΕΥΣ ΣΑΣ Σ ΑΣ' ΑΣ\u0301Β Σ.Σ", "no\u00a0break \u2003em  two\tab\t\ttabs", "line\r\nends\rof\nall\x1ckinds\x85 here",
@@ -40,7 +40,8 @@ var settings = []struct {
 	{Params{Analyzer: CharWB, MinN: 4, MaxN: 6, Sublinear: true}, "analyzer='char_wb', ngram_range=(4,6), sublinear_tf=True"},
 }
 
-// corpus are the odd texts and sentences made of a few words, so that n-grams occur in several texts.
+// corpus returns the odd texts, and sentences of a few words, so that n-grams occur in several
+// texts.
 func corpus() []string {
 	words := strings.Fields("the a cat dog Sat sat on mat mats it's running RUNS free call now 0800 txt £100 prize the the")
 	texts := slices.Clone(odd)
@@ -54,7 +55,8 @@ func corpus() []string {
 	return texts
 }
 
-// A result is what scikit-learn's TfidfVectorizer learns of texts and makes of them.
+// A result is the vocabulary and the features that scikit-learn's TfidfVectorizer learns from
+// texts.
 type result struct {
 	Grams           []string
 	IDF             []float64
@@ -106,7 +108,7 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A vocabulary that was saved is the same one.
+		// A saved vocabulary is unchanged.
 		saved, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -222,8 +224,8 @@ func TestWorkersDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// TestClosedForm checks the weights of two texts by hand: of the words aa, in both texts, and bb, in
-// one and twice.
+// TestClosedForm checks the weights of two texts by hand: the word aa is in both texts, and bb is
+// twice in one of them.
 func TestClosedForm(t *testing.T) {
 	v, err := Learn([]string{"aa bb BB", "Aa"}, Params{})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// testClasses checks labels of any kind, two classes or more, with names or without. The classes
-// are in the order of the labels, whatever the order of the rows.
+// testClasses checks labels of any kind, for two classes and more, with and without names. The
+// classes are in the order of the labels, for any order of the rows.
 func testClasses(c *cell) {
 	x, y := c.data()
 	m, ok := c.fit(x, y, learners.Options{}).(learners.Classifier)

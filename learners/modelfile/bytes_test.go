@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBytes: Write makes the bytes of the file that Save makes, Read reads them,
-// and refuses them cut short.
+// TestBytes: Write writes the bytes of the file that Save makes; Read reads them, and refuses
+// them if they are truncated.
 func TestBytes(t *testing.T) {
 	b := bundle(t, nil, true)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

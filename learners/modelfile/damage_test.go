@@ -64,8 +64,8 @@ func TestChangedByte(t *testing.T) {
 	}
 }
 
-// file makes a file from its parts, with the checksum that belongs to them, so
-// that what comes after the checksum is tested too.
+// file makes a file from its parts, with a valid checksum, so that the checks after the
+// checksum are tested too.
 func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
 	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)

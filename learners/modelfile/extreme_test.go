@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// extremeModels are those of everyModel, classifiers of two classes, and models that keep
-// more than they do by default.
+// extremeModels returns the models of everyModel, classifiers of two classes, and models that
+// keep more data than by default.
 func extremeModels(t testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	names, states = everyModel(t, dev)
 	const n = 24
@@ -62,7 +62,7 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// filled is a state with the numbers of some arrays in place of its own, over and over.
+// filled returns a state in which the given numbers, repeated, replace those of some arrays.
 func filled(s learners.State, with map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range with {
@@ -76,7 +76,7 @@ func filled(s learners.State, with map[string][]float64) learners.State {
 	return s
 }
 
-// outputs calls everything that a model knows about rows, and names what it returns.
+// outputs calls every method of a model that takes rows, and returns the results by name.
 func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(what string, f mat.Matrix, err error)) {
 	call := func(what string, f *mat.Dense, err error) {
 		if f == nil {
@@ -136,9 +136,9 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 }
 
 // TestExtremeNumbers fills the arrays of a saved model of each learner, one and two at a
-// time and all at once, with numbers at both ends of float64 and mixtures of them. Such a
-// model is refused, or whatever it is asked for is finite or an error of one line: kernel
-// values and sums that overflow are neither NaN, nor a class, nor a panic.
+// time and all at once, with numbers at both ends of float64 and mixtures of them. Such a model
+// is refused, or each of its results is finite or an error of one line: overflowing kernel
+// values and sums give no NaN, no class and no panic.
 func TestExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const large, tiny = 1e308, 5e-324
@@ -212,8 +212,8 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestExtremeNumbersInFiles: the same through the file, whose checksum is made to fit: a
-// kernel-knn whose numbers are all 1e308.
+// TestExtremeNumbersInFiles: the same through a file with a valid checksum, for a kernel-knn
+// whose numbers are all 1e308.
 func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyModel is the state of a model of each learner of the catalogue, for each of its
+// everyModel returns the state of a model of each learner of the catalogue, for each of its
 // tasks, with default parameters.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
@@ -113,10 +113,9 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 	return out
 }
 
-// FuzzLoadThenPredict changes a saved model of each learner, its checksum made to
-// fit. It is refused, or predicts, or gives an error; with moderate numbers what it
-// predicts is finite. (Numbers near the end of float64 may overflow, which the command
-// refuses.)
+// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. The
+// model is refused, or predicts, or gives an error; with moderate numbers its predictions are
+// finite. (Numbers near the limits of float64 may overflow, which the command refuses.)
 func FuzzLoadThenPredict(f *testing.F) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // calibration is the array of Bundle.Calibration, beside those of the model.
 const calibration = "calibration"
 
-// Bundle is what a file holds.
+// Bundle is the content of a file.
 type Bundle struct {
 	Model   learners.Model
 	Encoder *dataset.Encoder // how a table is converted to the model's features and targets; nil if unknown

@@ -57,7 +57,7 @@ func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 	return b
 }
 
-// bundles are models of every kind.
+// bundles returns models of every kind.
 func bundles(t testing.TB) map[string]Bundle {
 	return map[string]Bundle{
 		"ridge":            bundle(t, nil, true),
@@ -128,8 +128,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLayout reads a file by the letter of the public format, without this
-// package.
+// TestLayout reads a file by the specification of the public format, without this package.
 func TestLayout(t *testing.T) {
 	for name, b := range bundles(t) {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +196,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestOldFile: a file of version 1 stays readable, with the same predictions.
+// TestOldFile: a file of version 1 remains readable and gives the same predictions.
 func TestOldFile(t *testing.T) {
 	path := filepath.Join("testdata", "version1.safetensors")
 	if *update {
@@ -238,8 +237,8 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// A calibration comes back with the model, and one that is not of the model, or that a
-// file was forged to have, is refused.
+// A calibration is read back with its model; a calibration of another model, and a forged one,
+// are refused.
 func TestCalibration(t *testing.T) {
 	b := bundle(t, kernels.Gaussian{Sigma: 1}, true)
 	_, outputs := b.Model.Dims()

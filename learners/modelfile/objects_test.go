@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// textBundle is a model of texts, with the points that it was fitted to and
-// those of two others.
+// textBundle returns a model of texts, with the points of its training texts and of two other
+// texts.
 func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader("word,n\nab,1\nabc,2\nb,3\n"))
@@ -49,8 +49,8 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, other)
 }
 
-// A model of texts comes back with its training texts; the kernel values among
-// them are left out of the file, and no prediction misses them.
+// A model of texts is read back with its training texts. The file omits the kernel values among
+// them, which no prediction needs.
 func TestObjects(t *testing.T) {
 	b, training, others := textBundle(t)
 	if len(pointNames(b)) == 0 {
@@ -78,7 +78,7 @@ func TestObjects(t *testing.T) {
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
-	// Those of the training objects themselves too: their points bring the values.
+	// Nor do predictions for the training objects themselves, whose points have these values.
 	want, err = b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func pointNames(b Bundle) []string {
 	return names
 }
 
-// Objects, encoder and model must be of one fit.
+// Objects, encoder and model must belong to the same fit.
 func TestObjectsCheck(t *testing.T) {
 	b, _, _ := textBundle(t)
 	path := filepath.Join(t.TempDir(), "m.safetensors")
@@ -133,7 +133,7 @@ func TestObjectsCheck(t *testing.T) {
 	if _, err := b.Objects.pad(trimmed, []string{"none"}); err == nil {
 		t.Error("points that are not there are read")
 	}
-	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // refused before it is looked at
+	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // refused before it is read
 	if _, err := b.Objects.pad(large, []string{"x"}); err == nil {
 		t.Error("more points than can be are made")
 	}

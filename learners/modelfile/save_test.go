@@ -58,8 +58,8 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestReplaced: an old file is replaced as a whole and keeps its mode; a link
-// stays a link.
+// TestReplaced: an existing file is replaced as a whole and keeps its mode; a link remains a
+// link.
 func TestReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "m.safetensors"), filepath.Join(folder, "now")
@@ -93,7 +93,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// broken is a model whose state is not one.
+// broken is a model whose state is not valid.
 type broken struct {
 	learners.Model
 	state learners.State

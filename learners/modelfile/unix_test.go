@@ -44,11 +44,11 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// TestDiskFull: when writing fails half-way, the old file is as it was and
-// nothing else is left. A limit of the file size stands in for a full disk.
+// TestDiskFull: if writing fails half-way, the old file is unchanged and no other file remains.
+// A limit on the file size simulates a full disk.
 //
-// The test runs in a process of its own without a log of the files it opens: go test keeps
-// such a log in a file, which the limit would cut as well.
+// The test runs in a separate process without a log of opened files: go test writes such a log
+// to a file, which the limit would truncate too.
 func TestDiskFull(t *testing.T) {
 	if os.Getenv("MERCER_TEST_DISK_FULL") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Several devices find what one finds, to the bit, and all of them work.
+// Several devices find the same bits as one, and all of them are used.
 func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	one := device(t, "ref")

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// gridData are a line with noise, and whether a point is above its middle, with weights.
+// gridData returns points on a line with noise, whether each is above the middle, and weights.
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -110,7 +110,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 			if !c.classes {
 				want = math.Sqrt(want)
 			}
-			// The same fits; the sums of 24 terms are in another order.
+			// The fits are the same; the sums of 24 terms have another order.
 			if math.Abs(s.Score-want) > 24*0x1p-52*want {
 				t.Errorf("%s: setting %d: %v, want %v", c.learner, i+1, s.Score, want)
 			}
@@ -118,8 +118,8 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	}
 }
 
-// TestGridOfALearner: without axes the grid is that of the learner, whose kernel begins at the
-// median distance, and the first λ of lasso is the smallest that leaves no weight.
+// TestGridOfALearner: without axes the grid is the learner's own: its kernel starts at the
+// median distance, and the first λ of lasso is the smallest at which all weights are 0.
 func TestGridOfALearner(t *testing.T) {
 	r := validate.Runner{Data: gridData(false, nil), Devices: []backend.Device{backendtest.Device(t, "ref")}}
 	settings, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "svr", Steps: 3, Folds: 3})
@@ -147,7 +147,7 @@ func TestGridOfALearner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range settings { // four digits of λ are within a thousandth
+	for i, s := range settings { // λ has four digits
 		m, err := s.Fit(t.Context(), r.Devices[0], p.X, p.Y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)

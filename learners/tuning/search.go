@@ -56,7 +56,7 @@ type Params struct {
 	// parameter. Gradient refuses it.
 	Steps int
 	// Lambdas are the only λ that are tried with each kernel; nil means two per decade from 1e-8
-	// to 1e3 times the mean of k(x, x) and then, except with KFold, some more near the best.
+	// to 1e3 times the mean of k(x, x) and then, except with KFold, more λ near the best one.
 	// Gradient refuses them.
 	Lambdas  []float64
 	Folds    int    // for KFold, other criteria refuse it; 0 is 5
@@ -102,8 +102,9 @@ type Result struct {
 	Vary   []string // the parameters that varied
 	Trials []Trial  // in the order of the search; for Gradient the best first
 	Best   int      // index of the best of Trials
-	// Warning says that Gradient ended before it converged, or after FirstFit names the point of
-	// the best score, which could not be fitted, and the one that was fitted instead; "": neither.
+	// Warning says that Gradient ended before it converged. If FirstFit could not fit the point of
+	// the best score, Warning names this point and the point that was fitted instead. It is ""
+	// otherwise.
 	Warning string
 }
 
@@ -163,9 +164,9 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 
 // Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only
 // Gradient uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small
-// for a kernel is skipped, and so is a kernel all of whose λ are; if nothing remains, the error
-// is that of the last. A score does not guarantee that a fit reaches its tolerance: FirstFit
-// takes the best point that can be fitted.
+// for a kernel is skipped, and so is a kernel if all of its λ are skipped; if nothing remains,
+// the error is that of the last one. A score does not guarantee that a fit reaches its
+// tolerance: FirstFit takes the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// wave is y = sin(2 x₁) + noise of deviation 0.2 with as many features as asked
-// for, of which the others have no effect.
+// wave returns y = sin(2 x₁) plus noise of standard deviation 0.2, with the given number of
+// features; only the first one has an effect.
 func wave(t *testing.T, n, d int) solvers.Problem {
 	t.Helper()
 	const seed = 20261127
@@ -52,9 +52,9 @@ func device(t *testing.T, name string) backend.Device {
 	return dev
 }
 
-// Every criterion finds a kernel that leaves little more than the noise, by
-// every strategy, on every device, and says the same score as whoever computes
-// it for the kernel and the λ found.
+// Every criterion, by every strategy and on every device, finds a kernel whose error is little
+// more than the noise, and reports the score that a separate computation gives for the kernel
+// and the λ found.
 func TestSearchFinds(t *testing.T) {
 	for name, opened := range map[string]string{"best": "cpu", "ref": "ref"} {
 		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
@@ -101,7 +101,7 @@ func TestSearchFinds(t *testing.T) {
 							}
 						}
 					}
-					// 80 samples leave the error of sin(2x) far below the noise.
+					// With 80 samples the error of sin(2x) is far below the noise.
 					q := p
 					q.Kernel = res.Kernel()
 					points, err := solvers.SolvePath(context.Background(), dev, q, []float64{res.Lambda()}, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true})
@@ -114,7 +114,7 @@ func TestSearchFinds(t *testing.T) {
 					want := map[tuning.Criterion]float64{
 						tuning.LeaveOneOut: points[0].LOO[0], tuning.GCV: points[0].GCV[0], tuning.Evidence: -points[0].Evidence / 80,
 					}[criterion]
-					// Condition of at most 80/1e-8 times rounding, of another method.
+					// Rounding of another method, times a condition number of at most 80/1e-8.
 					if criterion != tuning.KFold && math.Abs(want-res.Score()) > 1e-5*math.Abs(want) {
 						t.Errorf("score %v, computed by itself %v", res.Score(), want)
 					}
@@ -124,7 +124,7 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// Folds in earnest: a fit to the others, by another solver, for each.
+// Real folds: for each, a fit to the other samples by another solver.
 func TestKFoldScore(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, kernels.Linear{}} {
 		p := wave(t, 43, 2)
@@ -140,7 +140,7 @@ func TestKFoldScore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range res.Trials[0].Points { // as many folds as samples: one each
+		for i, at := range res.Trials[0].Points { // as many folds as samples: one sample in each
 			sum, total := 0.0, 0.0
 			for r := range p.X.Rows {
 				if p.Weights[r] == 0 {
@@ -159,7 +159,7 @@ func TestKFoldScore(t *testing.T) {
 				}
 				sum, total = sum+p.Weights[r]*e*e, total+p.Weights[r]
 			}
-			// Condition of some 10,000 times rounding.
+			// Rounding times a condition number of about 10,000.
 			if want := sum / total; math.Abs(at.Score-want) > 1e-9*want {
 				t.Errorf("%v λ=%g: score %v, want %v", k, at.Lambda, at.Score, want)
 			}
@@ -167,8 +167,8 @@ func TestKFoldScore(t *testing.T) {
 	}
 }
 
-// Where a list of λ is given no other λ is tried, whatever the criterion: the grid is
-// that of scikit-learn's GridSearchCV, and the best λ is one of the list.
+// With a list of λ no other λ is tried, for any criterion: the grid is that of scikit-learn's
+// GridSearchCV, and the best λ is from the list.
 func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
 	given := []float64{10, 0.001, 0.1, 0.1}
 	for _, par := range []tuning.Params{
@@ -209,7 +209,7 @@ func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 	}
 }
 
-// Features without effect get long scales where each has its own.
+// Features without effect get long length scales if each feature has its own.
 func TestBayesTellsFeaturesApart(t *testing.T) {
 	p := wave(t, 120, 3)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{2, 2, 2}}
@@ -230,7 +230,7 @@ func TestBayesTellsFeaturesApart(t *testing.T) {
 	}
 }
 
-// The same search gives the same bits, whatever the workers.
+// The same search gives the same bits for any number of workers.
 func TestSearchRepeats(t *testing.T) {
 	p := wave(t, 60, 2)
 	for _, par := range []tuning.Params{{Strategy: tuning.Bayes, Steps: 8}, {Criterion: tuning.KFold, Steps: 3}} {
@@ -251,7 +251,7 @@ func TestSearchRepeats(t *testing.T) {
 	}
 }
 
-// A kernel without length scales: its other parameters vary, or none.
+// A kernel without length scales: its other parameters vary, if it has any.
 func TestSearchOtherKernels(t *testing.T) {
 	p := wave(t, 50, 2)
 	for _, c := range []struct {
@@ -358,8 +358,8 @@ func noiseless(n int) solvers.Problem {
 	return p
 }
 
-// TestFirstFitTakesThePointThatIsFitted: the point of FirstFit is the one with the best score
-// of those that are not refused, for every criterion and strategy, and the warning names it.
+// TestFirstFitTakesThePointThatIsFitted: FirstFit takes the point with the best score among the
+// points that are not refused, for every criterion and strategy, and the warning names it.
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	some, all, total := noiseless(150), noiseless(1000), 0
@@ -413,8 +413,8 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	}
 }
 
-// TestFirstFitEnds: an error that does not belong to a point is returned at once, and where every
-// point is refused, the error is that of the best one.
+// TestFirstFitEnds: an error that does not belong to a point is returned at once; if every point
+// is refused, the error is that of the best point.
 func TestFirstFitEnds(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, c := range []struct {
@@ -439,7 +439,7 @@ func TestFirstFitEnds(t *testing.T) {
 }
 
 // TestKernelsThatOverflowAreNoCandidates: a kernel of a grid whose values are out of range is
-// passed over; wrong samples end the search.
+// skipped; invalid samples end the search.
 func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	dev := device(t, "cpu")
 	p := noiseless(20)
@@ -467,8 +467,8 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	}
 }
 
-// TestGradientThatEndsEarlyWarns: a climb that the limit of evaluations ends is told, and one that
-// converges is not.
+// TestGradientThatEndsEarlyWarns: a climb that ends at the limit of evaluations gives a warning,
+// and a climb that converges does not.
 func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, d := range []int{1, 40} {

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestScoreClassification: the figures are those of scikit-learn 1.2.1's
-// log_loss, roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
+// TestScoreClassification: the figures were computed with scikit-learn 1.2.1's log_loss,
+// roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
 func TestScoreClassification(t *testing.T) {
 	const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
 	three := learners.Classes{Labels: []float64{0, 1, 2}, Names: []string{"a", "b", "c"}}
@@ -30,7 +30,7 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("confusion of %d: %s", s.N, d)
 	}
 
-	// Two classes, equal scores; no probabilities.
+	// Two classes with equal scores, and without probabilities.
 	two := learners.Classes{Labels: []float64{-1, 1}, Names: []string{"-1", "1"}}
 	y, pred = mat.NewDense(6, 1, []float64{-1, 1, 1, -1, 1, -1}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, 1, -1})
 	decision := mat.NewDense(6, 1, []float64{-1, .5, -.2, .5, 2, -.3})
@@ -43,7 +43,8 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("log loss %v without probabilities", s.LogLoss)
 	}
 
-	// A class that the model does not know: never right, and in the table.
+	// A class that the model does not know is never predicted correctly, and is in the
+	// confusion matrix.
 	y.Set(0, 0, 0)
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Data are samples that a Runner divides. Split returns the samples train to fit a model to and
-// the samples test to score it on, nil if test is empty; several goroutines may call it at once.
+// Data are samples that a Runner divides. Split returns the samples with the indices train, to
+// which a model is fitted, and those with the indices test, on which it is scored, or nil if
+// test is empty. Several goroutines may call Split at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)

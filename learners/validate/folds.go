@@ -11,11 +11,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Folds divides n samples into k parts for cross-validation: fold[i] is that of
-// sample i. The parts differ by one sample at most. strata[i] names a stratum,
-// such as the class of the sample, of which every part gets its share, to one
-// sample; nil: all samples are one. The same numbers and seed give the same
-// parts.
+// Folds divides n samples into k parts for cross-validation: fold[i] is the part of sample i.
+// The sizes of the parts differ by at most one. strata[i] names a stratum, such as the class of
+// sample i; the numbers of its samples in the parts also differ by at most one. With nil all
+// samples are one stratum. The same numbers and seed give the same parts.
 func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	if k < 2 || k > n {
 		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d folds, not into %d", count.Of(n, "sample"), n, k)
@@ -25,7 +24,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	}
 	r := rand.New(rand.NewPCG(seed, foldStream))
 	members := map[int][]int{}
-	var order []int // the strata in the order in which they come
+	var order []int // the strata in order of their first occurrence
 	for i := range n {
 		s := 0
 		if strata != nil {
@@ -50,7 +49,8 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	return fold, nil
 }
 
-// The numbers of Folds and Resample are kept apart from other uses of a seed.
+// Folds and Resample have their own stream of random numbers, separate from other uses of the
+// same seed.
 const (
 	foldStream     = 0x666f6c64 // "fold"
 	resampleStream = 0x626f6f74 // "boot"

@@ -62,7 +62,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestResample: n samples are drawn, and about 1/e are not among them.
+// TestResample: n samples are drawn, and a fraction of about 1/e is never drawn.
 func TestResample(t *testing.T) {
 	const n = 10000
 	out := 0
@@ -74,7 +74,7 @@ func TestResample(t *testing.T) {
 			out++
 		}
 	}
-	// The number of those left out has a deviation below √n/2.
+	// The number of samples that are not drawn has a standard deviation below √n/2.
 	if sum != n || math.Abs(float64(out)-n/math.E) > 5*math.Sqrt(n)/2 {
 		t.Errorf("%d drawn, %d left out", sum, out)
 	}
@@ -90,7 +90,7 @@ func TestResample(t *testing.T) {
 }
 
 // TestBiasVariance: least squares of a linear truth has no bias and the variance
-// σ²·mean h(x) that theory gives; a constant has the bias of the truth's spread.
+// σ²·mean h(x) that theory gives; for a constant, bias² is the variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5
@@ -99,7 +99,7 @@ func TestBiasVariance(t *testing.T) {
 		r := rand.New(rand.NewPCG(21, uint64(round)))
 		x, y, truth = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
-			v := float64(i)/n - 0.5 // the same in each round: a fixed design
+			v := float64(i)/n - 0.5 // the same points in each round: a fixed design
 			x.Set(i, 0, v)
 			truth.Set(i, 0, 1+3*v)
 			y.Set(i, 0, 1+3*v+sigma*r.NormFloat64())
@@ -110,8 +110,8 @@ func TestBiasVariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so
-	// that the estimate has a relative deviation of √(2/800); five of them.
+	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so that the
+	// estimate has a relative standard deviation of √(2/800). Five are allowed.
 	want := sigma * sigma * 2 / n
 	near(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
 	near(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)

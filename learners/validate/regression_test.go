@@ -60,8 +60,8 @@ func TestScoreRegression(t *testing.T) {
 	}
 }
 
-// TestScoreScale: the size of the numbers does not matter, also where their
-// squares leave the range of float64.
+// TestScoreScale: scores are correct for numbers of any size, also if their squares overflow or
+// underflow.
 func TestScoreScale(t *testing.T) {
 	y, wrong := mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{0, 1, 3})
 	flat := mat.NewVecDense(3, []float64{1, 1, 1})
@@ -91,7 +91,7 @@ func TestScoreScale(t *testing.T) {
 			near(t, what+"R2", got.R2, test.want.R2, bound)
 		}
 	}
-	// An error that vanishes beside the targets is one all the same.
+	// An error far below the size of the targets still counts.
 	got, err := validate.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
 	if err != nil || got.R2 != 0 || got.RMSE != 1e-170 {
 		t.Errorf("got %+v, %v", got, err)

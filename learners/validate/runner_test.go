@@ -38,8 +38,8 @@ func fitter(t *testing.T, learner string, given map[string]string) learners.Fitt
 }
 
 // TestMatricesAndTablesHaveTheSameScores: the rows of a table, whose columns are not
-// standardized, score as the matrices do, on one device and on two, and as by hand: ridge of
-// one column without its mean is w = Σxy/(Σx² + λ).
+// standardized, give the same scores as matrices, on one device and on two, and the scores
+// computed by hand: ridge of one column without its mean is w = Σxy/(Σx² + λ).
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
@@ -92,7 +92,8 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range scores {
-			// Sums of n terms of size ≤ 10, in another order; a solve of one unknown.
+			// Rounding of sums of n terms of size ≤ 10 in another order, and of a solve for one
+			// unknown.
 			near(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
 		}
 		m := validate.Measures(scores)
@@ -102,7 +103,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	}
 }
 
-// TestEachSharesParts: fits of one division share its part, which is made once.
+// TestEachSharesParts: fits on the same division share its Part, which is made once.
 func TestEachSharesParts(t *testing.T) {
 	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: backend.NewHost[float64](6, 1)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
@@ -149,8 +150,8 @@ func (c *counted) Split(train, test []int) (*validate.Part, error) {
 	return c.Samples.Split(train, test)
 }
 
-// TestOutOfBagCountsRows: with weights, the number of rows that a round left out is that of
-// rows, and the parts of the error are its square.
+// TestOutOfBagCountsRows: with weights, the number of out-of-bag rows counts rows, not weights,
+// and bias² and variance sum to the square of the error.
 func TestOutOfBagCountsRows(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 8
@@ -181,8 +182,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory: of the memory for all devices each fit gets its share without
-// its part, and what a fit plans counts once for each fit at the same time.
+// TestFitsAtOnceShareTheMemory: each fit gets its share of the memory for all devices, less the
+// size of its Part, and the plan counts once for each concurrent fit.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

@@ -1,5 +1,5 @@
-"""The other side of package pypeer: libraries that fit the same models, of Python, of R
-(glmnet, in a process of its own) and of C (LIBLINEAR, in this one).
+"""The Python side of package pypeer: libraries of Python, of R (glmnet, in a separate
+process) and of C (LIBLINEAR, in this process) that fit the same models.
 
 It reads commands from standard input, one JSON object a line, and answers each
 with one, on what was standard output; what libraries print goes to standard
@@ -34,7 +34,7 @@ def module(name):
 
 
 def has_glmnet():
-    """R's package, and numpy to pass it arrays."""
+    """R's package, and numpy to pass arrays to it."""
     rscript = importlib.util.find_spec("numpy") and shutil.which("Rscript")
     return rscript and subprocess.run([rscript, "-e", 'quit(status = !nzchar(system.file(package = "glmnet")))']).returncode == 0
 
@@ -90,7 +90,7 @@ class ScikitLearn:
         return {"centers": m.components_, "beta": m.normalization_.T @ r.coef_}
 
     def centers(self, a, p):
-        """The rows that nystrom takes with this seed."""
+        """The rows that nystrom selects with this seed."""
         rows = self.np.random.RandomState(p["seed"]).permutation(p["n"])[: p["centers"]]
         return {"rows": rows.astype("float64")}
 
@@ -125,7 +125,7 @@ class ScikitLearn:
 
 
 class Torch:
-    """torch.linalg.cholesky on the GPU, or on the processor where there is none."""
+    """torch.linalg.cholesky on the GPU, or on the processor if there is no GPU."""
 
     def __init__(self):
         import torch
@@ -154,7 +154,7 @@ class Torch:
         return {"alpha": self.t.cholesky_solve(y[:, None], factor)[:, 0].cpu().numpy()}
 
     def hold(self, a, p):
-        """Put X, y and V, and K + λI for `factor`, where the others do not time it."""
+        """Store X, y and V, and for `factor` K + λI, which other libraries do not time either."""
         self.x = self.t.from_numpy(a["x"]).to(self.device)
         self.v = self.t.from_numpy(a["y"]).to(self.device)[:, None]
         if p["what"] == "factor":
@@ -266,7 +266,7 @@ class CuPy:
 
 
 class Glmnet:
-    """R's glmnet, in a process that evaluates a line at a time; arrays go by files."""
+    """R's glmnet, in a process that evaluates one line at a time; arrays are passed in files."""
 
     LOOP = """
         suppressMessages(library(glmnet)); glmnet.control(fdev = 0, devmax = 1)
@@ -333,7 +333,7 @@ class Liblinear:
         _fields_ = [("l", ctypes.c_int), ("n", ctypes.c_int), ("y", ctypes.c_void_p), ("x", ctypes.c_void_p), ("bias", ctypes.c_double)]
 
     class Parameter(ctypes.Structure):
-        # Up to version 2.30 init_sol is where 2.40 has nu; zero is right for both.
+        # Up to version 2.30 init_sol is at the position of nu in 2.40; zero is right for both.
         _fields_ = [("solver", ctypes.c_int), ("eps", ctypes.c_double), ("c", ctypes.c_double), ("weights", ctypes.c_int),
                     ("label", ctypes.c_void_p), ("weight", ctypes.c_void_p), ("p", ctypes.c_double),
                     ("nu", ctypes.c_double), ("init_sol", ctypes.c_void_p), ("regularize_bias", ctypes.c_int)]
@@ -351,7 +351,7 @@ class Liblinear:
         self.detail = f"LIBLINEAR {ctypes.c_int.in_dll(self.lib, 'liblinear_version').value / 100:.2f}"
 
     def hold(self, a):
-        """Put the rows as LIBLINEAR has them: index and value of each element."""
+        """Store the rows in LIBLINEAR's format: index and value of each element."""
         if self.held is a["x"]:
             return
         np, (n, d) = self.np, a["x"].shape
@@ -422,7 +422,7 @@ def serve(source, sink):
                 library.clear()
             else:
                 answer["error"] = f"no command is called {do}"
-        except Exception as e:  # a peer that fails is left out, whatever it is
+        except Exception as e:  # a peer that fails for any reason is left out
             answer = {"error": " ".join(f"{type(e).__name__}: {e}".split())[:300]}
         sink.write(json.dumps(answer).encode() + b"\n" + data)
         sink.flush()
