@@ -62,7 +62,7 @@ var layers = []layer{
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
 	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}},
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
-	{folder: "internal/verified", ours: []string{"backend", "kernels"}},
+	{folder: "internal/verified", ours: []string{"backend", "internal/numeric", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.

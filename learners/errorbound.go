@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/solvers"
@@ -16,17 +22,24 @@ import (
 // Bounded is implemented by models that can bound the distance of their predictions from those of
 // the exact solution of the equations that Fit solves.
 type Bounded interface {
-	// HasBound reports whether the model was fitted with a bound.
+	// HasBound reports whether the model has a bound. Every Fit makes one if the kernel is positive
+	// semidefinite, λ > 0 is the same for all targets, and the rounding errors of its kernel values
+	// are known.
 	HasBound() bool
-	// PredictBound returns predictions at the rows of x, rounded to float64, and for each of them a
-	// bound on its distance from the prediction of the exact solution. It evaluates the kernel in
-	// more than 80 bits, n times for each row, so that it takes much longer than Predict. The
-	// predictions may differ from those of Predict by rounding errors.
+	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
+	// from the prediction of the exact solution. The predictions are those of Predict, and the bounds
+	// take O(d + t) operations for each row, unless the model was fitted with the field Bound: then
+	// kernel values are evaluated in more than 80 bits, n for each row, which takes much longer and
+	// gives bounds that are smaller by some powers of ten.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
 // An errorBound is the bound of a model of the functions k(x_i, x), or nil if the model has none.
-type errorBound struct{ bound *verified.ErrorBound }
+type errorBound struct {
+	bound *verified.ErrorBound
+	// roundoff holds what PredictBound needs on other devices and on those of package cpu.
+	roundoff [2]atomic.Pointer[verified.Roundoff]
+}
 
 // HasBound implements Bounded.
 func (b *errorBound) HasBound() bool { return b.bound != nil }
@@ -36,13 +49,13 @@ func (m *kernelExpansion) verified() *verified.Expansion {
 	return &verified.Expansion{Kernel: m.kernel, Points: m.points.Dense, Alpha: m.coef, Intercept: m.intercept}
 }
 
-// PredictBound implements Bounded, for a model that was fitted with KernelRidge.Bound.
+// PredictBound implements Bounded.
 func (m *KernelRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	return m.predict(ctx, dev, &m.kernelExpansion, x)
 }
 
-// PredictBound implements Bounded, for a model that was fitted with GaussianProcess.Bound. It is the
-// bound of the mean, for the kernel and the λ of the model.
+// PredictBound implements Bounded. It bounds the error of the mean, for the kernel and the λ of the
+// model.
 func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	return m.predict(ctx, dev, &m.kernelExpansion, x)
 }
@@ -50,11 +63,19 @@ func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Dev
 func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelExpansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(m.learner+": bound", nil, &values, &err)
 	if m.coef.Rows > 0 && b.bound == nil {
-		return nil, nil, errors.New("the model has none: fit it with bound = true")
+		return nil, nil, errors.New("the model has none: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0 or differs between targets")
 	}
 	points, err := m.predictor().check(dev, x)
 	if err != nil {
 		return nil, nil, err
+	}
+	if b.bound != nil && b.bound.Rounded {
+		if values, err = m.Predict(ctx, dev, x); err != nil {
+			return nil, nil, err
+		}
+		v := values.RawMatrix()
+		e := b.bound.Round(m.intercept, b.roundoffOn(dev, m), points, backend.Host[float64]{Rows: v.Rows, Cols: v.Cols, Stride: v.Stride, Data: v.Data})
+		return values, mat.NewDense(e.Rows, e.Cols, e.Data), nil
 	}
 	v, e, err := b.bound.Predict(ctx, m.verified(), points.Dense)
 	if err != nil {
@@ -63,14 +84,156 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	return mat.NewDense(v.Rows, v.Cols, v.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 
-// prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
-// facts. The rows of p are the points of m.
-func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, memory int64) error {
+// accuracyTol returns the relative residual of p, with these points, for which the errors of
+// predictions are at most accuracy/2, which leaves the same for rounding errors: by the inequalities of
+// verified.ErrorBound they are at most N(‖φ(x) − φ̄‖/2 + √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest
+// weight w.
+func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
+	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
+		return 0, noBound(p)
+	}
+	root, reach, mass, largest, size := 0.0, 0.0, 0.0, 0.0, 0.0
+	weight := func(i int) float64 {
+		if p.Weights == nil {
+			return 1
+		}
+		return p.Weights[i]
+	}
+	for i, v := range points.Diagonal(p.Kernel) {
+		if w := weight(i); w > 0 {
+			root, largest = max(root, math.Sqrt(v)), max(largest, w)
+			mass += w
+			reach += w * math.Sqrt(v)
+		}
+	}
+	factor := root / 2
+	if p.Intercept {
+		factor = (root+reach/mass)/2 + math.Sqrt(p.Lambda/mass)
+	}
+	for c := range p.Y.Cols {
+		mean, square := 0.0, 0.0
+		for i := range p.Y.Rows {
+			mean += weight(i) / mass * p.Y.Row(i)[c]
+		}
+		for i := range p.Y.Rows {
+			if v := p.Y.Row(i)[c]; weight(i) > 0 && p.Intercept {
+				square += (v - mean) * (v - mean)
+			} else if weight(i) > 0 {
+				square += v * v
+			}
+		}
+		size = max(size, math.Sqrt(square))
+	}
+	// Where rounding errors forbid the accuracy, a solver that still ends gives the bound that is possible.
+	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
+}
+
+// noBound is the reason why p has no bound.
+func noBound(p solvers.Problem) error {
 	if !p.Kernel.IsPSD() {
 		return fmt.Errorf("bound: no bound is known for %v, which is not positive semidefinite for all samples", p.Kernel)
 	}
-	if !(p.Lambda > 0) {
-		return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
+	return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
+}
+
+// reaches refuses a model whose bound exceeds accuracy, unless that is 0. It adds a note to the report of
+// a solution by an iterative method.
+func (b *errorBound) reaches(accuracy float64, res *solvers.Result) error {
+	if accuracy == 0 {
+		return nil
+	}
+	if b.bound == nil {
+		return errors.New("accuracy: no bound is known for the rounding errors of this kernel: use tol")
+	}
+	worst := 0.0
+	for c := range b.bound.Targets {
+		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root))
+	}
+	if !(worst <= accuracy) {
+		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors; %.2g was asked for: {raise $accuracy or $lambda|prove a sharper one by $bound}", worst, accuracy)
+	}
+	if res.Iters > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("the solver stopped when the errors of predictions were proven to be at most %.2g", accuracy))
+	}
+	return nil
+}
+
+// roundoffOn returns the bounds on rounding errors of the kernel values of m on dev.
+func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verified.Roundoff {
+	i := 0
+	direct := strings.HasPrefix(dev.Info().Device, "cpu")
+	if direct {
+		i = 1
+	}
+	if r := b.roundoff[i].Load(); r != nil {
+		return r
+	}
+	r := verified.NewRoundoff(m.kernel, m.points, direct)
+	b.roundoff[i].Store(r)
+	return r
+}
+
+// round sets the bound of m that follows from the residuals of res, computed on dev in float64 for samples
+// with these weights, and adds its facts. p has the samples of weight > 0. There is none for a kernel that is not positive semidefinite, for λ = 0, and if the
+// rounding errors are not known.
+func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights []float64) {
+	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
+		return
+	}
+	residuals := res.Residuals
+	res.Residuals = backend.Host[float64]{} // the model does not need them
+	if residuals.Rows == 0 {
+		residuals = linearResiduals(m, p)
+	} else {
+		residuals = dropZeroWeight(residuals, weights)
+	}
+	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
+	if bound := system.Rounded(m.coef, m.intercept, residuals, b.roundoffOn(dev, m)); finiteBound(bound) < 0 {
+		b.set(m, bound)
+	}
+}
+
+// linearResiduals returns y − X(Xᵀα) − λW⁻¹α − b·1.
+func linearResiduals(m *kernelExpansion, p solvers.Problem) backend.Host[float64] {
+	r, w := backend.NewHost[float64](m.coef.Rows, m.coef.Cols), m.points.Weights(m.coef)
+	for i := range r.Rows {
+		diagonal := p.Lambda
+		if p.Weights != nil {
+			diagonal /= p.Weights[i]
+		}
+		for c := range r.Cols {
+			r.Row(i)[c] = p.Y.Row(i)[c] - (m.points.Dot(i, w, c) + diagonal*m.coef.Row(i)[c] + m.intercept[c])
+		}
+	}
+	return r
+}
+
+// finiteBound returns the first target that has no finite bound, or −1.
+func finiteBound(bound *verified.ErrorBound) int {
+	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
+}
+
+// set sets the bound of m and adds its facts.
+func (b *errorBound) set(m *kernelExpansion, bound *verified.ErrorBound) {
+	b.bound = bound
+	m.facts = append(m.facts, Fact{"proven error", twoDigits(bound.Uniform(0, bound.Root*bound.Root))}, Fact{"proven error of alpha", twoDigits(bound.Targets[0].Alpha)})
+}
+
+// twoDigits returns v rounded up to two digits.
+func twoDigits(v float64) float64 {
+	for _, raised := range []float64{v, v * 1.05} {
+		if r, err := strconv.ParseFloat(strconv.FormatFloat(raised, 'e', 1, 64), 64); err == nil && r >= v {
+			return r
+		}
+	}
+	return v
+}
+
+// prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
+// facts. The rows of p are the points of m.
+func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, memory int64) error {
+	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
+		return noBound(p)
 	}
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
 	// The factor and the kernel values, and a dozen columns for each target.
@@ -97,13 +260,10 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	if err != nil {
 		return err
 	}
-	for c := range bound.Targets {
-		if !finite(bound.Uniform(c, bound.Root*bound.Root)) || !finite(bound.Targets[c].Alpha) {
-			return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
-		}
+	if c := finiteBound(bound); c >= 0 {
+		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
 	}
-	b.bound = bound
-	m.facts = append(m.facts, Fact{"proven error", bound.Uniform(0, bound.Root*bound.Root)}, Fact{"proven error of alpha", bound.Targets[0].Alpha})
+	b.set(m, bound)
 	return nil
 }
 
@@ -115,34 +275,36 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 			if b.bound == nil {
 				return
 			}
-			terms := backend.NewHost[float64](6, len(b.bound.Targets))
+			terms := backend.NewHost[float64](7, len(b.bound.Targets))
 			for c, t := range b.bound.Targets {
-				for i, v := range []float64{t.Alpha, t.Shift, t.Power, t.Norm, t.Mean, t.Rho} {
+				for i, v := range []float64{t.Alpha, t.Shift, t.Power, t.Norm, t.Mean, t.Rho, t.Size} {
 					terms.Row(i)[c] = v
 				}
 			}
 			s.Arrays[name] = terms
-			s.Arrays[constants] = numeric.Row([]float64{b.bound.Kappa, b.bound.Square, b.bound.Root})
+			rounded := 0.0
+			if b.bound.Rounded {
+				rounded = 1
+			}
+			s.Arrays[constants] = numeric.Row([]float64{b.bound.Kappa, b.bound.Square, b.bound.Root, rounded})
 			if b.bound.Correction.Data != nil {
 				s.Arrays[correction] = b.bound.Correction
 			}
 		},
 		load: func(s State) error {
-			if _, ok := s.Arrays[name]; !ok {
+			_, ok := s.Arrays[name]
+			if _, has := s.Arrays[constants]; !ok && !has {
 				return nil
 			}
-			if m.points.Sparse != nil {
-				return errors.New("the model has a bound, which is for dense samples, and sparse samples")
-			}
-			terms, err := s.array(name, 6, m.coef.Cols)
+			terms, err := s.array(name, 7, m.coef.Cols)
 			if err != nil {
 				return err
 			}
-			k, err := s.array(constants, 1, 3)
+			k, err := s.array(constants, 1, 4)
 			if err != nil {
 				return err
 			}
-			bound := &verified.ErrorBound{Weights: *weights, Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2]}
+			bound := &verified.ErrorBound{Weights: *weights, Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2], Rounded: k.Row(0)[3] != 0}
 			if intercept != nil {
 				bound.Intercept = *intercept
 			}
@@ -153,7 +315,10 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 			}
 			for c := range m.coef.Cols {
 				at := func(i int) float64 { return terms.Row(i)[c] }
-				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: at(0), Shift: at(1), Power: at(2), Norm: at(3), Mean: at(4), Rho: at(5)})
+				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: at(0), Shift: at(1), Power: at(2), Norm: at(3), Mean: at(4), Rho: at(5), Size: at(6)})
+			}
+			if m.points.Sparse != nil && !bound.Rounded {
+				return errors.New("the model has a bound, which is for dense samples, and sparse samples")
 			}
 			b.bound = bound
 			return nil

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
@@ -96,8 +98,9 @@ func TestKernelRidgeBound(t *testing.T) {
 	x.SetRow(5, x.RawRowView(4))
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, lambda := range []float64{1e-9, 1e-3, 10} {
-			for _, intercept := range []bool{false, true} {
-				l := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: true}
+			for i := range 4 {
+				intercept, sharp := i%2 == 1, i < 2
+				l := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: sharp}
 				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 				if err != nil {
 					t.Fatal(err)
@@ -132,10 +135,10 @@ func TestKernelRidgeBound(t *testing.T) {
 						}
 						// The condition number may be tr K/λ + 1 ≈ 1e12, but the bound shows
 						// that the solution is accurate.
-						if size, _ := f.Float64(); bounds.At(i, 0) > 1e-2*(1+math.Abs(size)) {
+						if size, _ := f.Float64(); sharp && bounds.At(i, 0) > 1e-2*(1+math.Abs(size)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g of a prediction of %g", lambda, intercept, i, bounds.At(i, 0), size)
 						}
-						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !(d <= 1e-10*(1+math.Abs(values.At(i, 0)))/math.Sqrt(lambda)) {
+						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= 1e-10*(1+math.Abs(values.At(i, 0)))/math.Sqrt(lambda)) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
 					}
@@ -157,33 +160,151 @@ func TestGaussianProcessBound(t *testing.T) {
 		at.Set(i, 0, float64(i)/3-0.5)
 	}
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		l := learners.GaussianProcess{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.25, Fixed: true, Bound: true}
-		m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
-		if err != nil {
-			t.Fatal(err)
+		for _, sharp := range []bool{false, true} {
+			gaussianProcessBound(t, dev, x, y, at, weights, sharp)
 		}
-		values, bounds, err := m.PredictBound(t.Context(), dev, at)
-		if err != nil {
-			t.Fatal(err)
+	})
+}
+
+func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense, weights []float64, sharp bool) {
+	t.Helper()
+	l := learners.GaussianProcess{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.25, Fixed: true, Bound: sharp}
+	m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, bounds, err := m.PredictBound(t.Context(), dev, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := m.Intercept()[0]
+	centered := mat.DenseCopyOf(y)
+	centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
+	most := 1e-12
+	if !sharp {
+		most = 1e-10
+	}
+	for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
+		f.Add(f, new(big.Rat).SetFloat64(mean))
+		off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
+		// Here y − m is rounded, by at most 2⁻⁵³ each, which moves f by less than 1e-14.
+		if bound := bounds.At(i, 0) + 1e-14; !(math.Abs(off) <= bound) || bound > most {
+			t.Errorf("the error at point %d is %g, the bound %g", i, off, bound)
 		}
-		mean := m.Intercept()[0]
-		centered := mat.DenseCopyOf(y)
-		centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
-		for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
-			f.Add(f, new(big.Rat).SetFloat64(mean))
-			off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
-			// Here y − m is rounded, by at most 2⁻⁵³ each, which moves f by less than 1e-14.
-			if bound := bounds.At(i, 0) + 1e-14; !(math.Abs(off) <= bound) || bound > 1e-12 {
-				t.Errorf("the error at point %d is %g, the bound %g", i, off, bound)
+	}
+	loaded, err := learners.Restore(m.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, again, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
+	if err != nil || !mat.Equal(again, bounds) {
+		t.Errorf("the bounds of the loaded model differ: %v", err)
+	}
+}
+
+// Every fit of a semidefinite kernel has a bound from its float64 residuals, which holds for sparse
+// samples and linear kernels too, and is wide where the solver stops early.
+func TestBoundOfEveryFit(t *testing.T) {
+	const n = 9
+	random := rand.New(rand.NewPCG(9, 1))
+	x, y := mat.NewDense(n, 20, nil), mat.NewDense(n, 2, nil)
+	for i := range n {
+		for _, j := range random.Perm(20)[:4] {
+			x.Set(i, j, random.NormFloat64())
+		}
+		y.SetRow(i, []float64{random.NormFloat64(), 1})
+	}
+	stored := backend.CSR[float64]{Rows: n, Cols: 20, Indptr: []int{0}}
+	for i := range n {
+		for j, v := range x.RawRowView(i) {
+			if v != 0 {
+				stored.Indices, stored.Data = append(stored.Indices, int32(j)), append(stored.Data, v)
 			}
 		}
-		loaded, err := learners.Restore(m.State())
+		stored.Indptr = append(stored.Indptr, len(stored.Data))
+	}
+	weights := slices.Repeat([]float64{1}, n)
+	exact := rationalRidge(x, y, x, weights, 0.5, true)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, samples := range []mat.Matrix{x, stored} {
+			m, err := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.5}.Fit(t.Context(), dev, samples, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, bounds, err := m.PredictBound(t.Context(), dev, samples)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range exact {
+				v := new(big.Rat).SetFloat64(values.At(i, 0))
+				off, _ := v.Sub(v, f).Float64()
+				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > 1e-10 {
+					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, off, bound)
+				}
+			}
+		}
+	})
+}
+
+// Accuracy ends an iterative solver at the bound on predictions, which takes fewer iterations than a
+// small residual, and refuses what cannot be proven.
+func TestAccuracy(t *testing.T) {
+	const n = 100
+	random := rand.New(rand.NewPCG(4, 2))
+	x, y := mat.NewDense(n, 3, nil), mat.NewDense(n, 2, nil)
+	for i := range n {
+		for j := range 3 {
+			x.Set(i, j, random.NormFloat64())
+		}
+		y.SetRow(i, []float64{10 + math.Sin(x.At(i, 0)), 3 * x.At(i, 1)})
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		fit := func(accuracy float64) (*learners.KernelRidgeModel, error) {
+			return learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Solver: solvers.CG, Preconditioner: "none", Accuracy: accuracy}.Fit(t.Context(), dev, x, y, learners.Options{})
+		}
+		exact, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Solver: solvers.Dual}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, again, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
-		if err != nil || !mat.Equal(again, bounds) {
-			t.Errorf("the bounds of the loaded model differ: %v", err)
+		want, _, err := exact.PredictBound(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		iters := 0
+		for _, accuracy := range []float64{0, 1e-4, 1e-2} {
+			m, err := fit(accuracy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, bounds, err := m.PredictBound(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if accuracy > 0 {
+				if n := m.Solved().Iters; !(n < iters) {
+					t.Errorf("accuracy %g: %d iterations, %d with tol", accuracy, n, iters)
+				}
+				if notes := m.Solved().Notes; !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, "proven to be at most") }) {
+					t.Errorf("accuracy %g: the notes %q do not say what ended the solver", accuracy, notes)
+				}
+				for i := range n {
+					for c := range 2 {
+						// The exact solution has a bound of less than 1e-8.
+						off := math.Abs(values.At(i, c) - want.At(i, c))
+						if !(off <= bounds.At(i, c)+1e-8) || bounds.At(i, c) > 1.01*accuracy {
+							t.Fatalf("accuracy %g: prediction %d is off by %g, the bound is %g", accuracy, i, off, bounds.At(i, c))
+						}
+					}
+				}
+			}
+			iters = m.Solved().Iters
+		}
+		if _, err := fit(1e-13); err == nil || !strings.Contains(err.Error(), "rounding") {
+			t.Errorf("accuracy 1e-13: %v", err)
+		}
+		l := learners.KernelRidge{Kernel: kernels.Sigmoid{A: 1}, Lambda: 100, Accuracy: 1}
+		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "not positive semidefinite") {
+			t.Errorf("a kernel that is not semidefinite: %v", err)
 		}
 	})
 }
@@ -230,15 +351,20 @@ func TestBoundRefusals(t *testing.T) {
 				t.Errorf("%v: got %v, want … %s", l.Kernel, err, want)
 			}
 		}
-		m, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.HasBound() {
-			t.Error("a model without Bound has one")
-		}
-		if _, _, err := m.PredictBound(t.Context(), dev, x); err == nil || !strings.Contains(err.Error(), "fit it with bound = true") {
-			t.Errorf("without a bound: got %v", err)
+		for _, l := range []learners.KernelRidge{
+			{Kernel: kernels.Sigmoid{A: 1}, Lambda: 10}, {Kernel: kernels.Gaussian{Sigma: 1}},
+			{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}, Lambda: 1}, // values without a limit
+		} {
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.HasBound() {
+				t.Errorf("%v, λ = %g: there is a bound", l.Kernel, l.Lambda)
+			}
+			if _, _, err := m.PredictBound(t.Context(), dev, x); err == nil || !strings.Contains(err.Error(), "not known to be positive semidefinite") {
+				t.Errorf("without a bound: got %v", err)
+			}
 		}
 		var unfitted learners.KernelRidgeModel
 		if _, _, err := unfitted.PredictBound(t.Context(), dev, x); err == nil {

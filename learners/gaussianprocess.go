@@ -44,7 +44,7 @@ func (l *GaussianProcess) parameters() []Parameter {
 		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
 		intercept(&l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
-		boolParam("bound", &l.Bound, "false", "prove how far predictions are from those of the exact solution"),
+		boolParam("bound", &l.Bound, "false", "prove sharp bounds of the errors of predictions, which takes long"),
 		seedNumber(&l.Seed).withHelp("seed of the restarts and of the rows for the median distance"),
 	}
 }
@@ -72,8 +72,8 @@ type GaussianProcess struct {
 	UnitScale   bool // s² = 1
 	NoIntercept bool // m = 0; false, the default: the weighted mean of y
 	Seed        uint64
-	// Bound proves how far predictions are from those of the exact solution for the kernel, λ and m of
-	// the model, as KernelRidge.Bound does.
+	// Bound makes the bound on the distance of predictions from those of the exact solution, for the
+	// kernel, λ and m of the model, sharp: see KernelRidge.Bound.
 	Bound bool
 }
 
@@ -169,11 +169,16 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
-	if l.Bound {
-		p := solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Y: dropZeroWeight(hy, o.Weights), Weights: m.weights, Lambda: m.lambda}
-		if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
-			return nil, err
+	for _, j := range constantTargets(hy, o.Weights) { // they were replaced by 0
+		for i := range res.Residuals.Rows {
+			res.Residuals.Row(i)[j] = hy.Row(i)[j] - m.intercept[j]
 		}
+	}
+	p = solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Y: dropZeroWeight(hy, o.Weights), Weights: m.weights, Lambda: m.lambda}
+	if !l.Bound {
+		m.round(dev, &m.kernelExpansion, p, res, o.Weights)
+	} else if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
+		return nil, err
 	}
 	return m, nil
 }

@@ -33,12 +33,13 @@ func (l *KernelRidge) parameters() []Parameter {
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
 		number("tol", &l.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
+		number("accuracy", &l.Accuracy, "0", nonNegative, "bound on the errors of predictions that is reached instead of tol, or the fit fails; 0: by tol").without("lambdas"),
 		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
 		oneOf("operator", &l.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
 		oneOf("preconditioner", &l.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
 		intParam("rank", &l.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG)),
-		boolParam("bound", &l.Bound, "false", "prove how far predictions are from those of the exact solution").without("lambdas"),
+		boolParam("bound", &l.Bound, "false", "prove sharp bounds of the errors of predictions, which takes long").without("lambdas"),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
 	}
 }
@@ -64,14 +65,18 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
 	Seed        uint64 // seed of all random choices, including that of rows if Kernel is nil
-	// Bound bounds the distance of predictions from those of the exact solution: see Bounded. It
-	// evaluates every kernel value in more than 80 bits, which takes some tenths of a microsecond
+	// Bound makes the bound on the distance of predictions from those of the exact solution sharp: see
+	// Bounded. It evaluates every kernel value in more than 80 bits, which takes some tenths of a microsecond
 	// each, and factors K + λW⁻¹ once more. It needs a positive semidefinite kernel and λ > 0.
 	Bound bool
 
 	// How the system is solved: see solvers.Params.
-	Solver         solvers.Method   // solvers.Auto, Dual, Mixed or CG
-	Tol            float64          // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
+	Solver solvers.Method // solvers.Auto, Dual, Mixed or CG
+	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
+	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are
+	// proven to be at most Accuracy at every x whose k(x, x) is at most the largest of the samples. A fit
+	// that does not reach it fails, and says which bound it proved.
+	Accuracy       float64
 	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 is 10000
 	Operator       solvers.Operator // how an iterative solver stores K
 	Preconditioner string           // for CG
@@ -141,7 +146,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
 		par.Method = solvers.Dual // the primal method gives no α; it writes no checkpoints either
 	}
-	res, err := solveEach(ctx, dev, solvers.Problem{
+	problem := solvers.Problem{
 		Kernel:    k,
 		X:         points.Dense,
 		Sparse:    points.Sparse,
@@ -149,7 +154,13 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: !l.NoIntercept,
-	}, l.Lambdas, par)
+	}
+	if l.Accuracy > 0 {
+		if par.Tol, err = accuracyTol(l.Accuracy, points, problem); err != nil {
+			return nil, err
+		}
+	}
+	res, err := solveEach(ctx, dev, problem, l.Lambdas, par)
 	if err != nil {
 		return nil, err
 	}
@@ -161,13 +172,17 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
-	if l.Bound {
-		y := hy
+	if len(l.Lambdas) == 0 {
+		p := solvers.Problem{Kernel: k, X: m.points.Dense, Y: hy, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
 		if m.points.Rows < points.Rows {
-			y = dropZeroWeight(hy, o.Weights)
+			p.Y = dropZeroWeight(hy, o.Weights)
 		}
-		p := solvers.Problem{Kernel: k, X: m.points.Dense, Y: y, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
-		if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
+		if !l.Bound {
+			m.round(dev, &m.kernelExpansion, p, res, o.Weights)
+		} else if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
+			return nil, err
+		}
+		if err := m.reaches(l.Accuracy, res); err != nil {
 			return nil, err
 		}
 	}

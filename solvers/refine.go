@@ -499,6 +499,12 @@ func (f *refinement) finish() error {
 	for i := range s.n {
 		copy(w.res.Alpha.Row(s.row(i)), best.alpha.Row(i))
 	}
+	if !s.linear() {
+		w.res.Residuals = backend.NewHost[float64](s.x.Rows, s.t)
+		for i := range s.n {
+			copy(w.res.Residuals.Row(s.row(i)), best.r.Row(i))
+		}
+	}
 	return w.finishIntercept()
 }
 

@@ -109,6 +109,9 @@ type Result struct {
 	Coef backend.Host[float64]
 	// Intercept is b, one entry for each output; zeros without intercept.
 	Intercept []float64
+	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
+	// empty after Primal and for a linear kernel, whose residuals take O(nd) operations.
+	Residuals backend.Host[float64]
 	// Residual is the largest over the outputs of the relative residual in the 2-norm of the
 	// system that was solved, over the samples of weight > 0:
 	//
@@ -354,7 +357,7 @@ func (e *each) one(lambda, from, to float64) error {
 		return err
 	}
 	for k, j := range columns {
-		e.put(j, k, r.Alpha, r.Coef, r.Intercept)
+		e.put(j, k, r)
 	}
 	e.add(r.Plan, r.Residual)
 	t := e.res
@@ -375,11 +378,11 @@ func (e *each) one(lambda, from, to float64) error {
 }
 
 // put copies column from of a solution to output j.
-func (e *each) put(j, from int, alpha, coef backend.Host[float64], intercept []float64) {
+func (e *each) put(j, from int, r *Result) {
 	for _, part := range []struct {
 		to *backend.Host[float64]
 		h  backend.Host[float64]
-	}{{&e.res.Alpha, alpha}, {&e.res.Coef, coef}} {
+	}{{&e.res.Alpha, r.Alpha}, {&e.res.Coef, r.Coef}, {&e.res.Residuals, r.Residuals}} {
 		if part.h.Rows == 0 {
 			continue
 		}
@@ -390,7 +393,7 @@ func (e *each) put(j, from int, alpha, coef backend.Host[float64], intercept []f
 			part.to.Row(i)[j] = part.h.Row(i)[from]
 		}
 	}
-	e.res.Intercept[j] = intercept[from]
+	e.res.Intercept[j] = r.Intercept[from]
 }
 
 // add updates the plan and the residual.

@@ -73,16 +73,16 @@ func (p *applied) growing() (bytes int64) {
 
 // applyTo applies a model to encoded rows.
 func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w wanted) (p applied, err error) {
-	if p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba); err != nil {
+	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // these models predict numbers
+		p.Values, p.bounds, err = m.PredictBound(ctx, dev, x)
+	} else {
+		p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba)
+	}
+	if err != nil {
 		return p, err
 	}
 	if m, ok := b.Model.(learners.Uncertain); w.std && ok { // of all rows at once, because a model may have to do much work before the first row
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
-			return p, err
-		}
-	}
-	if m, ok := b.Model.(learners.Bounded); w.bound && ok {
-		if p.Values, p.bounds, err = m.PredictBound(ctx, dev, x); err != nil {
 			return p, err
 		}
 	}

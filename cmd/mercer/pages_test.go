@@ -181,8 +181,8 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 var (
 	// measured are parts of an output that differ from run to run or from machine to machine:
 	// the line of the time of a fit, which may continue on the next line; times, memory, the
-	// device, numbers of iterations, and residuals at the level of rounding.
-	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes)": [0-9.e-]+|\b[0-9.]+e-1[0-9]\b`)
+	// device, numbers of iterations, and residuals at the level of rounding and bounds that follow from them.
+	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b`)
 	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 

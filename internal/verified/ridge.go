@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -98,6 +99,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
+	Rounded    bool    // made by Rounded: predictions are those that a device computes in float64
 }
 
 // A TargetBound is the part of an ErrorBound for one target.
@@ -108,6 +110,7 @@ type TargetBound struct {
 	Norm  float64 // N
 	Mean  float64 // |wᵀr|
 	Rho   float64 // κ|ρ|
+	Size  float64 // Σ_j √k(x_j, x_j)|α_j|; only with Rounded
 }
 
 // A System is what an Expansion is meant to solve.
@@ -196,19 +199,13 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			}
 			r.sums[c] = total.ball().neg()
 		}
-		// 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
-		k1 := total(n, func(i int) float64 { return roots[i] })
-		b.Kappa = up(math.Sqrt(up(k1*k1+total(n, func(i int) float64 { return r.diagonal[i].Magnitude() }))) / float64(n))
+		b.Kappa = s.kappa(roots, func(i int) float64 { return r.diagonal[i].Magnitude() })
 		b.Square = total(n, func(i int) float64 { return means[i] })
 	}
 	if s.Solve != nil {
 		if err := b.correct(s, &r, gram, slices.Max(gramErrors)); err != nil {
 			return nil, err
 		}
-	}
-	least := math.Inf(1) // of √D
-	for i := range n {
-		least = min(least, math.Sqrt(s.Lambda/b.weight(i))*(1-0x1p-50))
 	}
 	for c := range b.Targets {
 		target := &b.Targets[c]
@@ -228,9 +225,109 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			target.Rho = up(b.Kappa * r.sums[c].Magnitude())
 			target.Mean = Div(mean, b.mass(n)).Magnitude()
 		}
-		target.Alpha = finite(up(up(target.Norm+target.Rho)/least + size))
+		target.Alpha = finite(up(up(target.Norm+target.Rho)/s.leastRoot(n) + size))
 	}
 	return b, nil
+}
+
+// leastRoot returns a lower bound on the diagonal of √D.
+func (s *System) leastRoot(n int) float64 {
+	root := math.Inf(1)
+	for i := range n {
+		w := 1.0
+		if s.Weights != nil {
+			w = s.Weights[i]
+		}
+		root = min(root, math.Sqrt(s.Lambda/w)*(1-0x1p-50))
+	}
+	return root
+}
+
+// kappa returns κ for n points with the given bounds on √k(x_i,x_i): 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
+func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
+	n := len(roots)
+	k1 := total(n, func(i int) float64 { return roots[i] })
+	return up(math.Sqrt(up(k1*k1+total(n, diagonal))) / float64(n))
+}
+
+// Rounded returns the bound for a solution α̂, b̂ whose residuals y − (K + D)α̂ − b̂·1 a device has
+// computed in float64, from kernel values that are as r says. It takes O(nt) operations.
+//
+// With S = Σ_j √k(x_j,x_j)|α̂_j| the kernel values in row i and their sum have an error of at most
+//
+//	(ε + γ_m) √k(x_i,x_i) S,
+//
+// where m is the number of roundings: n, and some for the other terms. (Higham 2002, equation 3.5,
+// holds for every order of summation.) The errors of the other terms are at most 16u(3 max|y| +
+// 2|b̂| + D_ii|α̂_i|), in whatever way y was centered first.
+func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
+	n, t := alpha.Rows, alpha.Cols
+	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
+	diagonal := func(i int) float64 { return up(s.Lambda / b.weight(i)) }
+	for _, root := range r.roots {
+		b.Root = max(b.Root, root)
+	}
+	mass := b.mass(n)
+	least := (mass.Hi - mass.Radius) * (1 - 0x1p-50)
+	if s.Intercept {
+		b.Kappa = s.kappa(r.roots, diagonal)
+		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / least)
+		b.Square = up(mean * mean) // ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
+	}
+	relative := up(r.relative(1) + gamma(n+33))
+	for c := range b.Targets {
+		target := &b.Targets[c]
+		at := func(i int) float64 { return math.Abs(alpha.Row(i)[c]) }
+		sum := total(n, at)
+		target.Size = total(n, func(i int) float64 { return up(r.roots[i] * at(i)) })
+		largest := 0.0
+		for i := range n {
+			largest = max(largest, math.Abs(s.Y.Row(i)[c]))
+		}
+		largest = 3*largest + 2*math.Abs(intercept[c])
+		off := func(i int) float64 {
+			return up(relative*r.roots[i]*target.Size + 16*unit*(largest+diagonal(i)*at(i)))
+		}
+		left := func(i int) float64 { return up(math.Abs(residuals.Row(i)[c]) + off(i)) }
+		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
+			v := left(i)
+			return up(v * v / s.Lambda * b.weight(i))
+		})))
+		if s.Intercept {
+			signed, weighted := 0.0, 0.0
+			for i := range n {
+				signed += alpha.Row(i)[c]
+				weighted += b.weight(i) * residuals.Row(i)[c]
+			}
+			target.Rho = up(b.Kappa * up(math.Abs(signed)+gamma(n)*sum))
+			slack := total(n, func(i int) float64 {
+				return up(b.weight(i) * (off(i) + gamma(n+1)*math.Abs(residuals.Row(i)[c])))
+			})
+			target.Mean = up(up(math.Abs(weighted)+slack) / least)
+		}
+		target.Alpha = finite(up(up(target.Norm+target.Rho) / s.leastRoot(n)))
+	}
+	return b
+}
+
+// Round returns bounds on the distances of values, which a device computed as f at the rows of x,
+// from the exact solution's. It takes O(d + t) operations for each row.
+func (b *ErrorBound) Round(intercept []float64, r *Roundoff, x numeric.Points, values backend.Host[float64]) backend.Host[float64] {
+	bounds := backend.NewHost[float64](values.Rows, values.Cols)
+	n, squares := len(r.roots), x.Diagonal(r.kernel)
+	for i := range values.Rows {
+		relative, root := r.at(x, i), r.root(squares[i], x, i)
+		reach := root
+		if b.Intercept {
+			reach = up(root + math.Sqrt(b.Square))
+		}
+		for c := range b.Targets {
+			t := &b.Targets[c]
+			rounding := up((relative+gamma(n+9))*root*t.Size + gamma(n+9)*math.Abs(intercept[c]) + 2*unit*math.Abs(values.Row(i)[c]))
+			bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding))
+		}
+	}
+	return bounds
 }
 
 // residuals are those of the equations, n×t, and of 1ᵀα = 0.

@@ -1,0 +1,335 @@
+package verified
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A Roundoff bounds the errors of the kernel values k(x, x_j) that a device computes in float64, for
+// the points x_j of an expansion:
+//
+//	|computed k(x, x_j) − k(x, x_j)| ≤ ε √(k(x, x) k(x_j, x_j)) + 2⁻⁶⁰⁰.
+//
+// It relies on what the tests of every device require of kernel values (package backendtest): the
+// errors of the statistics there, and elementary functions within functionUlps.
+type Roundoff struct {
+	kernel kernels.Kernel
+	points numeric.Points
+	direct bool
+	origin []float64 // the first point, from which dense points are measured; 0 for sparse points
+	roots  []float64 // bounds on √k(x_j, x_j)
+	stats  []kernels.Stat
+	reach  []float64 // of each statistic the largest distance of a point from the origin: see measure
+
+	mu    sync.Mutex
+	known map[int]float64 // ε for points that are up to 4^key times as far away as the x_j
+}
+
+const (
+	unit         = 0x1p-53
+	functionUlps = 4        // largest error of an elementary function, in units of the last place
+	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
+	largestValue = 0x1p300  // largest kernel value, for which this is so
+	directLimit  = 16       // largest number of features for which a direct device sums differences
+	perOctave    = 4        // pieces of the range of a statistic
+	octaves      = 100      // the first piece reaches from 0 to 2⁻¹⁰⁰ of the range
+)
+
+// gamma returns a bound on γ_n = nu/(1 − nu).
+func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
+
+// NewRoundoff measures the points. direct says that the device sums ‖x−z‖² from the differences if
+// no feature is scaled and there are at most 16, as devices of package cpu do.
+func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
+	r := &Roundoff{kernel: k, points: points, direct: direct, known: map[int]float64{}}
+	if points.Sparse == nil && points.Rows > 0 {
+		r.origin = points.Dense.Row(0)
+	}
+	r.collect(k)
+	r.reach = make([]float64, len(r.stats))
+	for i := range points.Rows {
+		for s, stat := range r.stats {
+			r.reach[s] = max(r.reach[s], r.measure(stat, points, i))
+		}
+	}
+	for s, reach := range r.reach {
+		if reach == 0 { // all points are equal: any length will do
+			r.reach[s] = 1
+		}
+	}
+	r.roots = points.Diagonal(k)
+	for i, v := range r.roots {
+		r.roots[i] = r.root(v, points, i)
+	}
+	return r
+}
+
+// collect appends the statistics of pairs in k whose error depends on the size of the points.
+func (r *Roundoff) collect(k kernels.Kernel) {
+	for _, s := range kernels.Compile(k).Stats {
+		if s.Of != nil {
+			r.collect(s.Of)
+		} else if s.Kind != kernels.Dot && !slices.ContainsFunc(r.stats, s.Equal) {
+			r.stats = append(r.stats, s)
+		}
+	}
+}
+
+// measure returns ‖x − origin‖² with the scale of an SqDist, and otherwise Σ|x_p| + |x_p − origin_p|.
+func (r *Roundoff) measure(s kernels.Stat, x numeric.Points, i int) (sum float64) {
+	for p, v := range x.Stored(i) {
+		off := v
+		if r.origin != nil {
+			off -= r.origin[p]
+		}
+		if s.Kind != kernels.SqDist {
+			sum += math.Abs(v) + math.Abs(off)
+			continue
+		}
+		if s.Scale != nil && x.Sparse == nil {
+			off *= s.Scale[p]
+		}
+		sum += off * off
+	}
+	return sum * (1 + float64(x.Cols+4)*0x1p-50)
+}
+
+// at returns ε for row i of x. It is +Inf if none is known.
+func (r *Roundoff) at(x numeric.Points, i int) float64 {
+	far := 1.0
+	for s, stat := range r.stats {
+		if m := r.measure(stat, x, i); m > r.reach[s] {
+			far = max(far, m/r.reach[s])
+		}
+	}
+	return r.relative(far)
+}
+
+// relative returns ε for points whose measures are at most far times those of the x_j.
+func (r *Roundoff) relative(far float64) float64 {
+	if !(far <= 0x1p200) {
+		return math.Inf(1)
+	}
+	key := 0
+	for ; far > math.Ldexp(1, 2*key); key++ {
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.known[key]; !ok {
+		e := up(r.of(r.kernel, math.Ldexp(1, 2*key)))
+		if !(e < 0x1p-22) { // root relies on it
+			e = math.Inf(1)
+		}
+		r.known[key] = e
+	}
+	return r.known[key]
+}
+
+// root bounds √k(x, x) for row i of x, whose v = k(x, x) has the relative error ε. The bound is large enough that
+// the product of one rounding error and two roots exceeds what underflow does to a kernel value.
+func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
+	if !(v >= 0 && v <= largestValue) || r.vanishes(r.kernel, x, i) {
+		return math.Inf(1)
+	}
+	return up(math.Sqrt(v*(1+0x1p-20) + tiny*0x1p60))
+}
+
+// vanishes reports whether k(x, x) of a kernel inside a Normalized one may have underflowed.
+func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
+	switch k := k.(type) {
+	case kernels.Normalized:
+		v := x.Diag(k.Kernel, i)
+		return !(v > 0x1p-500 && v <= largestValue) && slices.ContainsFunc(x.Stored(i), func(v float64) bool { return v != 0 })
+	case kernels.CosineSimilarity:
+		return r.vanishes(kernels.Normalized{Kernel: kernels.Linear{}}, x, i)
+	case kernels.Scaled:
+		return r.vanishes(k.Kernel, x, i)
+	case kernels.ExpOf:
+		return r.vanishes(k.Kernel, x, i)
+	case kernels.Sum:
+		return slices.ContainsFunc(k, func(k kernels.Kernel) bool { return r.vanishes(k, x, i) })
+	case kernels.Product:
+		return slices.ContainsFunc(k, func(k kernels.Kernel) bool { return r.vanishes(k, x, i) })
+	}
+	return false
+}
+
+// of returns ε of k. With a = k(x, x) and b = k(z, z), errors of ε√ab of the parts of a kernel are
+// errors of the same kind of the whole: for a sum because √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)), for a
+// product because |k₁k₂| ≤ √(a₁a₂b₁b₂), and for exp because k ≤ √ab ≤ (a+b)/2, so that exp(k) is at
+// most the root of exp(a)exp(b).
+func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
+	switch k := k.(type) {
+	case kernels.Constant:
+		return 0
+	case kernels.Linear:
+		return 2 * gamma(r.points.Cols+3)
+	case kernels.Polynomial:
+		base := (1 + 2*gamma(r.points.Cols+3)) * (1 + gamma(4))
+		return 2 * (math.Pow(base*(1+gamma(4)), float64(k.Degree)) - 1) * (1 + 0x1p-20)
+	case kernels.Scaled:
+		if k.Weight > largestValue {
+			return math.Inf(1)
+		}
+		return up(r.of(k.Kernel, far) + gamma(4))
+	case kernels.Sum:
+		e := 0.0
+		for _, term := range k {
+			e = max(e, r.of(term, far))
+		}
+		return up(e + (1+e)*gamma(2*len(k)))
+	case kernels.Product:
+		e := gamma(2 * len(k))
+		for _, factor := range k {
+			f := r.of(factor, far)
+			e = up(e + f + e*f)
+		}
+		return e
+	case kernels.ExpOf:
+		low, high, ok := kernels.Bounds(k.Kernel, r.points.Cols)
+		if m := max(-low, high); ok && m <= 100 {
+			return up(math.Expm1(up(r.of(k.Kernel, far)*m))*(1+0x1p-20) + 2*gamma(2*functionUlps))
+		}
+		return math.Inf(1)
+	case kernels.Normalized: // two roots of k(x, x) and k(z, z), and their products with k
+		e := r.of(k.Kernel, far)
+		if !(e < 0x1p-10) {
+			return math.Inf(1)
+		}
+		return up(2*e*(1+4*e) + gamma(16))
+	case kernels.CosineSimilarity:
+		return r.of(kernels.Normalized{Kernel: kernels.Linear{}}, far)
+	}
+	return r.leaf(k, far)
+}
+
+// leaf is of for a function of one statistic that is the same for all pairs (x, x).
+func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
+	p, d := kernels.Compile(k), r.points.Cols
+	if len(p.Stats) != 1 {
+		return math.Inf(1)
+	}
+	s := p.Stats[0]
+	at := slices.IndexFunc(r.stats, s.Equal)
+	if at < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
+		return math.Inf(1)
+	}
+	reach, terms := r.reach[at]*far, float64(d*max(1, len(s.Freqs)))
+	var self, worst float64
+	pieces := func(most float64, err func(v float64) float64) {
+		from := 0.0
+		for i := 0; i <= perOctave*octaves; i++ {
+			to := up(most * math.Exp2(float64(i)/perOctave-octaves))
+			worst = max(worst, propagate(p, known{from, to, up(err(to) + 0x1p-1000)}))
+			from = to * (1 - 0x1p-40)
+		}
+	}
+	switch s.Kind {
+	case kernels.SqDist:
+		// Two points are at most 2√reach apart.
+		pieces(4*reach, func(v float64) float64 {
+			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
+				return gamma(d+3) * v
+			}
+			return min(16*gamma(d+6)*reach, 0x1p12*gamma(d+6)*v)
+		})
+	case kernels.L1, kernels.Chi2: // χ² ≤ Σ x_p + z_p
+		pieces(2*reach, func(v float64) float64 { return gamma(2*d+8) * v })
+	case kernels.CosSum:
+		angles := 0.0
+		for _, w := range s.Freqs {
+			angles += math.Abs(w) * reach
+		}
+		self = terms
+		worst = propagate(p, known{-terms, terms, up(unit * (2*terms*(2*terms+4) + 12*angles + 16*functionUlps*terms))})
+	case kernels.Sinc:
+		self = 2 * math.Pi * terms
+		worst = propagate(p, known{-up(self), up(self), up(unit * self * (2*terms + 4 + 3 + 2*functionUlps))})
+	default:
+		return math.Inf(1)
+	}
+	// A device may have another formula with as many roundings.
+	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
+}
+
+// known is a range of exact numbers with a bound on the errors of computed ones.
+type known struct{ low, high, err float64 }
+
+func (a known) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
+
+// rounded adds n roundings of numbers up to the size of a and its error, and widens the range by the
+// rounding of its ends.
+func (a known) rounded(n float64) known {
+	a.err = up(a.err + n*unit*(a.size()+a.err))
+	a.low -= up(math.Abs(a.low) * 0x1p-45)
+	a.high += up(math.Abs(a.high) * 0x1p-45)
+	return a
+}
+
+// propagate returns a bound on the errors of a program whose statistics are all in a: a running
+// error analysis (Higham 2002, section 3.3) for a range of numbers. It is +Inf or NaN if none is
+// known.
+func propagate(p *kernels.Program, statistic known) float64 {
+	stack := make([]known, 0, p.Depth)
+	for _, in := range p.Code {
+		switch in.Op {
+		case kernels.Load:
+			stack = append(stack, statistic)
+			continue
+		case kernels.Const:
+			stack = append(stack, known{in.A, in.A, 0})
+			continue
+		}
+		last := len(stack) - 1
+		t := stack[last]
+		switch in.Op {
+		case kernels.Affine:
+			ends := []float64{in.A*t.low + in.B, in.A*t.high + in.B}
+			slack := unit * (math.Abs(in.A)*(t.size()+t.err) + math.Abs(in.B))
+			t = known{slices.Min(ends) - 2*slack, slices.Max(ends) + 2*slack, math.Abs(in.A)*t.err + 4*slack}.rounded(1)
+		case kernels.PowInt:
+			n := float64(in.Arg)
+			m := t.size() + t.err
+			high, low := math.Pow(t.size(), n), math.Pow(t.low, n)
+			if t.low < 0 {
+				low = -high
+			}
+			t = known{low, high, n * t.err * math.Pow(m, n-1) * (1 + 0x1p-20)}.rounded(2 * n)
+		case kernels.Sqrt: // |√(v±e) − √v| ≤ e/√v and ≤ √e
+			low, high := math.Sqrt(max(t.low, 0)), math.Sqrt(max(t.high, 0))
+			move := math.Sqrt(t.err)
+			if low > 0 {
+				move = min(move, t.err/low)
+			}
+			t = known{low, high, up(move)}.rounded(1)
+		case kernels.Exp:
+			high := math.Exp(t.high)
+			t = known{math.Exp(t.low), high, up(high*math.Expm1(t.err)) + 0x1p-1000}.rounded(2 * functionUlps)
+		case kernels.Pow:
+			if !(t.low > 2*t.err) {
+				return math.Inf(1)
+			}
+			a, b := math.Pow(t.low, in.A), math.Pow(t.high, in.A)
+			log := max(math.Abs(math.Log(t.low)), math.Abs(math.Log(t.high)))
+			move := math.Abs(in.A) * (-math.Log1p(-t.err/t.low) + (2+2*functionUlps)*unit*log)
+			t = known{min(a, b), max(a, b), up(max(a, b)*math.Expm1(up(move))) + 0x1p-1000}.rounded(2 * functionUlps)
+		case kernels.Add:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			t = known{s.low + t.low, s.high + t.high, up(s.err + t.err)}.rounded(1)
+		case kernels.Mul:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			ends := []float64{s.low * t.low, s.low * t.high, s.high * t.low, s.high * t.high}
+			t = known{slices.Min(ends), slices.Max(ends), up(s.size()*t.err + t.size()*s.err + s.err*t.err)}.rounded(1)
+		default:
+			return math.Inf(1)
+		}
+		stack[last] = t
+	}
+	return stack[0].err
+}
