@@ -177,6 +177,15 @@ int mercer_predict_csr(mercer_handle device, mercer_handle model, int wanted, co
 int mercer_intervals(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                      double *lower, double *upper, size_t size, mercer_watch *watch);
 
+/* Writes predictions for the n rows of x to values, and to bounds how far each may be from
+ * the prediction of the exact solution of the model's equations, n×t each, of size
+ * numbers. It is proven, and says nothing about noise. Models of kernel-ridge and
+ * gaussian-process have bounds if the kernel is positive semidefinite and lambda > 0 is
+ * the same for all targets. The parameter bound=true of the fit makes them sharp, and
+ * this function slow. */
+int mercer_bounds(mercer_handle device, mercer_handle model, const mercer_matrix *x,
+                  double *values, double *bounds, size_t size, mercer_watch *watch);
+
 /* Makes split-conformal intervals for a model of any learner of regression, or sets of
  * classes, by samples x, m×d, and y, m×t, that it was not fitted to, and stores the handle
  * of a model with them; the one given stays as it is. y is as in mercer_fit; of classes a

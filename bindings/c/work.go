@@ -86,6 +86,18 @@ func mercer_intervals(dev, model C.mercer_handle, level C.double, x *C.matrix, l
 	})
 }
 
+//export mercer_bounds
+func mercer_bounds(dev, model C.mercer_handle, x *C.matrix, values, bounds *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
+		v, b := a.numbers("values", values, int64(size)), a.numbers("bounds", bounds, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return m.Bounds(ctx, d, mx, v, b)
+		})
+	})
+}
+
 //export mercer_sets
 func mercer_sets(dev, model C.mercer_handle, level C.double, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
 	return guard(func() error {

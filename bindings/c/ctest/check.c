@@ -331,6 +331,32 @@ static void path(void)
 	FAILS(MERCER_MEMORY, "memory", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 100, &scores, NULL, NULL));
 }
 
+/* With K = I the coefficients are y/(1 + lambda), and so are the predictions at the samples:
+ * here y/2, exactly. */
+static void bounds(void)
+{
+	double at[] = {0, 10, 20}, y[] = {1, -2, 3}, value[3], bound[3];
+	const char *parameters[] = {"kernel=gaussian(sigma=1e-3)", "lambda=1", "intercept=false", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_matrix x = doubles(at, 3, 1), my = doubles(y, 3, 1);
+	mercer_handle model;
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	OK(mercer_bounds(0, model, &x, value, bound, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(value[i] - y[i] / 2) <= bound[i] && bound[i] < 1e-12, "%.17g, bound %g", value[i], bound[i]);
+	FAILS(MERCER_INVALID, "room for", mercer_bounds(0, model, &x, value, bound, 2, NULL));
+	FAILS(MERCER_INVALID, "bounds is NULL", mercer_bounds(0, model, &x, value, NULL, 3, NULL));
+	OK(mercer_free(model));
+	parameters[0] = "kernel=sigmoid(a=1)";
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	FAILS(MERCER_INVALID, "not known to be positive semidefinite", mercer_bounds(0, model, &x, value, bound, 3, NULL));
+	OK(mercer_free(model));
+	learner.name = "svr", learner.parameters = NULL;
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	FAILS(MERCER_INVALID, "svr has none", mercer_bounds(0, model, &x, value, bound, 3, NULL));
+	OK(mercer_free(model));
+}
+
 /* Jackknife+ where the other samples say nothing: every f without a sample is 0, and
  * the interval from the 2nd smallest −|y| to the 4th of the 5 values |y|, for level
  * 0.6 = 3.6/6. */
@@ -627,6 +653,7 @@ int main(void)
 	classes();
 	systems();
 	path();
+	bounds();
 	intervals();
 	misuse();
 	too_large();

@@ -238,6 +238,33 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 	})
 }
 
+// Bounds writes the predictions at the rows of x, and bounds on their distances from those of the
+// exact solution, n×t each.
+func (m *Model) Bounds(ctx context.Context, d *Device, x Matrix, values, bounds []float64) error {
+	if err := m.acquire(); err != nil {
+		return err
+	}
+	defer m.release()
+	return d.use(ctx, func(dev backend.Device) error {
+		points, err := m.points(Values, x)
+		if err != nil {
+			return err
+		}
+		b, ok := m.bundle.Model.(learners.Bounded)
+		if !ok {
+			return fmt.Errorf("libmercer: bounds: a model of %s has none; kernel-ridge and gaussian-process have", m.bundle.Model.Learner())
+		}
+		v, e, err := b.PredictBound(ctx, dev, points)
+		if err != nil {
+			return err
+		}
+		if err := store("values", values, v); err != nil {
+			return err
+		}
+		return store("bounds", bounds, e)
+	})
+}
+
 // noIntervals returns the reason why the model has no intervals.
 func (m *Model) noIntervals() string {
 	switch m.bundle.Model.(type) {

@@ -245,11 +245,12 @@ class Estimator(BaseEstimator):
     def _predict_model(self, X, wanted="values", level=None):
         """Validates X and returns the n×k array of the model. For intervals it has the
         lower bounds and, to the right of them, the upper bounds; for sets it has a 1
-        for each class in the set."""
+        for each class in the set; for bounds it has the predictions and, to the right
+        of them, the bounds of their errors."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
-        if not issparse(X) or self._keeps(X) and not (self.model_.info["raw"] or wanted in ("sets", "intervals")):
+        if not issparse(X) or self._keeps(X) and not (self.model_.info["raw"] or wanted in ("sets", "intervals", "bounds")):
             return self._values(X, wanted, level)
         rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
@@ -281,6 +282,8 @@ class Estimator(BaseEstimator):
         if wanted == "intervals":
             with python_names(self._names()):
                 return np.hstack(self.model_.intervals(X, level, **on))
+        if wanted == "bounds":
+            return np.hstack(self.model_.bounds(X, **on))
         return self.model_.predict(X, wanted, **on)
 
     def save(self, path):

@@ -55,6 +55,7 @@ _PROTOTYPES = {
     "mercer_fit_csr": [Handle, _P(Learner), _P(CSR), _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_predict_csr": [Handle, Handle, c_int, _P(CSR), c_void_p, c_size_t, _P(Watch)],
     "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
+    "mercer_bounds": [Handle, Handle, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_intervals": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_calibrate": [Handle, Handle, _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_sets": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_size_t, _P(Watch)],

@@ -243,6 +243,33 @@ class Model:
         watched("mercer_intervals", lambda w: (dev, self._handle, level, byref(mx), lower.ctypes.data, upper.ctypes.data, lower.size, w), say)
         return lower, upper
 
+    def bounds(self, X, *, device=None, threads=None, say=None):
+        """Predictions with proven bounds of the errors of the computation.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None means all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        values : ndarray of shape (n, t)
+            The predictions.
+        bounds : ndarray of shape (n, t)
+            Bounds on their distances from the predictions of the exact solution.
+        """
+        mx = _library.matrix(X)
+        values, bounds = np.empty((2, mx.rows, self.info["outputs"]))
+        dev = _library.device(device, threads)
+        watched("mercer_bounds", lambda w: (dev, self._handle, byref(mx), values.ctypes.data, bounds.ctypes.data, values.size, w), say)
+        return values, bounds
+
     def calibrate(self, X, y, *, device=None, threads=None, say=None):
         """The model with split-conformal intervals, or sets of classes.
 

@@ -42,7 +42,7 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
     1.00 True
     """
 
-    def predict(self, X, return_std=False):
+    def predict(self, X, return_std=False, return_bound=False):
         """Predicts the means, and the standard deviations.
 
         Parameters
@@ -51,6 +51,8 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
             The samples.
         return_std : bool, default=False
             Return the standard deviations too.
+        return_bound : bool, default=False
+            Return proven bounds of the errors of the computation of the means too.
 
         Returns
         -------
@@ -59,9 +61,14 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
             With return_std: their standard deviations, noise included
             (scikit-learn's are those of f, unless its kernel has a WhiteKernel).
+        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_bound: each mean differs by at most this from that of the exact
+            solution of the equations.
         """
-        mean = super().predict(X)
-        return (mean, self._shaped(self._predict_model(X, "deviations"))) if return_std else mean
+        results = list(self._halves(self._predict_model(X, "bounds"))) if return_bound else [super().predict(X)]
+        if return_std:
+            results.insert(1, self._shaped(self._predict_model(X, "deviations")))
+        return tuple(results) if len(results) > 1 else results[0]
 
     @property
     def alpha_(self):

@@ -158,9 +158,12 @@ class Regressor(RegressorMixin, Estimator):
         ValueError
             For a level out of range, and for MercerKernelRidge with alpha = 0.
         """
-        bounds = self._predict_model(X, "intervals", level)
-        half = bounds.shape[1] // 2
-        return self._shaped(bounds[:, :half]), self._shaped(bounds[:, half:])
+        return self._halves(self._predict_model(X, "intervals", level))
+
+    def _halves(self, f):
+        """The left and the right half of the columns."""
+        half = f.shape[1] // 2
+        return self._shaped(f[:, :half]), self._shaped(f[:, half:])
 
     def _shaped(self, f):
         return f[:, 0] if self._flat else f
@@ -243,6 +246,33 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
     >>> print(f"{model.predict([[1.5]])[0]:.2f}")
     1.00
     """
+
+    def predict(self, X, return_bound=False):
+        """Predicts the targets, and how far that is from the exact solution.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_bound : bool, default=False
+            Return proven bounds of the errors of the computation too. They say nothing
+            about noise: see predict_interval.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The predictions.
+        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_bound: each prediction differs by at most this from that of the
+            exact solution of the equations.
+
+        Raises
+        ------
+        ValueError
+            With return_bound, where no bound is known: the kernel is not positive
+            semidefinite, alpha is 0 or differs between targets.
+        """
+        return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
 
     @property
     def dual_coef_(self):
