@@ -24,21 +24,21 @@ import (
 
 const module = "github.com/mercer-go/mercer"
 
-// A layer is a folder of the module without the folders that are layers of their
-// own, and what its packages may import: other layers, by their folders, and
-// modules of others. Packages of one layer may import each other. The imports of
-// tests are not restricted.
+// A layer is a folder of the module, except for folders inside it that are separate layers, and
+// the list of its allowed imports: other layers, by their folders, and external modules.
+// Packages of one layer may import each other. The imports of tests are not restricted.
 type layer struct {
 	folder string
 	ours   []string
 	others []string
 }
 
-// layers is the import law, lowest first; the first that a package is inside of
-// counts. An import not named here needs a reason in the commit that adds it.
+// layers is the import law, from the lowest layer on. A package belongs to the first layer
+// whose folder contains it. An import that is not listed here needs a reason in the commit that
+// adds it.
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
-	// host has the matrices that everything exchanges, gonum's among them.
+	// host has the matrices that all packages exchange, and accepts gonum's.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", ours: []string{"kernels", "host", "internal/count"}},
 	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host"}},
@@ -64,8 +64,8 @@ var layers = []layer{
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
 	{folder: "internal/verified", ours: []string{"backend", "internal/numeric", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
-	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
-	// small and on the host, as the learners they serve do.
+	// The solvers of the learners' own problems, and the learners, use gonum's BLAS and LAPACK
+	// for small matrices on the host.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
@@ -84,29 +84,29 @@ var layers = []layer{
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream"}, others: []string{"gonum.org/v1/gonum"}},
-	// x/sys locks temporary files, so that those of killed processes are known.
+	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
-	// count makes words of numbers for errors.
+	// count formats numbers with nouns for errors.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
 	{folder: "internal/tfidf"},
 	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
-	// message has errors that say what to do, and makes one line of them.
+	// message has errors with advice, and formats them as one line.
 	{folder: "internal/message"},
-	// rowkey draws the same rows by a seed in a table, a file and a cluster.
+	// rowkey draws the same rows for a seed from a table, a file and a cluster.
 	{folder: "internal/rowkey"},
 	// safetensors is the container of model files.
 	{folder: "internal/safetensors", ours: []string{"host"}},
 	// suggest finds misspelled names, by the distances of levenshtein.
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
-	// uniseg knows how many places a character takes on a terminal.
+	// uniseg gives the width of a character on a terminal.
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
-	// process reads what a program has taken, for programs that report it.
+	// process reads the time and memory of the process, for reports.
 	{folder: "internal/process"},
-	// precision is how tests choose what a plan chooses otherwise.
+	// precision lets tests choose a precision that otherwise the plan chooses.
 	{folder: "internal/precision"},
 	// required is for tests alone.
 	{folder: "internal/required"},
@@ -117,7 +117,7 @@ var layers = []layer{
 	{folder: "internal/bench", ours: []string{"*"}, others: []string{"*"}},
 }
 
-// listed is what `go list -json` tells of a package.
+// listed is the output of `go list -json` for a package.
 type listed struct {
 	ImportPath, Doc, Name string
 	GoFiles, CgoFiles     []string
@@ -126,7 +126,7 @@ type listed struct {
 	Standard              bool
 }
 
-// list returns every package of the module and all they depend on.
+// list returns every package of the module and all of their dependencies.
 func list(t *testing.T, env string, flags ...string) map[string]listed {
 	t.Helper()
 	args := append([]string{"list", "-deps", "-json=ImportPath,Doc,Name,GoFiles,CgoFiles,Imports,Module,Standard"}, flags...)
@@ -205,8 +205,8 @@ func checkImports(t *testing.T, packages map[string]listed, p listed) {
 	}
 }
 
-// TestModulesLeftOut holds the default build free of what only a generator or
-// an optional integration needs.
+// TestModulesLeftOut checks that the default build does not depend on modules that only a
+// generator or an optional integration needs.
 func TestModulesLeftOut(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
 		if p.Module == nil {
@@ -228,7 +228,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample are the packages, with those below them, that no program imports.
+// withoutExample lists the packages that no program imports, including packages below them.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",
@@ -246,7 +246,7 @@ var withoutExample = map[string]string{
 	"internal/bench/report": "what the command writes of bench",
 }
 
-// Every package that a program may import has an example that is run.
+// Every package that a program may import has an example with tested output.
 func TestPackagesHaveExamples(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
 		own := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
@@ -274,8 +274,8 @@ func TestPackagesHaveExamples(t *testing.T) {
 	}
 }
 
-// TestNoCgo reads every Go file, whatever its build tags. Only the C shared
-// library imports C: nothing can import it.
+// TestNoCgo reads every Go file, with any build tags. Only the C shared library imports C:
+// nothing can import it.
 func TestNoCgo(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -305,10 +305,10 @@ func TestNoCgo(t *testing.T) {
 	t.Logf("%d files", files)
 }
 
-// TestPathOfAFit holds the list in CONTRIBUTING.md of the files between mercer fit and a
-// micro-kernel to the code: each function is declared in its file and is used in one of
-// the files down to there, the data have the names that are given, and there are at
-// most 30 files and six names.
+// TestPathOfAFit compares the list in CONTRIBUTING.md of the files between mercer fit and a
+// micro-kernel with the code: each function is declared in its file and is used in one of the
+// files listed up to there, the data have the listed names, and there are at most 30 files and
+// six names.
 func TestPathOfAFit(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -354,10 +354,9 @@ func TestPathOfAFit(t *testing.T) {
 	}
 }
 
-// TestModuleVersions: the modules of their own require a version of this one that
-// programs outside can get, a tag or the pseudo-version of a commit, and use the
-// folder beside them here. Whether the commit exists is for .ci/run, which has the
-// history.
+// TestModuleVersions: the separate modules in this repository require a version of the main
+// module that other programs can get, a tag or the pseudo-version of a commit, and here replace
+// it by the folder. Only .ci/run, which has the history, checks that the commit exists.
 func TestModuleVersions(t *testing.T) {
 	name := regexp.QuoteMeta(module)
 	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)
@@ -471,13 +470,13 @@ var shapeLimits = []struct {
 	{"test files in the root folder", 6},
 }
 
-// suites are the folders whose packages test other packages, and are not counted as product.
+// suites lists the folders whose packages test other packages; they are not counted as product.
 var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest)/`)
 
-// shapeOf counts what shapeLimits names in the Go files under folder. Product lines are
+// shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are
 // the physical lines of the files that are neither tests, suites, tools nor generated. The
-// exported names and fields are those of packages that other modules can import; a line of
-// a const or var block counts once.
+// exported names and fields are those of packages that other modules can import; a line of a
+// const or var block counts once.
 func shapeOf(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -578,7 +577,8 @@ func isBLAS(name string) bool {
 	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
 }
 
-// TestShape holds the size and the surface of the code: `make shape` prints them.
+// TestShape fails if the size or the surface of the code exceeds its limit; `make shape` prints
+// them.
 func TestShape(t *testing.T) {
 	count := shapeOf(t, ".")
 	for _, m := range shapeLimits {

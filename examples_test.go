@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// must is the value of a call that does not fail here.
+// must returns the value of a call that does not fail here.
 func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -30,13 +30,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// line is least squares on y = 2x + 1 at 0, 1, 2 and 3.
+// line returns least squares fitted to y = 2x + 1 at 0, 1, 2 and 3.
 func line() *mercer.Model[*learners.RidgeModel] {
 	x, y := mat.NewDense(4, 1, []float64{0, 1, 2, 3}), mat.NewDense(4, 1, []float64{1, 3, 5, 7})
 	return must(mercer.Fit(context.Background(), learners.Ridge{}, x, y, mercer.Options{}))
 }
 
-// threeClasses are 30 samples on a line, and their labels 0, 1 and 2.
+// threeClasses returns 30 samples on a line, and their labels 0, 1 and 2.
 func threeClasses() (x, y *mat.Dense) {
 	x, y = mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -84,7 +84,7 @@ func ExampleModel_Save() {
 	// <nil>
 }
 
-// Close waits for calls under way; later ones have an error.
+// Close waits for running calls; later calls return an error.
 func ExampleModel_Close() {
 	m := line()
 	m.Close()
@@ -116,7 +116,7 @@ func ExampleModel_Encode() {
 	// [70 1 0] [55 0 1]
 }
 
-// A prediction says which of its cells the model did not know.
+// A prediction lists the cells that the model does not know.
 func ExampleModel_PredictRows() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
@@ -138,7 +138,7 @@ func ExampleModel_Classes() {
 	// [low middle high]
 }
 
-// Of two classes the decision value is > 0 for the second.
+// For two classes the decision value is > 0 for the second one.
 func ExampleModel_Decision() {
 	x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{7, 9})
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}, C: 10}, x, y, mercer.Options{}))
@@ -180,7 +180,7 @@ func ExampleModel_Neighbors() {
 	// [[7 8 6]] [[0.0625 0.5625 1.5625]] <nil>
 }
 
-// A Gaussian process knows less far away from its samples.
+// The standard deviation of a Gaussian process grows far away from its samples.
 func ExampleModel_Std() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01, Fixed: true}, x, y, mercer.Options{}))
@@ -210,8 +210,8 @@ func ExampleModel_Intervals() {
 	// true true <nil>
 }
 
-// Prepare does beforehand what the first call of Intervals would do, in a service before
-// its first request.
+// Prepare does the work of the first call of Intervals beforehand, for example in a service
+// before its first request.
 func ExampleModel_Prepare() {
 	ctx := context.Background()
 	x, y := sine()
@@ -226,8 +226,8 @@ func ExampleModel_Prepare() {
 	// <nil>
 }
 
-// With samples that were not fitted to, every learner has intervals, for the time of a
-// prediction: here of the half width of the tenth error of ten.
+// With samples that were not in the fit, every learner has intervals, at the cost of a
+// prediction. Here half of the width is the largest of ten errors.
 func ExampleModel_Calibrate() {
 	ctx := context.Background()
 	m := line()
@@ -245,7 +245,7 @@ func ExampleModel_Calibrate() {
 	// 10.0 12.0 <nil>
 }
 
-// A set has the classes that fit well enough, the predicted one among them.
+// A set contains the classes whose score is good enough, including the predicted class.
 func ExampleModel_Sets() {
 	ctx := context.Background()
 	x, y := mat.NewDense(20, 1, nil), mat.NewDense(20, 1, nil)
@@ -285,7 +285,7 @@ func ExampleLearnerFunc_Fit() {
 	// [0 1 2]
 }
 
-// exampleFactor is of K = (2 1; 1 2) and λ = 1.
+// exampleFactor returns the factor for K = (2 1; 1 2) and λ = 1.
 func exampleFactor() *mercer.Factor {
 	return must(mercer.NewFactor(context.Background(), mat.NewSymDense(2, []float64{2, 1, 1, 2}), 1, mercer.Options{}))
 }
@@ -335,7 +335,7 @@ func ExampleFactor_Close() {
 	// true
 }
 
-// samplesOfLine are the points (i/1000, 2i/1000 + 1), which are never all in memory.
+// samplesOfLine provides the points (i/1000, 2i/1000 + 1), which are never all in memory.
 type samplesOfLine struct{}
 
 func (samplesOfLine) Dims() (n, d, t int) { return 1000, 1, 1 }
@@ -355,7 +355,7 @@ func (samplesOfLine) Pass(ctx context.Context, use func(solvers.Block) error) er
 	return ctx.Err()
 }
 
-// Samples that are made, or read, again in each pass.
+// Samples that are generated, or read, again in each pass.
 func ExampleFitRows() {
 	ctx := context.Background()
 	m := must(mercer.FitRows(ctx, learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-4, Centers: 8, Seed: 1}, samplesOfLine{}, mercer.Options{}))
@@ -366,7 +366,7 @@ func ExampleFitRows() {
 	// 1.50
 }
 
-// sine is 100 samples of sin on [0, 10).
+// sine returns 100 samples of sin on [0, 10).
 func sine() (x, y *mat.Dense) {
 	x, y = mat.NewDense(100, 1, nil), mat.NewDense(100, 1, nil)
 	for i := range 100 {
@@ -376,7 +376,7 @@ func sine() (x, y *mat.Dense) {
 	return x, y
 }
 
-// A classifier takes the labels as they are and gives them back.
+// A classifier accepts any numbers as labels and predicts them.
 func ExampleFit_classifier() {
 	x := mat.NewDense(6, 1, []float64{-3, -2, -1, 1, 2, 3})
 	y := mat.NewVecDense(6, []float64{7, 7, 7, 9, 9, 9})
@@ -393,8 +393,8 @@ func ExampleFit_classifier() {
 	// [9]
 }
 
-// Any number of goroutines may ask one model; a row costs microseconds, and no
-// memory that grows.
+// Any number of goroutines may use one model; a row takes microseconds, and the memory does not
+// grow.
 func ExampleModel_concurrent() {
 	x, y := sine()
 	ctx := context.Background()
@@ -450,7 +450,7 @@ func ExampleFitTable_intervals() {
 	// -0.21, in [-0.41, -0.00] with probability 0.9
 }
 
-// A fit ends soon after its context does, and tells how far it is.
+// A fit ends soon after its context is canceled, and reports its progress.
 func ExampleFit_progress() {
 	x, y := sine()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -89,7 +89,7 @@ func TestSolve(t *testing.T) {
 			t.Errorf("n = %d: K was changed", n)
 		}
 	}
-	// A part of a matrix, in rows further apart than they are long.
+	// A part of a matrix, whose rows have gaps between them.
 	var k mat.SymDense
 	k.SymOuterK(1, normals(rng, 40, 40))
 	part := k.SliceSym(3, 23)
@@ -197,7 +197,7 @@ func BenchmarkPredict(b *testing.B) {
 	})
 }
 
-// TestPredictRowAllocates: what one prediction allocates does not grow with the
+// TestPredictRowAllocates: the memory that one prediction allocates does not grow with the
 // number of samples.
 func TestPredictRowAllocates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
@@ -262,8 +262,8 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	}
 }
 
-// TestFitRows: samples that are read in passes give the model of the same samples in
-// memory, and each option that has no use is refused.
+// TestFitRows: samples that are read in passes give the same model as samples in memory, and
+// each option without effect is refused.
 func TestFitRows(t *testing.T) {
 	x, y := mat.NewDense(40, 2, nil), mat.NewDense(40, 1, nil)
 	for i := range 40 {
@@ -296,7 +296,7 @@ func TestFitRows(t *testing.T) {
 	}
 }
 
-// TestLassoPath: with columns of XᵀX = I each weight is that of Xᵀy moved by λ/2 toward 0.
+// TestLassoPath: if XᵀX = I, each weight is the element of Xᵀy moved by λ/2 toward 0.
 func TestLassoPath(t *testing.T) {
 	x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewVecDense(3, []float64{3, -2, 0.5})
 	lambdas := []float64{8, 4, 2, 0.5}
@@ -340,8 +340,8 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel: of samples at 0, 2 and 6 the machine of a pair at a and b is
-// 2(x − (a + b)/2)/(b − a).
+// TestPairsOfAModel: for samples at 0, 2 and 6, the machine of the pair at a and b is 2(x − (a
+// + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})
 	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
@@ -353,7 +353,7 @@ func TestPairsOfAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pair, want := range []float64{0, -2.0 / 3, -1.5} {
-		if !(math.Abs(got.At(0, pair)-want) <= 1e-8) { // Tol bounds the gradient, of which values here are sums of a few
+		if !(math.Abs(got.At(0, pair)-want) <= 1e-8) { // Tol bounds the gradient; values here are sums of a few of its elements
 			t.Errorf("pair %d: %v, want %v", pair+1, got.At(0, pair), want)
 		}
 	}
@@ -414,7 +414,7 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 		t.Errorf("tuned lambda %v and %v: %v, %v", a.Lambda, b.Lambda, err, err2)
 	}
 
-	// What needs k(x, x) of a new object is refused without it.
+	// Predictions that need k(x, x) of a new object are refused without it.
 	process, err := mercer.Fit(t.Context(), learners.GaussianProcess{Kernel: pre, Lambda: 0.1, Fixed: true}, k, y, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -486,9 +486,9 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 	}
 }
 
-// TestTableOfKernelValues: of texts and of their Gram matrix a table has the predictions
-// Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts the letters
-// that two texts share.
+// TestTableOfKernelValues: a table of texts and a table of their Gram matrix give the
+// predictions Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts
+// the letters that two texts share.
 func TestTableOfKernelValues(t *testing.T) {
 	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
 	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
@@ -537,7 +537,8 @@ func TestTableOfKernelValues(t *testing.T) {
 	}
 }
 
-// gated is a device whose factorizations in float64 are counted and wait for a gate.
+// gated is a device that counts its factorizations in float64 and lets each wait until the gate
+// opens.
 type gated struct {
 	backend.Device
 	gate    chan struct{} // closed: factorizations go on
@@ -571,7 +572,7 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// prepared are models whose first interval or deviation needs factorizations.
+// prepared returns models whose first interval or standard deviation needs factorizations.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -628,8 +629,8 @@ func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model
 	}
 }
 
-// TestTimeoutsDoNotStarveIntervals: callers whose time is shorter than the factorization
-// return in their time, and the computation goes on, once for all of them.
+// TestTimeoutsDoNotStarveIntervals: callers with a timeout shorter than the factorization
+// return in time, and a single computation continues for all of them.
 func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64) {
 		defer m.Close()
@@ -663,7 +664,7 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	})
 }
 
-// TestCloseEndsPrepare: Close ends the computation, whether somebody waits for it or not.
+// TestCloseEndsPrepare: Close ends the computation, with and without callers that wait for it.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -688,7 +689,8 @@ func TestCloseEndsPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareWithNothingToDo: models without such work, and calibrated ones, are ready.
+// TestPrepareWithNothingToDo: Prepare returns at once for models without such work and for
+// calibrated models.
 func TestPrepareWithNothingToDo(t *testing.T) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -727,8 +729,8 @@ func TestPrepareWithNothingToDo(t *testing.T) {
 	}
 }
 
-// callAll calls every exported method but Close, each that can fail must return ErrClosed
-// in an error of one line, and none may panic.
+// callAll calls every exported method except Close. A method that can fail must return
+// ErrClosed in an error of one line, and none may panic.
 func callAll(t *testing.T, name string, v any) {
 	t.Helper()
 	given := map[reflect.Type]reflect.Value{
@@ -762,8 +764,8 @@ func callAll(t *testing.T, name string, v any) {
 	}
 }
 
-// TestClosed: every method of a model that is closed, nil or zero, and of a factor or a path that
-// is closed or zero, returns ErrClosed where it can fail, also a second time.
+// TestClosed: every method that can fail returns ErrClosed, also at a second call, for a model
+// that is closed, nil or zero, and for a factor or a path that is closed or zero.
 func TestClosed(t *testing.T) {
 	x, y := sine()
 	regression, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}, x, y, mercer.Options{})
@@ -836,8 +838,8 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// TestMisuse: what is missing or not a number is an error of one line, neither a
-// panic nor a solution.
+// TestMisuse: missing arguments and NaN give an error of one line, not a panic and not a
+// solution.
 func TestMisuse(t *testing.T) {
 	ctx, o := context.Background(), mercer.Options{}
 	k := mat.NewSymDense(2, []float64{1, 0, 0, 1})
@@ -870,7 +872,7 @@ func TestMisuse(t *testing.T) {
 }
 
 // An option is used or refused: SolveKernel's weights change the equation to
-// (K + λW⁻¹)α = y, and calls that have no use for an option say so.
+// (K + λW⁻¹)α = y, and a call refuses an option that it does not use.
 func TestOptionsAreUsedOrRefused(t *testing.T) {
 	ctx := t.Context()
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
@@ -913,8 +915,8 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestDataSums holds the bundled data to the sums that its README states. It
-// stands here because ./... leaves folders called testdata out.
+// TestDataSums compares the bundled data with the checksums in its README. The test is in this
+// folder because ./... excludes folders called testdata.
 func TestDataSums(t *testing.T) {
 	readme, err := os.ReadFile("testdata/README.md")
 	if err != nil {
@@ -936,7 +938,7 @@ func TestDataSums(t *testing.T) {
 	}
 }
 
-// noisy are n samples of a smooth function with noise.
+// noisy returns n samples of a smooth function with noise.
 func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	const seed = 23
 	t.Log("seed", seed)
@@ -949,7 +951,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut are y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii by a plain inverse.
+// leftOut returns y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii by a plain inverse.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)
@@ -995,7 +997,8 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	if math.Abs(last-1) > 1e-12 {
 		t.Errorf("progress ends at %v", last)
 	}
-	// K + λI has a condition below (n + λ)/λ; two backward stable solves.
+	// Rounding of two backward stable solves, with a condition number of K + λI below (n +
+	// λ)/λ.
 	bound := 4 * n * (3*n + 1) * 0x1p-53 * (n + lambda) / lambda * 10
 	for i, want := range leftOut(t, k, lambda, x, y).RawVector().Data {
 		if got := y.AtVec(i) - f.At(i, 0); math.Abs(got-want) > bound {
@@ -1004,8 +1007,7 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	}
 }
 
-// The λ of the smallest mean squared error without each row is found, and the learner
-// that is returned has it.
+// The returned learner has the λ with the smallest mean squared leave-one-out error.
 func TestTuneFindsTheBestLambda(t *testing.T) {
 	x, y := noisy(t, 40)
 	k := kernels.Gaussian{Sigma: 0.8}
@@ -1032,9 +1034,9 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	}
 }
 
-// TestTuneEndsWhereFitSucceeds: what Tune returns can be fitted, with the score that the list says,
-// where the best score is that of a kernel and λ at which rounding leaves no solution: of a
-// straight line in the span of the kernel, and of 250 rows of larger tables.
+// TestTuneEndsWhereFitSucceeds: the result of Tune can be fitted and has the score in the list of
+// trials, also if the kernel and λ of the best score have no solution because of rounding: for a
+// straight line in the span of the kernel, and for 250 rows of larger tables.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
 		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
@@ -1087,7 +1089,7 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	}
 }
 
-// Samples in float32 give what the same numbers in float64 give.
+// Samples in float32 give the same results as the same numbers in float64.
 func TestSamplesInFloat32(t *testing.T) {
 	x, y := noisy(t, 30)
 	small := host.Matrix[float32]{Rows: 30, Cols: 2, Stride: 3, Data: make([]float32, 90)}
@@ -1241,7 +1243,7 @@ func ExampleLearnerFunc() {
 	// true
 }
 
-// Samples in float32 are taken as they are.
+// Samples in float32 are accepted without conversion.
 func ExampleFit_float32() {
 	x := host.Matrix[float32]{Rows: 4, Cols: 1, Stride: 1, Data: []float32{0, 1, 2, 3}}
 	y := host.Matrix[float32]{Rows: 4, Cols: 1, Stride: 1, Data: []float32{1, 3, 5, 7}}
@@ -1259,7 +1261,7 @@ func ExampleFit_float32() {
 	// 21.0
 }
 
-// A kernel over texts: what it returns are samples like any others.
+// A kernel over texts returns samples that are used like any others.
 func ExampleFit_texts() {
 	ctx := context.Background()
 	k := stringkernels.Spectrum{Length: 2}
@@ -1287,8 +1289,8 @@ func ExampleFit_texts() {
 	// [1 0]
 }
 
-// The values of a kernel that was computed elsewhere: the n×n matrix of the samples, and for a
-// prediction the values of each new object with the samples.
+// Kernel values that were computed elsewhere: the n×n matrix of the samples, and for
+// predictions the values of each new object with the samples.
 func ExampleFit_precomputed() {
 	ctx := context.Background()
 	k := mat.NewSymDense(3, []float64{
@@ -1323,7 +1325,8 @@ func ExampleGram() {
 	// ⎣11  25⎦
 }
 
-// exportedTypes are the types with exported methods of the packages for programs, without errors.
+// exportedTypes lists the types with exported methods in the packages for programs, except
+// errors.
 func exportedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
@@ -1372,8 +1375,8 @@ func exportedTypes() []reflect.Type {
 	}
 }
 
-// panicking are the methods that panic by their documentation, as an index out of range does; a
-// name that ends with a dot stands for all methods of its type.
+// panicking lists the methods that are documented to panic, for example for an index out of
+// range; a name that ends with a dot stands for all methods of its type.
 var panicking = map[string]string{
 	"gonum.Cholesky.":            "behaves as mat.Cholesky, which panics where there is no factor",
 	"host.CSR.At":                "has no element (0, 0)",
@@ -1384,9 +1387,9 @@ var panicking = map[string]string{
 	"validate.Novelty.":          "embeds the model, which must not be nil",
 }
 
-// TestZeroValuesDoNotPanic: no method of a zero value panics, and no method of a nil pointer that
-// can return an error, nor Close. Methods of nil pointers to models of package learners, many of
-// which are those of embedded structs, are left out.
+// TestZeroValuesDoNotPanic: no method of a zero value panics. For a nil pointer, Close and the
+// methods that can return an error do not panic. Methods of nil pointers to models of package
+// learners are not tested, because many are methods of embedded structs.
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})
 	given := map[reflect.Type]any{
@@ -1441,7 +1444,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 			}
 			call(fmt.Sprintf("the zero value of %s: %s", name, m.Name), zero.Method(i))
 			calls++
-			_, byValue := typ.MethodByName(m.Name) // which Go itself refuses for a nil pointer
+			_, byValue := typ.MethodByName(m.Name) // Go itself panics for a nil pointer
 			outs := m.Type.NumOut()
 			fails := outs > 0 && m.Type.Out(outs-1) == reflect.TypeFor[error]()
 			is := zero.Type().Implements

@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestReadmeExample holds the program in the README to being the example that
-// is compiled and run here.
+// TestReadmeExample checks that the program in the README is the example that is compiled and
+// run here.
 func TestReadmeExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -38,9 +38,8 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestReadmeFigures looks up each figure of the README's table of times and rates in
-// docs/results.md, whose tables are written from the measurements, and holds the README to
-// it as rounded to the digits that it shows.
+// TestReadmeFigures compares each figure of the README's table of times and rates, to the
+// digits shown, with docs/results.md, whose tables are generated from the measurements.
 func TestReadmeFigures(t *testing.T) {
 	text := func(name string) string {
 		t.Helper()
@@ -51,7 +50,8 @@ func TestReadmeFigures(t *testing.T) {
 		return string(b)
 	}
 	results := text("docs/results.md")
-	// cells are those of a row of a table under a heading, by the heads of their columns.
+	// cells returns the cells of a row of the table under a heading, by the names of their
+	// columns.
 	cells := func(section, heading, row string) map[string]string {
 		t.Helper()
 		_, rest, found := strings.Cut(results, "\n## "+section)
@@ -147,8 +147,7 @@ func TestGonumProgram(t *testing.T) {
 	}
 }
 
-// TestReadmeTargets holds the README to naming only targets that the Makefile
-// has.
+// TestReadmeTargets checks that the README names only targets of the Makefile.
 func TestReadmeTargets(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -167,7 +166,7 @@ func TestReadmeTargets(t *testing.T) {
 	}
 }
 
-// TestLinks holds the pages to linking to files that are there.
+// TestLinks checks that the links of the pages lead to existing files.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	var pages []string
@@ -211,8 +210,8 @@ func TestGuideListsItsPages(t *testing.T) {
 	}
 }
 
-// TestGuidePrograms holds each Go block of the guide to being the body of an example that is
-// compiled and run here, with its output after it.
+// TestGuidePrograms checks that each Go block of the guide is the body of an example that is
+// compiled and run here, followed by its output.
 func TestGuidePrograms(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("*_test.go")
@@ -271,7 +270,7 @@ func TestGuideFigures(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: the README is what a visitor reads first; the rest is in docs.
+// TestReadmeIsShort: the README is the page that visitors read first; details are in docs.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -282,8 +281,8 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestPagesListTheCatalogues: every learner and every kernel function stands on its page,
-// and the table of the README names learners that there are.
+// TestPagesListTheCatalogues: every learner and every kernel function is listed on its page,
+// and the table of the README names existing learners.
 func TestPagesListTheCatalogues(t *testing.T) {
 	names := map[string][]string{}
 	for _, d := range learners.Catalogue() {
@@ -319,9 +318,9 @@ func TestPagesListTheCatalogues(t *testing.T) {
 	}
 }
 
-// TestTaggedClone cuts a release of the last commit by `make tag` in a clone, and uses
-// it from outside as the README says: by a proxy that is a folder, with the modules of
-// others from the cache of this machine.
+// TestTaggedClone cuts a release of the last commit by `make tag` in a clone, and uses it from
+// another module as the README says, through a module proxy in a folder, with external modules
+// from the cache of this machine.
 func TestTaggedClone(t *testing.T) {
 	required.Slow(t, "tagged", "builds the command and a program with other flags")
 	if _, err := os.Stat(".git"); err != nil {
@@ -367,7 +366,7 @@ func TestTaggedClone(t *testing.T) {
 	fetch := with("GOMODCACHE="+served, "GOFLAGS=-modcacherw")
 	run(clone, fetch, "make", "tag", "VERSION="+version)
 
-	// What git serves to the go command becomes the proxy.
+	// The files that the go command gets from git are copied to the proxy.
 	git := append(fetch, "GONOPROXY="+module, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+clone+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+module)
 	run(here, git, "go", "mod", "download", module+"@"+version, module+"/beam@"+version, module+"/gorgonia@"+version)
 	bin := filepath.Join(here, "bin")
@@ -410,7 +409,7 @@ func TestTaggedClone(t *testing.T) {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
 	}
-	// go install refuses a module that replaces another. To build these takes minutes.
+	// go install refuses a module that replaces another. Building these takes minutes.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		text, err := os.ReadFile(filepath.Join(served, "cache", "download", filepath.FromSlash(module), folder, "@v", version+".mod"))
 		if err != nil {
@@ -422,8 +421,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 }
 
-// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks
-// pip, or hatchling and an index, and with a go command that only leaves traces.
+// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, or
+// hatchling and a package index, and with a go command that only records its arguments.
 func TestReleaseWithoutWheel(t *testing.T) {
 	for _, program := range []string{"make", "gcc", "git", "sha256sum"} {
 		required.Program(t, "tagged", program)
@@ -437,7 +436,7 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		}
 		return file
 	}
-	// Of `go run ./release DIST` it makes an archive; of `go build`, a trace.
+	// For `go run ./release DIST` it writes an archive, for `go build` a record.
 	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
 	for _, c := range []struct{ python, says string }{
 		{script("nopip", "exit 1"), "has no pip"},

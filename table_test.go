@@ -27,7 +27,7 @@ import (
 	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
-// houses is a table of a number, a text with an empty cell, and two targets.
+// houses returns a table with a number, a text with an empty cell, and two targets.
 const houses = `area,town,price,kind
 50,york,100,flat
 60,,130,flat
@@ -65,8 +65,8 @@ func reloaded[M learners.Model](t *testing.T, fitted *mercer.Model[M]) *mercer.M
 	return m
 }
 
-// TestRowsOfATable: maps, structs, JSON and a table of the same rows have the predictions
-// of their features, also after the model was saved and loaded.
+// TestRowsOfATable: the same rows as maps, structs, JSON and a table give the predictions of
+// their features, also after the model was saved and loaded.
 func TestRowsOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	fitted, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table,
@@ -110,7 +110,7 @@ func TestRowsOfATable(t *testing.T) {
 	if err != nil || len(one) != 1 || one[0].Values["price"] != want.At(0, 0) {
 		t.Errorf("one object: %v, %v", one, err)
 	}
-	// The standard deviation at a training row is below that far away from all.
+	// The standard deviation at a training row is smaller than far away from all rows.
 	near, err := m.Std(t.Context(), x)
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// TestClassesOfATable: classes have their names, probabilities sum to 1, sets need a
-// calibration, which is saved with the model.
+// TestClassesOfATable: predictions have the names of classes, probabilities sum to 1, and sets
+// need a calibration, which is saved with the model.
 func TestClassesOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	m, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}, mercer.Options{})
@@ -168,8 +168,8 @@ func TestClassesOfATable(t *testing.T) {
 	}
 }
 
-// TestTextsOfATable: a model of texts takes rows with the column of texts, and its
-// intervals are those of the model before it was saved.
+// TestTextsOfATable: a model of texts accepts rows with the column of texts, and after loading
+// has the same intervals as before saving.
 func TestTextsOfATable(t *testing.T) {
 	texts := []string{"ab", "abc", "b", "bca", "ca"}
 	k, err := objects.Parse("spectrum(length=1)")
@@ -211,8 +211,8 @@ func TestTextsOfATable(t *testing.T) {
 	}
 }
 
-// TestNotesOfRows: each row says which of its cells were not used as they stand, in JSON,
-// maps, structs and tables alike.
+// TestNotesOfRows: each prediction lists the cells of its row that were not used unchanged, for
+// JSON, maps, structs and tables.
 func TestNotesOfRows(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1, Intervals: true}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {
@@ -256,7 +256,8 @@ func TestNotesOfRows(t *testing.T) {
 	}
 }
 
-// TestWantedOfRows: what PredictRows adds is what the methods for features return.
+// TestWantedOfRows: the additional results of PredictRows are those of the methods for
+// features.
 func TestWantedOfRows(t *testing.T) {
 	table := readTable(t, houses)
 	values := func(t *testing.T, what string, got map[string]float64, want *mat.Dense, i int) {
@@ -359,7 +360,7 @@ func TestWantedOfRows(t *testing.T) {
 
 func rowsError(_ []mercer.Prediction, err error) error { return err }
 
-// TestRowsRefused: what cannot be a row says what it is.
+// TestRowsRefused: the error for a value that is not a row names its type.
 func TestRowsRefused(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {
@@ -406,9 +407,8 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// From a CSV file to an HTTP service that predicts: rows come as JSON, an answer has
-// intervals and says what the model did not know of its row, and a bad row is answered by
-// what is wrong with it.
+// From a CSV file to an HTTP service that predicts: rows arrive as JSON, an answer has
+// intervals and lists the unknown cells of the row, and the answer to a bad row is the error.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -435,8 +435,8 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// In the service: load, prepare what intervals need before the first request, whose
-	// time may be too short for it, and answer from any number of goroutines.
+	// In the service: load the model, prepare the intervals before the first request, whose
+	// timeout may be too short, and answer from any number of goroutines.
 	m, err := mercer.Load(model, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -458,7 +458,7 @@ func ExampleModel_PredictRows_service() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		for _, p := range predictions { // a service rounds as its users need
+		for _, p := range predictions { // rounded for the users of the service
 			for _, values := range []map[string]float64{p.Values, p.Lower, p.Upper} {
 				values["price"] = math.Round(values["price"])
 			}
@@ -489,10 +489,10 @@ func ExampleModel_PredictRows_service() {
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }
 
-// TestFitTableWeighsRows: the column of the weights counts repetitions, and the columns that
-// are dropped have no part in the model. Of weights 1, 2, 3 and 0 on the points 0, 1, 3 and
-// 100 with the targets 1, 2, 6 and −50 the least squares line is, in closed form, that of
-// Σw = 6, Σwx = 11, Σwx² = 29, Σwy = 23, Σwxy = 58.
+// TestFitTableWeighsRows: weights count repetitions, and dropped columns have no effect. For
+// the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the weights 1, 2, 3 and 0,
+// the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx² = 29, Σwy = 23,
+// Σwxy = 58.
 func TestFitTableWeighsRows(t *testing.T) {
 	table, err := dataset.NewTable("", dataset.Texts("id", strings.Split("a b c d", " ")), dataset.Numbers("x", []float64{0, 1, 3, 100}),
 		dataset.Numbers("w", []float64{1, 2, 3, 0}), dataset.Numbers("y", []float64{1, 2, 6, -50}))
@@ -515,7 +515,7 @@ func TestFitTableWeighsRows(t *testing.T) {
 	}
 	for i, x := range []float64{0, 10} {
 		want := intercept + slope*x
-		if got := rows[i].Values["y"]; !(math.Abs(got-want) <= 0x1p-52*100*math.Abs(want)) { // the condition of 2×2 equations is below 100
+		if got := rows[i].Values["y"]; !(math.Abs(got-want) <= 0x1p-52*100*math.Abs(want)) { // the condition number of the 2×2 equations is below 100
 			t.Errorf("f(%v) = %v, want %v", x, got, want)
 		}
 	}
@@ -525,7 +525,7 @@ func TestFitTableWeighsRows(t *testing.T) {
 }
 
 // TestFitTableOfAMillionFeaturesTakesMegabytes fits a classifier to 300 rows with 2,400 nonzeros,
-// of which the dense matrix would take 2.4 GB.
+// whose dense matrix would take 2.4 GB.
 func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 	var file strings.Builder
 	for i := range 300 {
@@ -575,7 +575,7 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 	}
 }
 
-// A service passes texts as they are to a model of their n-grams.
+// A service passes unchanged texts to a model of their n-grams.
 func ExampleFitTable_texts() {
 	ctx := context.Background()
 	table, err := dataset.ReadCSV("-", strings.NewReader("message,topic\n"+

@@ -175,8 +175,8 @@ func (m *moments) add(o moments) {
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
 // number returns the encoding that Learn derives from these moments for a column with the given
-// number of missing cells, which fill, the median, replaces. rule is the rule that the column
-// breaks, or "".
+// number of missing cells, which are replaced by fill, the median. rule is the rule that the
+// column breaks, or "".
 func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues

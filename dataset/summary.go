@@ -627,7 +627,7 @@ func (s *Summary) column(name string) *columnSummary {
 	if c.Kinds[number] += rows; rows > 0 {
 		c.put("0", number, 0, s.Weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // the summary of the table with the zero knows its row
+	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // one zero keeps Rising: its row is in the summary of its table
 	return c
 }
 

@@ -23,9 +23,9 @@ type CSR[T Float] struct {
 	Data       []T
 }
 
-// NewCSR returns the matrix with these arrays, of which it shares data and, where they need no
-// conversion, the others. It returns the error of Check, or an error when indptr does not
-// begin with 0 and end with the number of elements.
+// NewCSR returns the matrix with these arrays. It shares data, and the other arrays if they
+// need no conversion. It returns the error of Check, or an error when indptr does not begin
+// with 0 and end with the number of elements.
 func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I, data []T) (CSR[T], error) {
 	m := CSR[T]{Rows: rows, Cols: cols, Data: data}
 	if err := m.checkShape(len(indptr), len(indices)); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// randomCSR returns a dense matrix, in rows that are apart, with about this share of elements
-// that are not 0, NaN and Inf among them, and the same matrix without the zeros.
+// randomCSR returns a dense matrix with gaps between its rows, in which about the given share
+// of elements is not 0, including NaN and Inf, and the same matrix without the zeros.
 func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[float64], host.CSR[float64]) {
 	m := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]float64, rows*(cols+3))}
 	for i := range m.Data {
@@ -112,8 +112,8 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError gives Check and NewCSR what breaks each rule, and the place that the
-// error has to name.
+// TestForgedCSRIsAnError gives Check and NewCSR matrices that break each rule; the error must
+// name the place.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const big = math.MaxInt64
 	data := []float64{1, 2, 3, 4}

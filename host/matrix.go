@@ -1,6 +1,6 @@
-// Package host has matrices in Go memory, and how much of that memory there is. It
-// is the exchange type between packages that know no device and backend, where its
-// types have the names Host and Float.
+// Package host has matrices in Go memory, and reports how much memory is free. Packages that do
+// not depend on a device exchange its matrices with package backend, which calls its types Host
+// and Float.
 package host
 
 import (
@@ -10,15 +10,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrMemory is matched by errors of work that the memory has no room for.
+// ErrMemory is matched by errors about work that does not fit in memory.
 var ErrMemory = errors.New("out of memory")
 
 // Float is the element type of a matrix.
 type Float interface{ float32 | float64 }
 
 // Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols,
-// and Data reaches at least to the last element. It is a mat.Matrix, so that samples in
-// float32 go wherever gonum's matrices do; what works in float64 widens them by rows.
+// and Data reaches at least to the last element. It is a mat.Matrix, so that samples in float32
+// are accepted wherever gonum's matrices are; code that works in float64 converts them row by
+// row.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T

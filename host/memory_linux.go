@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Memory is the memory in bytes that this process may still take: what the
-// system has available or what the limits of the control groups leave,
-// or what its limit of addresses leaves (RLIMIT_AS, ulimit -v), whichever is
-// least; false when none can be read.
+// Memory returns the memory in bytes that this process may still take: the smallest of the
+// memory that the system has available, the remainder of the limits of the control groups, and
+// the remainder of the limit of addresses (RLIMIT_AS, ulimit -v). It returns false if none of
+// them can be read.
 func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
@@ -34,7 +34,7 @@ func Memory() (int64, bool) {
 	return free, free != math.MaxInt64
 }
 
-// controlGroup is a folder that limits this process, and its files' names.
+// controlGroup is the folder of a control group of this process, and the names of its files.
 type controlGroup struct{ folder, limit, used, cache string }
 
 // controlGroups lists the groups of this process from the innermost to the

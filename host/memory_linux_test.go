@@ -43,7 +43,7 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	}
 	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
-	// Less what the runtime reserves between the two looks, stacks of threads.
+	// Minus the memory that the runtime reserves in between, such as stacks of threads.
 	if !known || free > more || free < more/2 {
 		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, more)
 	}

@@ -299,7 +299,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 		return err
 	}
 	if f.kernel == nil {
-		return fmt.Errorf("solvers: append: the factor is of a matrix that was given: Append takes its row")
+		return fmt.Errorf("solvers: append: the factor is of a given matrix, not of a kernel: call Append with the row of the new sample")
 	}
 	if len(x) != f.points.Cols {
 		return fmt.Errorf("solvers: append: the sample has %s, the others have %d", count.Of(len(x), "feature"), f.points.Cols)

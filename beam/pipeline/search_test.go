@@ -167,7 +167,7 @@ func TestCensus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i%2 == order%2 { // through the encoding, as between workers
+			if i%2 == order%2 { // encoded and decoded, as between workers
 				b, err := encodeCensus(*c)
 				if err != nil {
 					t.Fatal(err)

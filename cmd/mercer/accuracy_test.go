@@ -19,7 +19,7 @@ import (
 
 // TestAccuracy runs the command on data sets for which the accuracy of other programs is known,
 // and prints a row of bench/results/accuracy.md for each. Some take minutes and gigabytes:
-// MERCER_ACCURACY names the ones to run, or says all.
+// MERCER_ACCURACY lists the data sets to run, or is "all".
 //
 //	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
 func TestAccuracy(t *testing.T) {

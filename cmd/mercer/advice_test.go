@@ -84,10 +84,10 @@ var (
 	parameterPattern = regexp.MustCompile(`\$([a-zA-Z-]+(?:=[a-z]+)?)`)
 )
 
-// TestAdviceNamesParametersByMarks checks the texts of the library: advice names parameters by
-// $name, which each front end replaces or leaves out, and only parameters that package message
-// knows. A literal name would also reach callers without that parameter, as "raise lambda or tol"
-// did for gaussian-process, which has no tol.
+// TestAdviceNamesParametersByMarks checks the texts of the library: advice refers to parameters
+// only by $name, and only to parameters in message.Parameters. Each front end replaces $name by
+// its own name, or omits the advice. A name without $ is shown to all callers: gaussian-process,
+// which has no tol, once advised "raise lambda or tol".
 func TestAdviceNamesParametersByMarks(t *testing.T) {
 	known := message.Parameters()
 	var names []string
@@ -133,9 +133,10 @@ var valid = map[string]string{
 	"keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed shows each piece of advice of the library as each command and each
-// learner shows it. A flag in it must be a flag of the command, a parameter must be one of the
-// learner, and the call must accept it. In Go a learner's error names only its own parameters.
+// TestAdviceCanBeFollowed checks each piece of advice in the library's errors, as each command
+// and each learner prints it. The command must have the flag that the advice names, the learner
+// must have the parameter, and a call with this flag or parameter must not be refused. In Go a
+// learner's error names only its own parameters.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {

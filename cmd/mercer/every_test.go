@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyData has two features, a number to learn and a class that a plane separates for the most
-// part, in 48 rows without a pattern that a split could follow.
+// everyData returns 48 rows with two features, a number to learn and a class that a line mostly
+// separates. The order of the rows has no pattern.
 func everyData() string {
 	var b strings.Builder
 	b.WriteString("a,b,number,class\n")

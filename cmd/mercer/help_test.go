@@ -27,8 +27,9 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	return flags
 }
 
-// TestHelpOfALearnerListsItsParameters checks that the help of a command without --learner lists
-// no learner's parameters, and with --learner those that the catalogue has for it.
+// TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameters of
+// learners, and that with --learner it lists the parameters that the catalogue has for this
+// learner.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	every := map[string]bool{}
 	for _, d := range learners.Catalogue() {

@@ -43,7 +43,7 @@ func nasty() []string {
 	}
 }
 
-// TestMessagesOfFlags gives each flag of the subcommands such values.
+// TestMessagesOfFlags gives each flag of the subcommands nasty values.
 func TestMessagesOfFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
@@ -96,7 +96,7 @@ func TestMessagesOfFlags(t *testing.T) {
 	}
 }
 
-// TestMessagesOfFiles reads tables and models with such names and contents.
+// TestMessagesOfFiles reads tables and models with nasty names and contents.
 func TestMessagesOfFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	contents := []string{"", "\n", "PAR1", "\x93NUMPY", "PK\x03\x04", "\x00\x00\x08\x01", "\x1f\x8b", "1 1:1 x:2\n", "{}", strings.Repeat("\x00", 5000)}

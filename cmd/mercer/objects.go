@@ -165,7 +165,7 @@ func (o *objectFlags) grams() dataset.NGrams {
 // unused returns an error for a flag about columns of features, which do not exist here.
 func (o *objectFlags) unused(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
-		return usagef("--missing: with %s no cell is imputed: an empty text is one, an empty tree an error; leave --missing out, or give refuse", o.flag())
+		return usagef("--missing: with %s no cell is imputed: an empty text is a value, an empty tree is an error; leave --missing out, or give refuse", o.flag())
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 var (
 	// inlineCommand is a command within the text of a page.
 	inlineCommand = regexp.MustCompile("`(mercer [^`]*)`")
-	// console is a block of commands, each after "$ ", with what they print.
+	// console is a block of commands, each after "$ ", with their output.
 	console = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
 	// prompt begins a command of a console block; the command ends at a line without a
 	// backslash at its end.
@@ -27,11 +27,11 @@ var (
 )
 
 // TestPages runs every command under "Pictures" of docs/learners.md and every console block
-// of docs/guide, as it stands there, in a folder with the tables of the repository. What a
-// command of a console block prints is what the page shows (see sameOutput). Each picture of
-// a page is drawn by a command of that page, with the words that the picture in
-// docs/pictures has, and docs/pictures has no other picture. With -update the outputs
-// and the pictures are written anew.
+// of docs/guide, unchanged, in a folder with the tables of the repository. The output of a
+// command in a console block must be that on the page (see sameOutput). Each picture of a page
+// is drawn by a command of that page, with the same words as the picture in docs/pictures, and
+// docs/pictures has no other pictures. With -update the outputs and the pictures are written
+// anew.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -148,8 +148,8 @@ func tablesOf(t *testing.T, root string) string {
 	return folder
 }
 
-// runBlocks runs the commands of the console blocks of a page and returns the page with what
-// they print in place of outputs that differ.
+// runBlocks runs the commands of the console blocks of a page and returns the page, in which
+// outputs that differ are replaced by the new ones.
 func runBlocks(t *testing.T, page string, shell func(command string) string) string {
 	t.Helper()
 	return console.ReplaceAllStringFunc(page, func(block string) string {
@@ -179,17 +179,17 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 }
 
 var (
-	// measured are parts of an output that differ from run to run or from machine to machine:
-	// the line of the time of a fit, which may continue on the next line; times, memory, the
-	// device, numbers of iterations, and residuals at the level of rounding and bounds that follow from them.
+	// measured matches parts of an output that differ between runs or between machines: the
+	// line of the time of a fit, which may continue on the next line; times, memory, the
+	// device, numbers of iterations, residuals at the level of rounding, and proven errors.
 	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b`)
 	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
 // sameOutput reports whether the output of a command is what a page shows. A line … of the
-// page stands for any lines. Spaces and what is measured are not compared. Integers are
-// equal. Other numbers differ by at most one unit of the last digit shown, or, where more than
-// eight digits are shown, by 1e-4 of their size. Searches of Gaussian processes end where the
+// page stands for any lines. Spaces and measured parts are not compared. Integers are equal.
+// Other numbers differ by at most one unit of the last digit shown, or, where more than eight
+// digits are shown, by 1e-4 of their size. Searches of Gaussian processes end where the
 // gradient of the log likelihood by ln σ and ln λ is below 1e-5·√n, on the pages 7.7e-5. The
 // least eigenvalue of its negative Hessian at their optima is 1.7, so each end is within
 // 7.7e-5/1.7 of the optimum, and those of two processors differ by at most 9e-5. Fits on the

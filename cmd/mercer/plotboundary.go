@@ -288,7 +288,7 @@ var (
 var flatColor = color.Gray{0xd0}
 
 // addRegionNames writes the name of each class where its region is widest, if there are too many
-// classes to be told apart by colors.
+// classes for distinct colors.
 func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	// depth is the distance to the nearest cell of another class, in steps along rows and
 	// columns.

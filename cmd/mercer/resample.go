@@ -86,7 +86,7 @@ type resampleFlags struct {
 	all     *dataset.Table // nil until it has been read
 }
 
-// addAll also adds the flags of a table.
+// addAll adds the flags of f and the flags of the input table.
 func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 	f.add(c)
 	f.objects.add(c)

@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 
 var namedFlag = regexp.MustCompile(`(?:mercer ((?:[a-z]+ )+))?--([a-z][a-z-]*|C\b)`)
 
-// missingFlag returns the first flag in a message of a call that neither the command has,
-// for the learner that is named, nor another command that the message names before it, nor
-// the caller has typed.
+// missingFlag returns the first flag in the message of a call that is not a flag of the command
+// with the given learner, nor of another command that the message names before it, and that the
+// caller did not type.
 func missingFlag(args []string, text string) string {
 	root := new(app).root()
 	if len(args) > 0 && args[0] == "help" {
@@ -99,8 +99,8 @@ func missingFlag(args []string, text string) string {
 //	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
 //	foreign FILE              another program's safetensors
 //	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
-//	sparse FILE ROWS FEATURES a LIBSVM file with eight features in each row, of which one
-//	                          among the first 40 tells its label, 1 or -1
+//	sparse FILE ROWS FEATURES a LIBSVM file with eight features in each row; one of the
+//	                          first 40 features determines the label, 1 or -1
 //	wide FILE ROWS TEXTS      a CSV with columns u and v of TEXTS texts each, a and y
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -218,7 +218,8 @@ func (p *panel) upright() {
 	l.Rotation, l.XAlign, l.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 }
 
-// curveColors are colors that color-blind eyes can tell apart (Okabe and Ito, 2008).
+// curveColors are the colors of Okabe and Ito (2008), which readers with color blindness can
+// distinguish.
 var curveColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},

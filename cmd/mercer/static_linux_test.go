@@ -30,7 +30,7 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	attributes := syscall.SysProcAttr{Chroot: root}
-	if os.Geteuid() != 0 { // who is not root may do it in a user namespace, where the system has those
+	if os.Geteuid() != 0 { // other users than root may do it in a user namespace, if the system has them
 		attributes.Cloneflags = syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}

@@ -43,7 +43,7 @@ func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
 		return nil, err
 	}
 	r.Notes = append(r.Notes, noGPU()...)
-	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; in fit and solve all starts and ends in the memory of the process", w.Features, fitLambda))
+	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; fit and solve include the transfers from and to the memory of the process", w.Features, fitLambda))
 	return r, nil
 }
 

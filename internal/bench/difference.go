@@ -18,7 +18,7 @@ const (
 	Same     Verdict = iota // the difference is no larger than noise
 	Slower                  // the new timing is slower beyond noise
 	Faster                  // the new timing is faster beyond noise
-	Untested                // there are too few timings to tell
+	Untested                // there are too few timings for a test
 )
 
 // Difference compares an implementation in a case that both measurements have.

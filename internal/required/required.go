@@ -1,8 +1,7 @@
-// Package required says what a test does that lacks what it needs: a compiler, a
-// library to compare with, an instruction set, data. It is skipped, with the
-// reason, unless the environment variable MERCER_REQUIRE, a list with commas, names
-// what is lacking: then it fails. So a machine that has something cannot lose the
-// tests of it unseen.
+// Package required skips tests whose requirements are missing: a compiler, a library to compare
+// with, an instruction set, data. The test is skipped with the reason, or fails if the
+// environment variable MERCER_REQUIRE, a list with commas, names the requirement. So tests
+// cannot be skipped unnoticed on a machine that meets their requirements.
 //
 // The names: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
 // the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn, libsvm,
@@ -27,7 +26,7 @@ import (
 	"testing"
 )
 
-// Python is the interpreter that the distribution's scikit-learn is installed for.
+// Python is the interpreter for which the distribution's scikit-learn is installed.
 const Python = "/usr/bin/python3"
 
 // Names reports whether MERCER_REQUIRE names what.
@@ -35,7 +34,7 @@ func Names(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
 }
 
-// Lacking ends a test that lacks a requirement: the test is skipped, or fails if
+// Lacking ends a test whose requirement is missing: it skips the test, or fails it if
 // MERCER_REQUIRE names the requirement.
 func Lacking(t testing.TB, what string, why ...any) {
 	t.Helper()
@@ -64,8 +63,8 @@ func Program(t testing.TB, what, name string) string {
 	return path
 }
 
-// imported is what is wrong with scikit-learn, "" where nothing is: asked once, since to
-// import it takes seconds.
+// imported returns the reason why scikit-learn cannot be imported, or "". It tries only once,
+// because the import takes seconds.
 var imported = sync.OnceValue(func() string {
 	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
 		return fmt.Sprint(err, " ", string(out))
@@ -109,7 +108,7 @@ func Data(t testing.TB, name string) string {
 	return ""
 }
 
-// Rows are those of a CSV file of the larger data, without the names of the columns.
+// Rows returns the rows of a CSV file of the larger data, without the header.
 func Rows(t testing.TB, name string) [][]string {
 	t.Helper()
 	f, err := os.Open(Data(t, name))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ended is a test that notes how it ended.
+// ended is a test that records how it ended.
 type ended struct {
 	testing.TB
 	how, text string
