@@ -65,7 +65,8 @@ type GaussianProcess struct {
 	Lambda float64 // > 0
 	// Fixed keeps kernel and λ. Otherwise they are the start of a search that maximizes the log
 	// marginal likelihood by L-BFGS over all continuous parameters of the kernel, from this start
-	// and from Restarts other starts.
+	// and from Restarts other starts. From 800 samples on the search begins with a part of them,
+	// which Seed chooses, and only the best of its ends is improved with all samples.
 	Fixed       bool
 	ARD         bool
 	Restarts    int
@@ -129,12 +130,12 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	p := solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
-	found, evaluations := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0
+	found, evaluations, onPart := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
 	if !l.Fixed {
 		// The number of evaluations is not known: the fraction approaches 1 as they accumulate.
-		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(n int) {
-			evaluations = n
-			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
+		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(all, part int) {
+			evaluations, onPart = all, part
+			progress.Report("optimize", 0.9*(1-math.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
 		}})
 		if err != nil {
 			return nil, err
@@ -164,7 +165,11 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
 	m.points, m.coef = keptPoints(ctx, dev, points, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if evaluations > 0 {
-		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
+		m.facts = append(m.facts, Fact{"evaluations", evaluations})
+		if onPart > 0 {
+			m.facts = append(m.facts, Fact{"evaluations on a part of the rows", onPart})
+		}
+		m.facts = append(m.facts, Fact{"lambda found", m.lambda})
 		m.remark(cmp.Or(warning, found[at].Warning))
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})

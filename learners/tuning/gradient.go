@@ -16,8 +16,8 @@ func (s *search) gradient() error {
 	const restarts = 2
 	found, err := evidence.Maximize(s.ctx, s.dev, s.p, evidence.Params{
 		EvidenceParams: solvers.EvidenceParams{FitScale: true, Memory: s.par.Memory}, Restarts: restarts, Seed: s.par.Seed,
-		Report: func(n int) {
-			s.inside(solvers.Progress{Fraction: 1 - math.Exp(-float64(n)/30/(restarts+1))})
+		Report: func(all, part int) {
+			s.inside(solvers.Progress{Fraction: 1 - math.Exp(-float64(all+part)/30/(restarts+1))})
 		},
 	})
 	if err != nil {

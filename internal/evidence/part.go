@@ -1,0 +1,219 @@
+package evidence
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	// minAll is the number of samples from which on a search begins with a part of them.
+	minAll = 800
+	// minPart and maxPart bound the number of samples of that part, a quarter.
+	minPart, maxPart = 400, 2000
+)
+
+// part returns the search with a part of the samples, or nil where the search has all of them: for
+// few samples, and for a kernel whose points are numbers of samples.
+func (h *search) part() *search {
+	p := h.problem
+	var rows []int // of weight > 0
+	for i := range p.Y.Rows {
+		if p.Weights == nil || p.Weights[i] > 0 {
+			rows = append(rows, i)
+		}
+	}
+	n := len(rows)
+	numbered := slices.ContainsFunc(kernels.Compile(p.Kernel).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
+	if n < minAll || numbered {
+		return nil
+	}
+	rand.New(rand.NewPCG(h.par.Seed, 3)).Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	rows = rows[:min(max(minPart, n/4), maxPart)]
+	slices.Sort(rows)
+	x := numeric.DensePoints(p.X)
+	if p.Sparse != nil {
+		x = numeric.SparsePoints(*p.Sparse)
+	}
+	x = x.Take(rows)
+	p.X, p.Sparse, p.Y = x.Dense, x.Sparse, numeric.DensePoints(p.Y).Take(rows).Dense
+	if p.Weights != nil {
+		p.Weights = make([]float64, len(rows))
+		for k, i := range rows {
+			p.Weights[k] = h.problem.Weights[i]
+		}
+	}
+	g := &search{ctx: h.ctx, dev: h.dev, problem: p, par: h.par, params: h.params, start: h.start, low: h.low, high: h.high}
+	if report := h.par.Report; report != nil {
+		g.par.Report = func(evaluations, _ int) { report(h.evaluations, evaluations) }
+		h.par.Report = func(evaluations, _ int) { report(evaluations, g.evaluations) }
+	}
+	return g
+}
+
+// climbParts climbs with a part of the samples from each start, evaluates the ends with all samples
+// and continues from the best of them. It leaves ends empty where there is no such part, or no end
+// whose likelihood can be computed.
+func (h *search) climbParts(starts [][]float64) error {
+	g := h.part()
+	if g == nil {
+		return nil
+	}
+	var best []float64
+	value := math.Inf(1)
+	for _, x := range starts {
+		end, err := g.climbEnd(x)
+		if h.ctx.Err() != nil {
+			return err
+		}
+		if err != nil || end == nil || slices.ContainsFunc(h.ends, func(other []float64) bool { return floats.Distance(end, other, math.Inf(1)) < 0.1 }) {
+			continue
+		}
+		h.evaluate(end)
+		if err := h.stopped(); err != nil {
+			return err
+		}
+		if math.IsInf(h.value, 1) {
+			continue
+		}
+		h.ends = append(h.ends, end)
+		if h.value < value {
+			best, value = end, h.value
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	best = g.nearer(best)
+	curvature, err := g.curvature(best)
+	if err != nil {
+		h.ends = nil
+		return h.stopped()
+	}
+	curvature.ScaleSym(float64(h.problem.Y.Rows)/float64(g.problem.Y.Rows), curvature)
+	return h.finish(best, curvature)
+}
+
+// nearer returns x with the parameters of the kernel at most a factor of 100 from their start, if the
+// likelihood for a part of the samples hardly depends on that: all samples may show an influence
+// that the part does not, and far from it the derivatives vanish. The log likelihood may fall by 1 for each parameter.
+func (h *search) nearer(x []float64) []float64 {
+	h.evaluate(x)
+	limit, y := h.value, slices.Clone(x)
+	for i, q := range h.params {
+		if q.Log {
+			y[i] = min(max(x[i], h.start[i]-math.Log(100)), h.start[i]+math.Log(100))
+		}
+		if y[i] != x[i] {
+			limit++
+		}
+	}
+	if h.evaluate(y); h.value < limit {
+		return y
+	}
+	return x
+}
+
+// climbEnd returns the best point that a climb from x evaluates, or nil if there is none.
+func (h *search) climbEnd(x []float64) ([]float64, error) {
+	h.best, h.least = nil, math.Inf(1)
+	err := h.climb(slices.Clone(x), 1e-3)
+	return h.best, err
+}
+
+// curvature returns the symmetric part of the differences of the gradient at x.
+func (h *search) curvature(x []float64) (*mat.SymDense, error) {
+	const step = 0.01
+	h.evaluate(x)
+	gradient, c := slices.Clone(h.gradient), mat.NewSymDense(len(x), nil)
+	for i := range x {
+		y := slices.Clone(x)
+		y[i] += step
+		h.evaluate(y)
+		if h.err != nil {
+			return nil, h.err
+		}
+		for j, v := range h.gradient {
+			d := (v - gradient[j]) / step
+			if i != j {
+				d /= 2
+			}
+			c.SetSym(i, j, c.At(i, j)+d)
+		}
+	}
+	return c, nil
+}
+
+// finish continues from x with all samples by a quasi-Newton method whose first matrix is
+// curvature, with the update of Broyden, Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006,
+// chapter 6). It ends where a step would gain less than 10⁻⁵ in the log likelihood by the quadratic
+// model, or two steps in succession gain less than that.
+func (h *search) finish(x []float64, curvature *mat.SymDense) error {
+	n := len(x)
+	x = slices.Clone(x)
+	h.evaluate(x)
+	value, gradient := h.value, slices.Clone(h.gradient)
+	for first, small := h.evaluations, 0; h.evaluations-first < maxEvaluations && small < 2; {
+		step := newtonStep(curvature, gradient)
+		slope := -floats.Dot(step, gradient)
+		if slope/2 < 1e-5 {
+			return nil
+		}
+		y, length := make([]float64, n), 1.0
+		for ; ; length /= 4 {
+			floats.AddScaledTo(y, x, length, step)
+			h.evaluate(y)
+			if err := h.stopped(); err != nil {
+				return err
+			}
+			if h.value <= value-1e-4*length*slope {
+				break
+			}
+			if length < 1e-6 {
+				return nil
+			}
+		}
+		if value-h.value < 1e-5 {
+			small++
+		} else {
+			small = 0
+		}
+		// The update of the matrix B is B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the
+		// gradients.
+		s, d, bs := mat.NewVecDense(n, step), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+		s.ScaleVec(length, s)
+		floats.SubTo(d.RawVector().Data, h.gradient, gradient)
+		bs.MulVec(curvature, s)
+		if sd, sbs := mat.Dot(s, d), mat.Dot(s, bs); sd > 1e-8*length*slope && sbs > 0 {
+			curvature.SymRankOne(curvature, -1/sbs, bs)
+			curvature.SymRankOne(curvature, 1/sd, d)
+		}
+		copy(x, y)
+		value, gradient = h.value, slices.Clone(h.gradient)
+	}
+	return nil
+}
+
+// newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with
+// a length of at most 1 along each eigenvector, which is a factor of e in a parameter.
+func newtonStep(b *mat.SymDense, g []float64) []float64 {
+	step := make([]float64, len(g))
+	var e mat.EigenSym
+	if !e.Factorize(b, true) {
+		floats.AddScaled(step, -min(1, 1/floats.Norm(g, 2)), g)
+		return step
+	}
+	var q mat.Dense
+	e.VectorsTo(&q)
+	for k, v := range e.Values(nil) {
+		direction := mat.Col(nil, k, &q)
+		length := floats.Dot(direction, g) / max(math.Abs(v), 0.01)
+		floats.AddScaled(step, -min(max(length, -1), 1), direction)
+	}
+	return step
+}

@@ -1,0 +1,86 @@
+package evidence
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// partProblem has n samples of which the targets depend on the first two of three features, with
+// noise of standard deviation 0.1. Every fifth sample has the weight 0.
+func partProblem(n int) solvers.Problem {
+	r := rand.New(rand.NewPCG(4, 0))
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigmas: []float64{2, 2, 2}}, X: backend.NewHost[float64](n, 3), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
+	for i := range n {
+		x := p.X.Row(i)
+		for j := range x {
+			x[j] = r.NormFloat64()
+		}
+		p.Y.Row(i)[0] = math.Sin(2*x[0]) + 0.5*x[1] + 0.1*r.NormFloat64()
+		p.Weights = append(p.Weights, float64(min(i%5, 1)))
+	}
+	return p
+}
+
+// TestPartFindsTheSameMaximum: a search that begins with a part of the samples ends within 10⁻³ of
+// the log likelihood of climbs with all samples, with at most half as many evaluations of all.
+func TestPartFindsTheSameMaximum(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	p := partProblem(1000)
+	par := Params{EvidenceParams: solvers.EvidenceParams{FitScale: true}, Seed: 1}
+	h, err := newSearch(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.climb(h.start, 1e-5); err != nil {
+		t.Fatal(err)
+	}
+	want := math.Inf(-1)
+	for _, c := range h.found {
+		want = max(want, c.Log)
+	}
+	all, part := 0, 0
+	par.Report = func(a, b int) { all, part = a, b }
+	found, err := Maximize(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("log likelihood %v with %d evaluations of all samples and %d of a part; %v with %d of all", found[0].Log, all, part, want, h.evaluations)
+	if !(found[0].Log > want-1e-3) {
+		t.Errorf("the log likelihood is %v, less than %v of a search with all samples", found[0].Log, want)
+	}
+	if part == 0 || 2*all > h.evaluations {
+		t.Errorf("%d evaluations of all samples and %d of a part; a search with all samples takes %d", all, part, h.evaluations)
+	}
+}
+
+// TestPartWithoutInformation: where the targets of the part cannot tell anything, the search climbs
+// with all samples.
+func TestPartWithoutInformation(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	p := partProblem(1000)
+	h, err := newSearch(t.Context(), dev, p, Params{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := h.part()
+	chosen := map[float64]bool{}
+	for i := range g.problem.X.Rows {
+		chosen[g.problem.X.Row(i)[0]] = true
+	}
+	for i := range p.Y.Rows {
+		if chosen[p.X.Row(i)[0]] {
+			p.Y.Row(i)[0] = 0
+		}
+	}
+	found, err := Maximize(t.Context(), dev, p, Params{EvidenceParams: solvers.EvidenceParams{FitScale: true}, Seed: 1})
+	if err != nil || math.IsInf(found[0].Log, 0) || math.IsNaN(found[0].Log) {
+		t.Errorf("%v, %v", found, err)
+	}
+}
