@@ -186,10 +186,10 @@ func (w *work) pivotTol() float64 {
 // checkPivots returns a *backend.PivotError for the first pivot of a factor that is only a
 // rounding error; after is the factor's diagonal, before is the matrix's.
 func (w *work) checkPivots(after, before []float64) error {
-	tol := w.pivotTol()
+	tol, weight := w.pivotTol(), w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {
 		if w.plan.Method == Primal {
-			return max(tol*before[i], w.s.roundingOfColumn(i))
+			return max(tol*before[i], w.s.roundingOfColumn(i, weight))
 		}
 		return tol * before[i]
 	})

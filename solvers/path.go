@@ -320,7 +320,10 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 		case PathPrimal:
 			r := blockRows(n, d)
 			e = numeric.Total(numeric.Elements(d, d), band.Params{Columns: t, Inverses: par.LeaveOneOut, Samples: r, Workers: workers}.Elements(d))
-			e = numeric.Total(e, numeric.Total(numeric.Elements(r, d+t), numeric.Elements(r+2*d, band.GroupSize*t)))
+			e = numeric.Total(e, numeric.Total(numeric.Elements(r, t), numeric.Elements(r+2*d, band.GroupSize*t)))
+			if numeric.Wrapper(dev) == nil {
+				e = numeric.Total(e, numeric.Elements(r, d))
+			}
 			if par.LeaveOneOut {
 				e = numeric.Total(e, numeric.Elements(d, r))
 			}

@@ -31,7 +31,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
-			if !z.wrapped || z.weighted {
+			if numeric.Wrapper(z.dev) == nil {
 				e = numeric.Total(e, numeric.Elements(r, d))
 			}
 			return numeric.Bytes(e)
@@ -174,18 +174,15 @@ func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) e
 type blocks struct {
 	w            *call
 	rows         int
-	wrap         backend.Wrapper[float64] // not nil if X is used in Go memory
+	wrap         backend.Wrapper[float64] // not nil if the device uses Go memory
 	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
 	hostX, hostY backend.Host[float64]    // hostX is empty if X needs no change
 }
 
 func (w *call) newBlocks() (*blocks, error) {
 	s := w.s
-	b := &blocks{w: w, rows: blockRows(s.n, s.d)}
-	plain := s.plain(true)
-	if plain {
-		b.wrap = numeric.Wrapper(w.Dev)
-	} else {
+	b := &blocks{w: w, rows: blockRows(s.n, s.d), wrap: numeric.Wrapper(w.Dev)}
+	if !s.plain(true) {
 		b.hostX = backend.NewHost[float64](b.rows, s.d)
 	}
 	b.hostY = backend.NewHost[float64](b.rows, s.t)
@@ -209,8 +206,15 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 		if err := b.w.B.Upload(y, hy); err != nil {
 			return err
 		}
+		hx := s.X
+		if b.hostX.Data != nil {
+			hx = b.hostX.View(0, 0, r, s.d)
+			s.fill(hx, s.X, s.meanX, i, true)
+		} else {
+			hx = hx.View(i, 0, r, s.d)
+		}
 		if b.wrap != nil {
-			x := b.wrap.Wrap(s.X.View(i, 0, r, s.d))
+			x := b.wrap.Wrap(hx)
 			f(x, y)
 			err := b.w.B.Sync()
 			x.Free()
@@ -218,13 +222,6 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 				return err
 			}
 			continue
-		}
-		hx := s.X
-		if b.hostX.Data != nil {
-			hx = b.hostX.View(0, 0, r, s.d)
-			s.fill(hx, s.X, s.meanX, i, true)
-		} else {
-			hx = hx.View(i, 0, r, s.d)
 		}
 		x := b.x.View(0, 0, r, s.d)
 		if err := b.w.B.Upload(x, hx); err != nil {
@@ -237,16 +234,21 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 
 // roundingOfColumn bounds the sum of squares of column j of X for a column that represents a
 // constant: numbers near the mean differ from it by ε times the mean. The factor 4 is a margin.
-func (s *samples) roundingOfColumn(j int) float64 {
+// weight is the sum of the weights.
+func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0
 	}
-	sum := 0.0
+	e := 4 * numeric.Epsilon * s.meanX[0][j]
+	return weight * e * e
+}
+
+// totalWeight is the sum of the weights.
+func (s *samples) totalWeight() (sum float64) {
 	for i := range s.n {
 		sum += s.weightOf(i)
 	}
-	e := 4 * numeric.Epsilon * s.meanX[0][j]
-	return sum * e * e
+	return sum
 }
 
 // primalPivot explains a failed factorization of XᵀWX + λI.

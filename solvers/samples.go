@@ -26,12 +26,8 @@ type samples struct {
 	n, d, t      int            // number of rows that take part, of features, and of outputs
 	rows         []int          // the numbers of the rows in X; nil means all rows
 	weight       []float64      // the weights of those rows; nil means all 1
-	meanX, meanY center         // subtracted from X and Y; empty without centering
+	meanX, meanY numeric.Center // subtracted from X and Y; empty without centering
 }
-
-// center is the mean of each column as an unevaluated sum of two numbers. A single number would
-// have an error of ε times the offset, which may be as large as the centered data.
-type center [][]float64
 
 func newSamples(p Problem) *samples {
 	x := p.points()
@@ -105,27 +101,13 @@ func (s *samples) shift() []float64 {
 	return d
 }
 
-// mean returns the weighted means of h's columns. The second part is the mean of the data minus
-// the first.
-func (s *samples) mean(h backend.Host[float64]) center {
-	var total float64
-	for i := range s.n {
-		total += s.weightOf(i)
-	}
-	first, second := make([]float64, h.Cols), make([]float64, h.Cols)
-	for i := range s.n {
-		w := s.weightOf(i) / total
-		for j, v := range h.Row(s.row(i)) {
-			first[j] += w * v
-		}
-	}
-	for i := range s.n {
-		w := s.weightOf(i) / total
-		for j, v := range h.Row(s.row(i)) {
-			second[j] += w * (v - first[j])
-		}
-	}
-	return center{first, second}
+// part is the rows that take part.
+func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
+
+// mean returns the weighted means of h's columns.
+func (s *samples) mean(h backend.Host[float64]) numeric.Center {
+	mean, _ := s.part().Mean(context.Background(), h) // which never ends early
+	return mean
 }
 
 // plain reports whether X takes part unchanged.
@@ -135,22 +117,8 @@ func (s *samples) plain(scaled bool) bool {
 
 // fill sets dst to rows from, from+1, … of h minus mean, each multiplied by √w_i if scaled is
 // set.
-func (s *samples) fill(dst, h backend.Host[float64], mean center, from int, scaled bool) {
-	for i := range dst.Rows {
-		row := dst.Row(i)
-		copy(row, h.Row(s.row(from+i)))
-		for _, part := range mean {
-			for j, m := range part {
-				row[j] -= m
-			}
-		}
-		if scaled && s.weight != nil {
-			r := math.Sqrt(s.weight[from+i])
-			for j := range row {
-				row[j] *= r
-			}
-		}
-	}
+func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from int, scaled bool) {
+	s.part().Fill(dst, h, mean, from, scaled)
 }
 
 // blockRows is the number of rows of X per copied block: about 8 MiB, but enough rows to keep a

@@ -219,7 +219,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 // output returns the samples with only target j.
 func (c *Samples) output(j int) *Samples {
 	one := *c
-	one.y, one.t, one.meanY = c.y.View(0, j, c.y.Rows, 1), 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
+	one.y, one.t, one.meanY = c.y.View(0, j, c.y.Rows, 1), 1, numeric.Center{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
 	return &one
 }
 

@@ -101,21 +101,34 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 // Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights mean all 1. Rows
 // of weight 0 are not read.
 func Squares(ctx context.Context, x numeric.Points, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
+	const block = 1024
 	squares := make([]float64, y.Cols)
-	for i := range x.Rows {
-		if i%1024 == 0 && ctx.Err() != nil {
+	terms := backend.NewHost[float64](min(x.Rows, block), y.Cols)
+	for from := 0; from < x.Rows; from += block {
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		weight := 1.0
-		if weights != nil {
-			weight = weights[i]
-		}
-		if weight == 0 {
-			continue
-		}
-		for j := range squares {
-			r := y.Row(i)[j] - b[j] - x.Dot(i, coef, j)
-			squares[j] += weight * r * r
+		n := min(block, x.Rows-from)
+		run.Parallel(n, func(first, last int) {
+			for i := first; i < last; i++ {
+				row, weight := terms.Row(i), 1.0
+				if weights != nil {
+					weight = weights[from+i]
+				}
+				clear(row)
+				if weight == 0 {
+					continue
+				}
+				for j := range row {
+					r := y.Row(from + i)[j] - b[j] - x.Dot(from+i, coef, j)
+					row[j] = weight * r * r
+				}
+			}
+		})
+		for i := range n {
+			for j, v := range terms.Row(i) {
+				squares[j] += v
+			}
 		}
 	}
 	return squares, nil

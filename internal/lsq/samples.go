@@ -27,12 +27,13 @@ type Samples struct {
 	sparse       *backend.CSR[float64] // nil if the samples are dense
 	weights      []float64             // the same
 	intercept    bool
-	rows         []int        // rows of weight > 0
+	part         numeric.Part // rows of weight > 0
+	rows         []int        // their numbers
 	root         []float64    // √w_i of these rows
 	weight       float64      // Σ w_i
-	meanX, meanY [2][]float64 // each an unevaluated sum: one number would be wrong by ε times an offset
-	constant     []int        // columns of x that vary only by rounding; they are centered to 0
-	n, d, t      int          // rows of weight > 0, features, outputs
+	meanX, meanY numeric.Center
+	constant     []int // columns of x that vary only by rounding; they are centered to 0
+	n, d, t      int   // rows of weight > 0, features, outputs
 }
 
 // New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil:
@@ -50,9 +51,15 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 		}
 	}
 	c.n = len(c.rows)
+	c.part = numeric.Part{N: c.n, Rows: c.rows}
+	if weights != nil {
+		for _, i := range c.rows {
+			c.part.Weight = append(c.part.Weight, weights[i])
+		}
+	}
 	var err error
 	if c.sparse != nil {
-		c.meanX[0], c.meanX[1] = make([]float64, c.d), make([]float64, c.d)
+		c.meanX = numeric.Center{make([]float64, c.d), make([]float64, c.d)}
 		for k, i := range c.rows {
 			columns, values := c.sparse.Row(i)
 			for at, p := range columns {
@@ -61,12 +68,12 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 				}
 			}
 		}
-	} else if c.meanX, err = c.mean(ctx, x.Dense, intercept); err != nil {
+	} else if c.meanX, err = c.mean(ctx, x.Dense); err != nil {
 		return nil, err
 	} else if intercept {
 		c.findConstant()
 	}
-	c.meanY, err = c.mean(ctx, y, intercept)
+	c.meanY, err = c.mean(ctx, y)
 	return c, err
 }
 
@@ -100,32 +107,17 @@ func (c *Samples) Rows() int { return c.n }
 // Features is the number of features.
 func (c *Samples) Features() int { return c.d }
 
-// mean returns the weighted mean of each column, and the mean of the remaining differences.
-func (c *Samples) mean(ctx context.Context, h backend.Host[float64], intercept bool) (m [2][]float64, err error) {
-	m[0], m[1] = make([]float64, h.Cols), make([]float64, h.Cols)
-	if !intercept {
-		return m, nil
+// mean returns the weighted mean of each column, or zeros without an intercept.
+func (c *Samples) mean(ctx context.Context, h backend.Host[float64]) (numeric.Center, error) {
+	if !c.intercept {
+		return numeric.Center{make([]float64, h.Cols), make([]float64, h.Cols)}, nil
 	}
-	for pass := range m {
-		for k, i := range c.rows {
-			if k%1024 == 0 && ctx.Err() != nil {
-				return m, context.Cause(ctx)
-			}
-			w := c.root[k] * c.root[k] / c.weight
-			for j, v := range h.Row(i) {
-				if pass == 1 {
-					v -= m[0][j]
-				}
-				m[pass][j] += w * v
-			}
-		}
-	}
-	return m, nil
+	return c.part.Mean(ctx, h)
 }
 
 // fillX sets dst to the rows from, from+1, … of the selected rows of X, centered and weighted.
 func (c *Samples) fillX(dst backend.Host[float64], from int) {
-	c.fill(dst, c.x, c.meanX, from)
+	c.part.Fill(dst, c.x, c.meanX, from, true)
 	for _, j := range c.constant {
 		for k := range dst.Rows {
 			dst.Row(k)[j] = 0
@@ -134,15 +126,8 @@ func (c *Samples) fillX(dst backend.Host[float64], from int) {
 }
 
 // fillY is fillX for Y.
-func (c *Samples) fillY(dst backend.Host[float64], from int) { c.fill(dst, c.y, c.meanY, from) }
-
-func (c *Samples) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
-	for k := range dst.Rows {
-		row, r := dst.Row(k), c.root[from+k]
-		for j, v := range h.Row(c.rows[from+k]) {
-			row[j] = r * (v - mean[0][j] - mean[1][j])
-		}
-	}
+func (c *Samples) fillY(dst backend.Host[float64], from int) {
+	c.part.Fill(dst, c.y, c.meanY, from, true)
 }
 
 // columns returns the transposes of X and Y, d×n and t×n, with contiguous features.

@@ -3,10 +3,12 @@ package numeric
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -332,18 +334,29 @@ func (p Points) sparsePoint(i int) kernels.SparsePoint[float64] {
 
 // CheckFinite returns an error that names the first feature that is NaN or infinite.
 func (p Points) CheckFinite(name string) error {
-	for i := range p.Rows {
-		stored := p.Stored(i)
-		if at := slices.IndexFunc(stored, func(v float64) bool { return v-v != 0 }); at >= 0 {
-			column := at
-			if p.Sparse != nil {
-				columns, _ := p.Sparse.Row(i)
-				column = int(columns[at])
+	wrong := atomic.Int64{}
+	wrong.Store(int64(p.Rows))
+	run.Parallel(p.Rows, func(first, last int) {
+		for i := first; i < last; i++ {
+			if slices.ContainsFunc(p.Stored(i), func(v float64) bool { return v-v != 0 }) {
+				for at := wrong.Load(); int64(i) < at && !wrong.CompareAndSwap(at, int64(i)); at = wrong.Load() {
+				}
+				return
 			}
-			return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
 		}
+	})
+	i := int(wrong.Load())
+	if i == p.Rows {
+		return nil
 	}
-	return nil
+	stored := p.Stored(i)
+	at := slices.IndexFunc(stored, func(v float64) bool { return v-v != 0 })
+	column := at
+	if p.Sparse != nil {
+		columns, _ := p.Sparse.Row(i)
+		column = int(columns[at])
+	}
+	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
 }
 
 // CheckRule is backend.CheckPoints.
