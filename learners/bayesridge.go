@@ -27,9 +27,9 @@ func init() {
 
 func (l *BayesRidge) parameters() []Parameter {
 	return []Parameter{
-		number("tol", &l.Tol, "1e-8", positive, "largest change of the fitted values in a step, relative to ‖y‖, at the end"),
+		number("tol", &l.Tol, "1e-8", positive, "largest change of the fitted values in the last step, relative to ‖y‖"),
 		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "most steps"),
-		intercept(&l.NoIntercept, "fit an intercept, flat a priori"),
+		intercept(&l.NoIntercept, "fit an intercept, with a flat prior"),
 	}
 }
 

@@ -30,8 +30,8 @@ func (l *FourierRidge) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
-		intParam("features", &l.Features, "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
-		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
+		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
+		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approximate the kernel better"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
 	}

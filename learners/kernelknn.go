@@ -37,7 +37,7 @@ func init() {
 func (l *KernelKNN) parameters() []Parameter {
 	return []Parameter{
 		kernel(&l.Kernel, "linear(): the Euclidean distance"),
-		intParam("k", &l.K, "5", atLeast(1), "number of neighbors; a sample of weight 2 is two"),
+		intParam("k", &l.K, "5", atLeast(1), "number of neighbors; a sample of weight 2 counts as two"),
 	}
 }
 

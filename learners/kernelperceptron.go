@@ -37,10 +37,10 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	return append([]Parameter{
 		medianKernel(&l.Kernel),
 		oneOf("kind", &l.Kind, "last", []PerceptronKind{AveragedPerceptron, VotedPerceptron}, "which of the hypotheses predicts"),
-		intercept(&l.NoIntercept, "learn b: k + max k(x, x) in place of k"),
+		intercept(&l.NoIntercept, "learn b, by the kernel k + max k(x, x) instead of k"),
 		startNumber(&l.Start).with("kind", "last", "averaged"),
 		averageFrom(&l.AverageFrom).with("kind", "averaged"),
-		intParam("budget", &l.Budget, "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
+		intParam("budget", &l.Budget, "0", atLeast(0), "maximum number of samples in f; 0: no limit. With a limit the result is an approximation").with("kind", "last"),
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 

@@ -33,7 +33,7 @@ func init() {
 
 func (l *KernelVote) parameters() []Parameter {
 	return []Parameter{
-		kernel(&l.Kernel, "gaussian, sigma of the smallest leave-one-out error between 8 and 1/16 of the median distance"),
+		kernel(&l.Kernel, "gaussian; its sigma, between 8 and 1/16 median distances, has the smallest leave-one-out error"),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for sigma"),
 	}
 }

@@ -18,7 +18,7 @@ func init() {
 		Name:    l0Name,
 		Grid:    "support=1,2,3,4,5,6,8,10,15,20",
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the best, beyond a local minimum",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the minimum, beyond a local minimum",
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
 	}, (*L0).parameters, L0.Fit)
@@ -27,8 +27,8 @@ func init() {
 func (l *L0) parameters() []Parameter {
 	return []Parameter{
 		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
-		intParam("support", &l.Support, "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
-		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
+		intParam("support", &l.Support, "0", atLeast(0), "maximum number of weights that are not 0, instead of lambda; 0: lambda decides"),
+		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum number of steps of the local method, for more than 64 columns"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 	}
 }

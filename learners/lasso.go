@@ -29,9 +29,9 @@ func (l *Lasso) parameters() []Parameter {
 		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
 		number("theta", &l.Theta, "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
 		oneOf("method", &l.Method, "", []LassoMethod{CoordinateDescent, FISTA, ISTA}, "way to minimize"),
-		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
+		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ by default").with("method", string(ISTA)),
 		number("tol", &l.Tol, "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
-		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "most sweeps over the features, or steps"),
+		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of sweeps over the features, or of steps"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 	}
 }

@@ -15,7 +15,7 @@ func init() {
 	register(Description{
 		Name:    leastSquaresName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; if w is not unique, the w of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true, traces: true,
 	}, (*LeastSquares).parameters, LeastSquares.Fit)
@@ -25,8 +25,8 @@ func (l *LeastSquares) parameters() []Parameter {
 	return []Parameter{
 		intercept(&l.NoIntercept, "fit an intercept"),
 		either("method", &l.LMS, "direct", "lms", "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
-		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
-		intParam("epochs", &l.Epochs, "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
+		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) by default").with("method", "lms"),
+		intParam("epochs", &l.Epochs, "100", atLeast(1), "number of passes of lms over the rows").with("method", "lms"),
 	}
 }
 
@@ -73,7 +73,7 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	}
 	facts := []Fact{{"method", s.Method}, {"condition", s.Condition}}
 	if s.Rank < c.Features() {
-		facts = append(facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.Rank, c.Features())})
+		facts = append(facts, Fact{"rank", fmt.Sprintf("%d of %d columns; the weights of minimum norm", s.Rank, c.Features())})
 	}
 	facts = append(facts, Fact{"forward error", s.ForwardError}, Fact{squaredNorm, coefNorm(s.Coef)})
 	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, f.x.Rows, s.Rank, !l.NoIntercept)...)

@@ -25,14 +25,14 @@ func init() {
 
 func (l *Logistic) parameters() []Parameter {
 	return []Parameter{
-		number("lambda", &l.Lambda, "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
+		number("lambda", &l.Lambda, "1", nonNegative, "factor of the penalty ‖W‖²/2, which is added to the sum of the losses; 1/C in scikit-learn"),
 		intercept(&l.NoIntercept, "fit unpenalized intercepts"),
-		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
-		boolParam("reference", &l.Reference, "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
-		number("tol", &l.Tol, "0", nonNegative, "part of the loss that it may still fall by, estimated by gᵀM⁻¹g/2, M near the Hessian; 0: 1e-6 of gradient-descent, 1e-2 of sgd, which only reports it, 1e-9 of the others"),
-		intParam("iterations", &l.MaxIter, "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
-		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
-		intParam("batch", &l.Batch, "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
+		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton if its steps cost little, otherwise lbfgs, followed by newton if lbfgs takes long"),
+		boolParam("reference", &l.Reference, "false", "for more than two classes: the last class has f = 0, W has K−1 columns, and Pr(c) = e^f_c/(1 + Σ e^f_j); texts that write e^−f have weights of the opposite sign"),
+		number("tol", &l.Tol, "0", nonNegative, "remaining decrease relative to the loss, estimated by gᵀM⁻¹g/2 with M near the Hessian; 0: 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, 1e-9 for the others"),
+		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of iterations; 0: 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent; for sgd epochs, 0: 20"),
+		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen automatically").with("solver", string(LogisticDescent), string(LogisticSGD)),
+		intParam("batch", &l.Batch, "32", atLeast(1), "number of samples in one step of sgd").with("solver", string(LogisticSGD)),
 		seedNumber(&l.Seed),
 	}
 }

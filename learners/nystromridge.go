@@ -26,7 +26,7 @@ func init() {
 
 func (l *NystromRidge) parameters() []Parameter {
 	return []Parameter{
-		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda).withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
+		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda).withHelp("λ, not scaled by the number of rows; Falkon's λ is λ/n"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		intParam("centers", &l.Centers, "", atLeast(1), "number of kernel functions, M; memory grows with M²").chosenAs("about 10√n"),
 		oneOf("choice", &l.Choice, "", solvers.CenterRules(), "how the centers are chosen among the samples"),

@@ -24,7 +24,7 @@ func init() {
 func (l *OneClassSVM) parameters() []Parameter {
 	return append([]Parameter{
 		scaleKernel(&l.Kernel),
-		number("nu", &l.Nu, "0.5", part, "maximum share of the samples with f < 0, the outliers; at least that share are support vectors"),
+		number("nu", &l.Nu, "0.5", part, "maximum share of outliers, samples with f < 0; at least this share are support vectors"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 

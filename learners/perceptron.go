@@ -45,7 +45,7 @@ func init() {
 func (l *Perceptron) parameters() []Parameter {
 	list := append([]Parameter{
 		intercept(&l.NoIntercept, "learn b"),
-		number("rate", &l.Rate, "1", positive, "step η; without b and batches it changes nothing"),
+		number("rate", &l.Rate, "1", positive, "step η; it has no effect without b and batches"),
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "100", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 	switch l.Kind {
 	case LastPerceptron:
@@ -59,21 +59,21 @@ func (l *Perceptron) parameters() []Parameter {
 // loopParameters are the common parameters of all perceptrons.
 func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
-		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) of two classes, in training and in predictions"),
-		intParam("epochs", epochs, standard, atLeast(0), "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most").zeroAs(untilClean),
-		intParam("batch", batch, "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all").zeroAs(math.MaxInt),
-		inverted("shuffle", noShuffle, "judge the samples in a new random order in each epoch; otherwise as they stand"),
-		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true"),
+		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) for two classes, in training and in predictions"),
+		intParam("epochs", epochs, standard, atLeast(0), "maximum number of passes over the samples; training stops after a pass without mistakes. 0: 100000").zeroAs(untilClean),
+		intParam("batch", batch, "1", atLeast(0), "number of samples that are classified by the same hypothesis, and whose changes are averaged; 0: all").zeroAs(math.MaxInt),
+		inverted("shuffle", noShuffle, "classify the samples in a new random order in each epoch; otherwise in their order"),
+		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake, all samples are classified in order").with("shuffle", "true"),
 		seedNumber(seed),
 	}
 }
 
 func startNumber(field *float64) Parameter {
-	return number("bias", field, "0", anyNumber, "b at the start, and to the end where it is not learned; of two classes")
+	return number("bias", field, "0", anyNumber, "b at the start, which remains b if b is not learned; for two classes")
 }
 
 func averageFrom(field *int) Parameter {
-	return intParam("average-from", field, "0", atLeast(0), "epochs before those whose hypotheses are averaged")
+	return intParam("average-from", field, "0", atLeast(0), "number of epochs before averaging starts")
 }
 
 // untilClean limits the number of epochs of a fit that runs until an epoch has no mistake.

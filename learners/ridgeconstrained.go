@@ -24,8 +24,8 @@ func init() {
 
 func (l *RidgeConstrained) parameters() []Parameter {
 	return []Parameter{
-		number("theta", &l.Theta, "0", nonNegative, "bound θ of ‖w‖², for each output; 0: ‖w‖² of ridge with lambda 1, which scales with y"),
-		intercept(&l.NoIntercept, "fit an intercept, which the bound does not hold for"),
+		number("theta", &l.Theta, "0", nonNegative, "bound θ of ‖w‖², for each output; 0: ‖w‖² of ridge with lambda 1"),
+		intercept(&l.NoIntercept, "fit an intercept, to which the bound does not apply"),
 	}
 }
 

@@ -19,7 +19,7 @@ const rvmName = "rvm"
 func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
 	return []Parameter{
 		number("tol", tol, standard, positive, "minimum gain of the log evidence that is worth a step"),
-		intParam("iterations", limit, "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more"),
+		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps; 0: 1000, or 10 for each sample if more"),
 		seedNumber(seed),
 	}
 }
@@ -36,7 +36,7 @@ func init() {
 func (l *RVM) parameters() []Parameter {
 	return append([]Parameter{
 		medianKernel(&l.Kernel).with("basis", "kernel"),
-		either("basis", &l.Features, "kernel", "features", "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a design matrix of one's own"),
+		either("basis", &l.Features, "kernel", "features", "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a given design matrix"),
 		oneOf("method", &l.Method, "", []RVMMethod{Sequential, FixedPoint}, "way to maximize the evidence"),
 	}, evidenceParameters(&l.Tol, "0.003", &l.MaxIter, &l.Seed)...)
 }

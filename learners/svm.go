@@ -14,8 +14,8 @@ import (
 // smoParameters are the common parameters of the solver. r is the rule of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	return []Parameter{
-		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or of its range at the start where that is below 1"),
-		intParam("iterations", limit, "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
+		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or relative to its range at the start if that is below 1"),
+		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
 		mebibytes("cache", cache, "512", "MiB of Go memory for rows of K"),
 	}
 }

@@ -25,8 +25,8 @@ func init() {
 
 func (l *SVR) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
-		number("epsilon", &l.Epsilon, "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
-		inverted("standardize-target", &l.NoStandardize, "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
+		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target"),
+		inverted("standardize-target", &l.NoStandardize, "scale the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
 

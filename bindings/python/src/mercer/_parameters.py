@@ -62,7 +62,7 @@ class KernelRidgeParameters:
         The largest relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ of a solution; a fit that
         does not reach it fails.
     max_iter : int ≥ 1, default=10000
-        Most products with K of an iterative solver.
+        Maximum number of products with K, for iterative solvers.
     random_state : int, RandomState instance or None, default=None
         The seed of random choices; None means a fixed seed.
     device : str, default=None
@@ -222,10 +222,10 @@ class FourierRidgeParameters:
         The γ of rbf and laplacian. None and "auto" mean 1/n_features, "scale" means
         1/(n_features·X.var()).
     n_components : int ≥ 1, default=None
-        Number of random features, M, two for each frequency; memory grows with M²; None is about
+        Number M of random features, two for each frequency; memory grows with M²; None is about
         10√n.
     orthogonal : bool, default=False
-        Frequencies with orthogonal directions, which approach the kernel sooner.
+        Frequencies with orthogonal directions, which approximate the kernel better.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
     tol : float > 0 and < 1, default=1e-6
@@ -277,11 +277,11 @@ class GaussianProcessParameters:
     coef0 : float ≥ 0, default=1
         The constant term of poly and sigmoid.
     optimize : bool, default=True
-        Search the kernel's parameters and alpha by the marginal likelihood.
+        Find the parameters of the kernel and alpha that maximize the marginal likelihood.
     ard : bool, default=False
-        One length scale for each feature, where no kernel is given.
+        One length scale for each feature, if no kernel is given.
     n_restarts_optimizer : int ≥ 0, default=2
-        More starts of the search, at random.
+        Number of additional random starts of the search.
     fit_scale : bool, default=True
         Fit the scale s²; otherwise it is 1.
     fit_intercept : bool, default=True
@@ -335,7 +335,7 @@ class SVRParameters:
         The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or of its range at the start where that is below 1.
+        or relative to its range at the start if that is below 1.
     C : float > 0, default=1.0
         Penalty of a sample beyond its margin.
     epsilon : float ≥ 0, default=0.1
@@ -420,10 +420,9 @@ class OneClassSVMParameters:
         The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or of its range at the start where that is below 1.
+        or relative to its range at the start if that is below 1.
     nu : float > 0 and ≤ 1, default=0.5
-        Maximum share of the samples with f < 0, the outliers; at least that share are support
-        vectors.
+        Maximum share of outliers, samples with f < 0; at least this share are support vectors.
     cache_size : float > 0, default=200
         MiB of Go memory for rows of K.
     max_iter : int, default=-1
