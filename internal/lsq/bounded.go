@@ -35,7 +35,8 @@ type BoundedFit struct {
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
-		return max(qr, 8*(int64(n)*int64(c.d+c.t)+int64(n)*int64(n+c.t)))
+		// The last solve holds X, the factor, w, and three columns.
+		return max(qr, 8*(int64(n)*int64(c.d+n)+max(2*int64(n)*int64(c.t), int64(c.d)+3*int64(n))))
 	}
 	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
@@ -49,6 +50,10 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	s, err := newSecular(t, c)
 	if err != nil {
 		return nil, err
+	}
+	par := solvers.Params{Memory: memory}
+	if s.dual { // which BoundedBytes counts
+		par.Method = solvers.Dual
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
 	for j := range c.t {
@@ -71,9 +76,12 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		}
 		// The final solution is that of ridge regression itself, with its refinement.
 		hy := c.y.View(0, j, c.y.Rows, 1)
-		res, err := solvers.Solve(t.Ctx, t.Dev, solvers.Problem{
-			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: c.weights, Lambda: lambda, Intercept: c.intercept,
-		}, solvers.Params{Memory: memory})
+		res, err := (*solvers.Result)(nil), error(backend.ErrNotPosDef)
+		if !s.dual || lambda > 0 {
+			res, err = solvers.Solve(t.Ctx, t.Dev, solvers.Problem{
+				Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: c.weights, Lambda: lambda, Intercept: c.intercept,
+			}, par)
+		}
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
 			// The bound is not active, and the solution is not unique.
 			one := c.output(j)
