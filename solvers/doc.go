@@ -28,7 +28,6 @@
 //	            centers.go chooses their centers
 //	fourier.go  M random Fourier features
 //	streamrun.go  the interface of samples read in passes, the plan, and the common code
-//	equations.go  normal equations whose sums were computed elsewhere
 //
 // and more than the solution for one λ:
 //

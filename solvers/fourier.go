@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -106,4 +107,32 @@ func (p FourierProblem) size(n int) int {
 // basis draws the frequencies for n samples of d features.
 func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, error) {
 	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d, p.Orthogonal)
+}
+
+// Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d,
+// that SolveFourier draws from Kernel, Orthogonal and Seed, and the scale of the basis
+//
+//	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
+//
+// FourierResult.Beta already includes the scale. Count must be given.
+func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[float64], scale float64, err error) {
+	switch {
+	case p.Kernel == nil:
+		return omega, 0, errors.New("solvers: the kernel is missing")
+	case p.Count <= 0 || d <= 0:
+		return omega, 0, fmt.Errorf("solvers: the numbers of random features and of features must be ≥ 1, got %d and %d", p.Count, d)
+	}
+	if err := p.Kernel.Check(d); err != nil {
+		return omega, 0, fmt.Errorf("solvers: %w", err)
+	}
+	if isotropic, err := stream.Isotropic(p.Kernel, d); err != nil {
+		return omega, 0, err
+	} else if p.Orthogonal && !isotropic {
+		return omega, 0, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions", p.Kernel)
+	}
+	f, err := p.basis(ctx, p.Count, d)
+	if err != nil {
+		return omega, 0, fmt.Errorf("solvers: %w", err)
+	}
+	return f.Frequencies, f.Scale, nil
 }

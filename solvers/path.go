@@ -36,7 +36,8 @@ type Path struct {
 	// Method is the method in use, and Reason says why it was chosen.
 	Method PathMethod
 	Reason string
-	Plan   PathPlan
+	// Planned is the planned peak memory of matrices on the device, in bytes: see Bytes.
+	Planned int64
 
 	mem      *run.Arena
 	route    route
@@ -161,11 +162,11 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	if err := p.checkValues(ctx); err != nil {
 		return nil, err
 	}
-	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.Flops)}
+	path := &Path{Method: plan.method, Reason: plan.reason, Planned: plan.bytes, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.flops)}
 	path.progress.Enter(pathStage)
 	base := pathBase{call{run.New(ctx, dev, path.progress), newSamples(p)}, par.LeaveOneOut}
 	path.mem = base.Mem
-	switch plan.Method {
+	switch plan.method {
 	case PathPrimal:
 		path.route = &pathPrimal{pathBase: base}
 	case PathCholesky:
@@ -263,12 +264,12 @@ func Lambdas(low, high float64, count int) []float64 {
 	return list
 }
 
-// PathPlan is the plan of a Path.
-type PathPlan struct {
-	Method PathMethod
-	Reason string
-	Bytes  int64   // peak memory of matrices on the device
-	Flops  float64 // for the number of λ in PathParams
+// pathPlan is the plan of a Path.
+type pathPlan struct {
+	method PathMethod
+	reason string
+	bytes  int64   // peak memory of matrices on the device
+	flops  float64 // for the number of λ in PathParams
 
 	rows    int
 	bytesOf func(n int) int64
@@ -276,23 +277,12 @@ type PathPlan struct {
 
 // fits returns a *BudgetError if the plan takes more than the limit (0 means no limit) or more
 // than the free memory of the device.
-func (p PathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
-	return Reserve(ctx, dev, limit, Method("path, "+string(p.Method)), p.rows, p.bytesOf)
+func (p pathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
+	return Reserve(ctx, dev, limit, Method("path, "+string(p.method)), p.rows, p.bytesOf)
 }
 
-// PlanPath returns the plan of NewPath without doing any work.
-func PlanPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
-	if dev == nil {
-		return PathPlan{}, errors.New("solvers: no device was given")
-	}
-	p.Lambda = 0
-	if err := p.checkShapes(); err != nil {
-		return PathPlan{}, err
-	}
-	return planPath(dev, p, par)
-}
-
-func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
+// planPath returns the plan of NewPath without doing any work.
+func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 	x := p.points()
 	n, d, t := x.Rows, p.width(), p.Y.Cols
 	if p.Weights != nil {
@@ -301,7 +291,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 	linear := p.linear()
 	m, reason, err := choosePath(p, n, par)
 	if err != nil {
-		return PathPlan{}, err
+		return pathPlan{}, err
 	}
 	workers := pathWorkers(dev)
 	wrapped := numeric.Wrapper(dev) != nil && n == x.Rows && !(p.Intercept && linear)
@@ -309,7 +299,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 	if p.Intercept {
 		columns++
 	}
-	plan := PathPlan{Method: m, Reason: reason, rows: n, Flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
+	plan := pathPlan{method: m, reason: reason, rows: n, flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
 	plan.bytesOf = func(n int) int64 {
 		x := numeric.Elements(n, d)
 		if wrapped || p.Sparse != nil { // sparse samples are counted in bytes below
@@ -345,7 +335,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
 		}
 		return numeric.Bytes(e)
 	}
-	plan.Bytes = plan.bytesOf(n)
+	plan.bytes = plan.bytesOf(n)
 	return plan, nil
 }
 

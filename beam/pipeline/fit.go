@@ -28,7 +28,7 @@ func init() {
 	register.DoFn5x0[context.Context, int, partialSums, fitPlan, func(int, partialSums)](&dropGroup{})
 	register.DoFn6x1[context.Context, []byte, fitPlan, func(*int, *partialSums) bool, func(chosenModel), func(partialSums), error](&solveFn{})
 	register.DoFn5x1[context.Context, filePiece, fitPlan, chosenModel, func(int, partialSums), error](&measureFn{})
-	register.DoFn7x1[context.Context, []byte, fitPlan, chosenModel, partialSums, partialSums, func(chosenModel), error](&judgeFn{})
+	register.DoFn6x1[context.Context, chosenModel, fitPlan, partialSums, partialSums, func(chosenModel), error](&judgeFn{})
 	register.DoFn4x1[context.Context, []byte, fitPlan, chosenModel, error](&writeFn{})
 	register.Function2x1(dropKey)
 	register.Combiner1[partialSums](&mergeFn{})

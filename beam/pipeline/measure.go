@@ -60,7 +60,7 @@ type judgeFn struct {
 	Correct bool
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel, total, measured partialSums, emit func(chosenModel)) (err error) {
+func (f *judgeFn) ProcessElement(ctx context.Context, solved chosenModel, plan fitPlan, total, measured partialSums, emit func(chosenModel)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
@@ -96,8 +96,8 @@ func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollectio
 		parts := beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
 		grouped := beam.ParDo(s, dropKey, beam.CombinePerKey(s, &mergeFn{}, parts))
 		measured := beam.Combine(s, &mergeFn{}, grouped)
-		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, beam.Impulse(s),
-			beam.SideInput{Input: plan}, beam.SideInput{Input: solved}, beam.SideInput{Input: total}, beam.SideInput{Input: measured})
+		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, solved,
+			beam.SideInput{Input: plan}, beam.SideInput{Input: total}, beam.SideInput{Input: measured})
 	}
 	return solved
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // A Measurer sums the residuals of a solution in a separate pass over the samples. With e = Y − ΦB
@@ -164,16 +163,16 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 			if p.Intercept {
 				v -= e.meanPhi[i] * measured.Value(m*t+j)
 			}
-			if e.Penalty.Rows == 0 {
+			if e.penalty.Rows == 0 {
 				v -= p.Lambda * sol.Beta.Row(i)[j]
 			} else {
 				for k := range m {
-					v -= p.Lambda * e.Penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
+					v -= p.Lambda * e.penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
 				}
 			}
 			out.left.Row(i)[j] = v
 			above = math.Hypot(above, v)
-			below = math.Hypot(below, e.Right.Row(i)[j])
+			below = math.Hypot(below, e.right.Row(i)[j])
 		}
 		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
 		const rounding = PlainRows * 0x1p-53 // of an entry of Φᵀy: see the package's comment
@@ -190,14 +189,14 @@ func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *
 		return nil, err
 	}
 	// A correction needs only low accuracy.
-	e.Right = left.left
-	res, err := solvers.SolveEquations(ctx, dev, e.Equations, solvers.StreamParams{Tol: 0.5})
+	e.right = left.left
+	res, err := e.solve(ctx, dev, 0.5, 0)
 	if err != nil {
 		return nil, err
 	}
-	better := &Solution{Beta: backend.NewHost[float64](sol.Beta.Rows, sol.Beta.Cols), Residual: sol.Residual, Jitter: res.Jitter}
+	better := &Solution{Beta: backend.NewHost[float64](sol.Beta.Rows, sol.Beta.Cols), Residual: sol.Residual, Jitter: res.jitter}
 	for i, v := range sol.Beta.Data {
-		better.Beta.Data[i] = v + res.Beta.Data[i]
+		better.Beta.Data[i] = v + res.beta.Data[i]
 	}
 	p.intercept(e, better)
 	better.Squares, err = p.Squares(s, better)

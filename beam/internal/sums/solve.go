@@ -28,19 +28,11 @@ type Problem struct {
 type Solution struct {
 	Beta      backend.Host[float64] // M×t; for Fourier it multiplies the scaled functions
 	Intercept []float64
-	Residual  float64 // of the summed equations: see solvers.EquationsResult
+	Residual  float64 // of the summed equations: see equations
 	Jitter    float64
 	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, computed from the sums
 	// with an error of about 2⁻⁴⁰ of Σ (y_i − y₀)².
 	Squares []float64
-}
-
-// equations holds the sums as matrices, centered if there is an intercept.
-type equations struct {
-	solvers.Equations
-	rows    float64
-	meanPhi []float64 // with an intercept
-	meanY   []float64
 }
 
 // equations unpacks s. With an intercept it subtracts Φᵀ1 1ᵀΦ/n, and likewise for the targets, in
@@ -55,8 +47,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		return nil, errors.New("sums: there are no rows")
 	}
 	e := &equations{
-		Equations: solvers.Equations{Gram: backend.NewHost[float64](m, m), Right: backend.NewHost[float64](m, t), Lambda: p.Lambda},
-		rows:      float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
+		gram: backend.NewHost[float64](m, m), right: backend.NewHost[float64](m, t), lambda: p.Lambda,
+		rows: float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
 	}
 	entry := func(i, j int) float64 {
 		h, l := s.high[at(i, j)], s.low[at(i, j)]
@@ -75,12 +67,12 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	}
 	for i := range m {
 		for j := range i + 1 {
-			e.Gram.Row(i)[j] = entry(i, j)
+			e.gram.Row(i)[j] = entry(i, j)
 		}
 	}
 	for i := range t {
 		for j := range m {
-			e.Right.Row(j)[i] = entry(m+i, j)
+			e.right.Row(j)[i] = entry(m+i, j)
 		}
 	}
 	if p.Intercept {
@@ -92,12 +84,12 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		}
 	}
 	var err error
-	e.Penalty, err = p.Basis.Penalty(dev.F64().With(ctx, nil))
+	e.penalty, err = p.Basis.Penalty(dev.F64().With(ctx, nil))
 	return e, err
 }
 
-// Solve solves p for the sums of all rows. par is as in solvers.SolveEquations,
-// errors too.
+// Solve solves p for the sums of all rows. Of par it uses Memory and Tol. Errors are those of
+// solvers.SolveNystrom.
 func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
@@ -109,11 +101,11 @@ func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par sol
 	if err != nil {
 		return nil, err
 	}
-	res, err := solvers.SolveEquations(ctx, dev, e.Equations, par)
+	res, err := e.solve(ctx, dev, par.Tol, par.Memory)
 	if err != nil {
 		return nil, err
 	}
-	sol := &Solution{Beta: res.Beta, Residual: res.Residual, Jitter: res.Jitter}
+	sol := &Solution{Beta: res.beta, Residual: res.residual, Jitter: res.jitter}
 	p.intercept(e, sol)
 	sol.Squares, err = p.Squares(s, sol)
 	return sol, err

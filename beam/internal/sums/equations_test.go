@@ -1,4 +1,4 @@
-package solvers_test
+package sums
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// sums returns ΦᵀΦ and Φᵀy.
-func sums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
+// normalSums returns ΦᵀΦ and Φᵀy.
+func normalSums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
 	g, z = backend.NewHost[float64](phi.Cols, phi.Cols), backend.NewHost[float64](phi.Cols, y.Cols)
 	for i := range phi.Rows {
 		for p, v := range phi.Row(i) {
@@ -67,8 +67,8 @@ func TestEquationsAgree(t *testing.T) {
 			phi.Row(i)[j], phi.Row(i)[m/2+j] = scale*math.Cos(angle), scale*math.Sin(angle)
 		}
 	}
-	g, z := sums(phi, y)
-	got, err := solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z, Lambda: lambda}, par)
+	g, z := normalSums(phi, y)
+	got, err := (&equations{gram: g, right: z, lambda: lambda}).solve(t.Context(), dev, par.Tol, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,9 @@ func TestEquationsAgree(t *testing.T) {
 			t.Errorf("%s: the coefficients differ by %.3g of %.3g, more than %.3g of it", what, apart, largest, tol)
 		}
 	}
-	near("fourier", got.Beta, want.Beta, scale)
+	near("fourier", got.beta, want.Beta, scale)
 
-	centers := firstRows(x, m)
+	centers := x.View(0, 0, m, d)
 	nystrom, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 0.5}, Data: solvers.InMemory(x, y, nil), Centers: centers, Lambda: lambda}, par)
 	if err != nil {
 		t.Fatal(err)
@@ -109,19 +109,15 @@ func TestEquationsAgree(t *testing.T) {
 			}
 		}
 	}
-	g, z = sums(phi, y)
-	got, err = solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z, Penalty: s, Lambda: lambda}, par)
+	g, z = normalSums(phi, y)
+	got, err = (&equations{gram: g, right: z, penalty: s, lambda: lambda}).solve(t.Context(), dev, par.Tol, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	near("nystrom", got.Beta, nystrom.Beta, 1)
+	near("nystrom", got.beta, nystrom.Beta, 1)
 	if now, _ := dev.InUse(); now != 0 {
 		t.Errorf("%d bytes are left on the device", now)
 	}
-}
-
-func firstRows(h backend.Host[float64], rows int) backend.Host[float64] {
-	return h.View(0, 0, rows, h.Cols)
 }
 
 // TestEquationsSingular checks that a matrix of rank one is solved with an increased diagonal of
@@ -135,31 +131,31 @@ func TestEquationsSingular(t *testing.T) {
 			g.Row(i)[j] = 1
 		}
 	}
-	got, err := solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z}, solvers.StreamParams{})
+	got, err := (&equations{gram: g, right: z}).solve(t.Context(), dev, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum := got.Beta.Data[0] + got.Beta.Data[1] + got.Beta.Data[2]; math.Abs(sum-2) > 1e-6*2 || got.Jitter == 0 {
-		t.Errorf("1ᵀβ = %v with jitter %v, want 2 to the tolerance of 1e-6", sum, got.Jitter)
+	if sum := got.beta.Data[0] + got.beta.Data[1] + got.beta.Data[2]; math.Abs(sum-2) > 1e-6*2 || got.jitter == 0 {
+		t.Errorf("1ᵀβ = %v with jitter %v, want 2 to the tolerance of 1e-6", sum, got.jitter)
 	}
 	g.Row(1)[1] = -1
-	_, err = solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z}, solvers.StreamParams{})
+	_, err = (&equations{gram: g, right: z}).solve(t.Context(), dev, 0, 0)
 	if !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "function 2") {
 		t.Errorf("a negative matrix: %v", err)
 	}
 	g.Row(2)[0] = math.Inf(1)
-	_, err = solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z}, solvers.StreamParams{})
+	_, err = (&equations{gram: g, right: z}).solve(t.Context(), dev, 0, 0)
 	if err == nil || !strings.Contains(err.Error(), "row 3, column 1") {
 		t.Errorf("an infinite matrix: %v", err)
 	}
 	g.Row(2)[0] = 1
 	var budget *solvers.BudgetError
-	if _, err = solvers.SolveEquations(t.Context(), dev, solvers.Equations{Gram: g, Right: z}, solvers.StreamParams{Memory: 100}); !errors.As(err, &budget) {
+	if _, err = (&equations{gram: g, right: z}).solve(t.Context(), dev, 0, 100); !errors.As(err, &budget) {
 		t.Errorf("100 bytes: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = solvers.SolveEquations(ctx, dev, solvers.Equations{Gram: g, Right: z, Lambda: 9}, solvers.StreamParams{}); !errors.Is(err, context.Canceled) {
+	if _, err = (&equations{gram: g, right: z, lambda: 9}).solve(ctx, dev, 0, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }
