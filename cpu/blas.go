@@ -37,7 +37,7 @@ var (
 )
 
 // newBLAS returns a BLAS bound to a tier, which the machine must support.
-func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, Caches{})} }
+func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, cacheSizes{})} }
 
 // bestTier returns the first tier that this machine can run. Every machine can run the
 // generic tier.
@@ -51,7 +51,7 @@ var bestTier = func() *ukr.Tier {
 }()
 
 // bestDevice returns the device of the best tier.
-var bestDevice = sync.OnceValue(func() *device { return newDevice(bestTier, 0, Caches{}) })
+var bestDevice = sync.OnceValue(func() *device { return newDevice(bestTier, 0, cacheSizes{}) })
 
 // device returns the device that b is bound to.
 func (b BLAS) device() *device {

@@ -32,7 +32,7 @@ type level3[T backend.Float] struct {
 // were no caches, so that even small matrices span several blocks.
 func forEachLevel3(t *testing.T, f64 func(t *testing.T, l level3[float64]), f32 func(t *testing.T, l level3[float32])) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		impl := BLAS{bound: newDevice(tier, 0, Caches{L2: 1, L3: 1})}
+		impl := BLAS{bound: newDevice(tier, 0, cacheSizes{L2: 1, L3: 1})}
 		t.Run("float64", func(t *testing.T) {
 			e := impl.bound.f64
 			f64(t, level3[float64]{impl.Dgemm, impl.Dsymm, impl.Dsyrk, impl.Dsyr2k, impl.Dtrmm, impl.Dtrsm, e.ukr.MR, e.ukr.NR, e.block.kc})

@@ -7,16 +7,16 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Caches holds the cache sizes, in bytes, that the loops are blocked for; see the package
+// cacheSizes holds the cache sizes, in bytes, that the loops are blocked for; see the package
 // documentation. Zero means the size that the machine reports, or else the default.
-type Caches struct {
+type cacheSizes struct {
 	L2 int // per core; default 1 MiB
 	L3 int // shared by the workers; default 32 MiB
 }
 
-// OpenWith is backend.Open for a tier of this package, such as "avx2", with cache sizes
+// openWith is backend.Open for a tier of this package, such as "avx2", with cache sizes
 // that may differ from those of the machine. Results do not depend on them.
-func OpenWith(tier string, c backend.Config, caches Caches) (backend.Device, error) {
+func openWith(tier string, c backend.Config, caches cacheSizes) (backend.Device, error) {
 	for _, t := range ukr.Tiers() {
 		if t.Name == tier {
 			return open(t, c, caches)
@@ -29,7 +29,7 @@ func OpenWith(tier string, c backend.Config, caches Caches) (backend.Device, err
 var machineCaches = sync.OnceValue(reportedCaches)
 
 // orReported replaces zeros by the reported sizes.
-func (c Caches) orReported() Caches {
+func (c cacheSizes) orReported() cacheSizes {
 	fill := func(size *int, reported, otherwise int) {
 		if *size <= 0 {
 			*size = reported
@@ -64,7 +64,7 @@ const depth = 512
 // blockingFor derives the sizes from a tile of mr × nr elements of size bytes: a task's
 // rows of A take half of the second-level cache, packed B a quarter of the third, so that C
 // and the workers' parts of A also fit.
-func blockingFor(mr, nr, size int, caches Caches) blocking {
+func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,
 		mc: max(caches.L2/2/(depth*size)/mr, 2) * mr,

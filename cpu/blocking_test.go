@@ -22,8 +22,8 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 	}
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		var want []float64
-		for _, caches := range []Caches{{}, {L2: 1 << 10, L3: 1 << 12}, {L2: 256 << 10, L3: 2 << 20}, {L2: 4 << 20, L3: 512 << 20}} {
-			dev, err := OpenWith(tier.Name, backend.Config{}, caches)
+		for _, caches := range []cacheSizes{{}, {L2: 1 << 10, L3: 1 << 12}, {L2: 256 << 10, L3: 2 << 20}, {L2: 4 << 20, L3: 512 << 20}} {
+			dev, err := openWith(tier.Name, backend.Config{}, caches)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 
 // TestBlocking tests the properties of the block sizes that the loops rely on.
 func TestBlocking(t *testing.T) {
-	for _, caches := range []Caches{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: math.MaxInt}} {
+	for _, caches := range []cacheSizes{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: math.MaxInt}} {
 		for _, tile := range [][3]int{{14, 16, 8}, {14, 32, 4}, {6, 8, 8}, {6, 16, 4}, {4, 4, 8}} {
 			b := blockingFor(tile[0], tile[1], tile[2], caches)
 			if b.mc < 2*b.mr || b.mc%b.mr != 0 || b.nc < b.kc || b.nc%b.nr != 0 || b.kc != depth {
@@ -73,7 +73,7 @@ func TestBlockEdges(t *testing.T) {
 		return h
 	}
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
-		dev, err := OpenWith(tier.Name, backend.Config{}, Caches{L2: 1, L3: 1})
+		dev, err := openWith(tier.Name, backend.Config{}, cacheSizes{L2: 1, L3: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

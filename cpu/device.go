@@ -40,14 +40,14 @@ func (driver) Candidates() []backend.Candidate {
 }
 
 func (driver) Open(name string, c backend.Config) (backend.Device, error) {
-	return OpenWith(name, c, Caches{})
+	return openWith(name, c, cacheSizes{})
 }
 
 func unknownTier(name string) error {
 	return fmt.Errorf("%w: cpu: no tier is called %q", backend.ErrUnavailable, name)
 }
 
-func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
+func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	if missing := t.Missing(); missing != "" {
 		return nil, fmt.Errorf("%w: cpu/%s: the processor or the operating system lacks %s", backend.ErrUnavailable, t.Name, missing)
 	}
@@ -70,7 +70,7 @@ func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
 }
 
 // newDevice returns a device that counts memory, but whose budget is zero.
-func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
+func newDevice(t *ukr.Tier, threads int, caches cacheSizes) *device {
 	caches = caches.orReported()
 	d := &device{tier: t, threads: threads, caches: caches}
 	d.memory.name = "cpu/" + t.Name
@@ -83,7 +83,7 @@ func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 type device struct {
 	tier         *ukr.Tier
 	threads      int // 0: GOMAXPROCS at the time of each call
-	caches       Caches
+	caches       cacheSizes
 	memory       memory
 	closed       atomic.Bool
 	reproducible bool

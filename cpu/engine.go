@@ -20,7 +20,7 @@ type engine[T backend.Float] struct {
 	sums sync.Pool // of *[]T: sums of symv, gemv and GramMul
 }
 
-func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *engine[T] {
+func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches cacheSizes) *engine[T] {
 	return &engine[T]{device: d, ukr: k, block: blockingFor(k.MR, k.NR, int(unsafe.Sizeof(*new(T))), caches)}
 }
 

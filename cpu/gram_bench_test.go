@@ -8,7 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
-	"github.com/mercer-go/mercer/cpu"
+	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -85,5 +85,3 @@ func benchmarkGram[T backend.Float](b *testing.B, q backend.Backend[T], n, d, co
 	}
 	b.ReportMetric(float64(n)*float64(n)/2*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mvalues/s")
 }
-
-var _ = cpu.Caches{} // registers the devices

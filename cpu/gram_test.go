@@ -95,7 +95,7 @@ func TestGramPastCaches(t *testing.T) {
 	k := kernels.Gaussian{Sigma: math.Sqrt(d)}
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		gram := func(l3 int) (all, triangle backend.Host[float64]) {
-			dev, err := OpenWith(tier.Name, backend.Config{}, Caches{L3: l3})
+			dev, err := openWith(tier.Name, backend.Config{}, cacheSizes{L3: l3})
 			if err != nil {
 				t.Fatal(err)
 			}

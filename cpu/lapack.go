@@ -29,7 +29,7 @@ type LAPACK struct {
 var _ lapack.Float64 = LAPACK{}
 
 // newLAPACK returns a LAPACK bound to a tier, which the machine must support.
-func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, Caches{})} }
+func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheSizes{})} }
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 

@@ -36,8 +36,8 @@ func discard(memory []byte) {
 }
 
 // reportedCaches reads the sizes of the first processor's caches.
-func reportedCaches() Caches {
-	var c Caches
+func reportedCaches() cacheSizes {
+	var c cacheSizes
 	folders, _ := filepath.Glob("/sys/devices/system/cpu/cpu0/cache/index*")
 	for _, folder := range folders {
 		level, ok := number(filepath.Join(folder, "level"))

@@ -14,4 +14,4 @@ func adviseHuge([]byte) {}
 func discard([]byte) {}
 
 // reportedCaches returns zeros: this system does not report the sizes.
-func reportedCaches() Caches { return Caches{} }
+func reportedCaches() cacheSizes { return cacheSizes{} }

@@ -304,7 +304,7 @@ func (e *Encoder) Check() error {
 	}
 	width, most := 0, MaxFeatures
 	if e.Sparse() {
-		most = MaxSparseFeatures
+		most = maxSparseFeatures
 	}
 	for i := range e.Inputs {
 		if width += e.Inputs[i].width(); width > most {

@@ -57,11 +57,11 @@ func readLIBSVM(in *input) (*Table, error) {
 		*libsvm
 		text int
 	}
-	s := newLIBSVM(in.t, MaxSparseFeatures)
+	s := newLIBSVM(in.t, maxSparseFeatures)
 	text, parts := 0, 0
 	cut := &pieces{in: in, line: 1}
 	err := ordered(context.Background(), in.allowance.workers(), cut.next, func(p piece) (decoded, error) {
-		d := newLIBSVM(&Table{Source: in.t.Source}, MaxSparseFeatures)
+		d := newLIBSVM(&Table{Source: in.t.Source}, maxSparseFeatures)
 		return decoded{d, len(p.text)}, d.add(p)
 	}, func(d decoded) error {
 		text += d.text
@@ -299,14 +299,14 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex parses an integer; values above MaxSparseFeatures are clamped to
-// MaxSparseFeatures + 1.
+// featureIndex parses an integer; values above maxSparseFeatures are clamped to
+// maxSparseFeatures + 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return 0, false
 		}
-		index = min(index*10+int32(c-'0'), MaxSparseFeatures+1)
+		index = min(index*10+int32(c-'0'), maxSparseFeatures+1)
 	}
 	return index, len(b) > 0
 }

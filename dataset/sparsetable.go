@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// MaxSparseFeatures is the largest number of features of a sparse table. A table with more than
+// maxSparseFeatures is the largest number of features of a sparse table. A table with more than
 // MaxFeatures can only be used in sparse form: see Encoder.Sparse.
-const MaxSparseFeatures = 1 << 24
+const maxSparseFeatures = 1 << 24
 
 // csr holds the features of a sparse table. All values are finite and none is 0.
 type csr struct {
@@ -172,8 +172,8 @@ func checkSparseShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:
 		return fmt.Sprintf("has %d rows; at most %d can be read", rows, math.MaxInt32)
-	case columns > MaxSparseFeatures:
-		return fmt.Sprintf("has %d columns; at most %d can be read", columns, MaxSparseFeatures)
+	case columns > maxSparseFeatures:
+		return fmt.Sprintf("has %d columns; at most %d can be read", columns, maxSparseFeatures)
 	case rows > 0 && columns == 0:
 		return "has no columns"
 	}

@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// SampleNumbers is the size, in numbers, of the sample from which Stream.Learn computes the medians
+// sampleNumbers is the size, in numbers, of the sample from which Stream.Learn computes the medians
 // of a file too large to keep all rows.
-const SampleNumbers = 1 << 22
+const sampleNumbers = 1 << 22
 
 // Learn is the function Learn for a file that is read once, in bounded memory. The result is
 // bitwise equal to the result of the function as long as the sample keeps all rows. The sample
-// keeps SampleNumbers / features rows, but at least 256 and at most 65,536. For larger files:
+// keeps 2²² / features rows, but at least 256 and at most 65,536. For larger files:
 //
 //   - means and standard deviations are combined from those of parts of the file, and differ by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
@@ -155,7 +155,7 @@ func (l *learner) addSample(features []*column, s summarized, before int) {
 		for _, name := range l.rules.others() {
 			width -= one(s.t.sparseColumn(name) != nil)
 		}
-		l.keep = min(max(SampleNumbers/max(width, 1), 256), 1<<16)
+		l.keep = min(max(sampleNumbers/max(width, 1), 256), 1<<16)
 	}
 	for i := range s.t.rows {
 		place := before + i
