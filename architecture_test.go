@@ -80,18 +80,20 @@ var layers = []layer{
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/pool", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
-	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	// count formats numbers with nouns for errors.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
 	{folder: "internal/tfidf"},
+	// pool divides work among devices.
+	{folder: "internal/pool", ours: []string{"backend"}},
 	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
 	// message has errors with advice, and formats them as one line.

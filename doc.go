@@ -29,7 +29,7 @@
 //     internal/adjoint: derivatives of Gram matrices and of solves.
 //   - learners: every learner, a front end on gonum matrices. learners/validate: folds, the
 //     bootstrap, scores. learners/tuning: the search for λ and kernel parameters.
-//     learners/modelfile: saved models.
+//     internal/modelfile: saved models.
 //   - dataset: readers of tables, and the encoding learned from the training rows.
 //   - gonum: gonum's matrices without a copy, and mat.Cholesky on a device.
 //   - internal/bench: the measurements of the command's bench. cmd/mercer: the command.

@@ -1,6 +1,7 @@
 package mercer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,14 @@ func ExampleModel_Save() {
 	fmt.Println(line().Save(filepath.Join(folder, "model.safetensors")))
 	// Output:
 	// <nil>
+}
+
+// A model in memory instead of a file.
+func ExampleModel_Write() {
+	var file bytes.Buffer
+	fmt.Println(line().Write(&file), file.Len() > 0)
+	// Output:
+	// <nil> true
 }
 
 // Close waits for running calls; later calls return an error.
@@ -462,6 +471,19 @@ func ExampleFit_progress() {
 	fmt.Println(err, last)
 	// Output:
 	// <nil> 1
+}
+
+// A model that a program carries in itself or keeps in a database.
+func ExampleRead() {
+	var file bytes.Buffer
+	if err := line().Write(&file); err != nil {
+		log.Fatal(err)
+	}
+	m := must(mercer.Read(bytes.NewReader(file.Bytes()), int64(file.Len()), mercer.Options{}))
+	defer m.Close()
+	fmt.Println(m.Model().Learner())
+	// Output:
+	// ridge
 }
 
 // Save a model and load it in another program, or in `mercer predict`.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -262,17 +263,35 @@ func (m *Model[M]) Save(path string) error {
 	return modelfile.Save(path, m.bundle)
 }
 
+// Write writes the contents of the file that Save makes, for example to a database.
+func (m *Model[M]) Write(w io.Writer) error {
+	if err := m.begin("write"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	return modelfile.Write(w, m.bundle)
+}
+
 // Load reads a model that Save or the command mercer fit wrote. Of o only Device is
 // used.
 func Load(path string, o Options) (*Model[learners.Model], error) {
-	if err := o.only("load"); err != nil {
+	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
+}
+
+// Read is Load for the contents of a file in r, which has size bytes.
+func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) {
+	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
+}
+
+func load(what string, o Options, read func() (modelfile.Bundle, error)) (*Model[learners.Model], error) {
+	if err := o.only(what); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
 	}
-	b, err := modelfile.Load(path)
+	b, err := read()
 	if err != nil {
 		return nil, err
 	}

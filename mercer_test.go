@@ -41,7 +41,6 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
@@ -1353,7 +1352,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[validate.FitError](), reflect.TypeFor[validate.Measure](), reflect.TypeFor[validate.Novelty](),
 		reflect.TypeFor[validate.Outcome](), reflect.TypeFor[validate.ROC](), reflect.TypeFor[validate.Runner](), reflect.TypeFor[validate.Samples](),
 		reflect.TypeFor[validate.Score](), reflect.TypeFor[validate.Table](), reflect.TypeFor[tuning.Result](), reflect.TypeFor[tuning.Trial](),
-		reflect.TypeFor[modelfile.Bundle](), reflect.TypeFor[dataset.Dialect](), reflect.TypeFor[dataset.Encoder](),
+		reflect.TypeFor[dataset.Dialect](), reflect.TypeFor[dataset.Encoder](),
 		reflect.TypeFor[dataset.Error](), reflect.TypeFor[dataset.File](), reflect.TypeFor[dataset.Summary](),
 		reflect.TypeFor[dataset.Remark](), reflect.TypeFor[dataset.Rules](), reflect.TypeFor[dataset.Stream](), reflect.TypeFor[dataset.Table](),
 		reflect.TypeFor[host.CSR[float64]](), reflect.TypeFor[host.Matrix[float64]](), reflect.TypeFor[kernels.ChiSquared](),
@@ -1464,7 +1463,7 @@ func TestExportedTypesAreComplete(t *testing.T) {
 		name, _, _ := strings.Cut(typ.String(), "[")
 		listed[name] = true
 	}
-	for _, folder := range []string{".", "backend", "dataset", "gonum", "host", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "learners", "learners/modelfile", "learners/tuning", "learners/validate", "solvers"} {
+	for _, folder := range []string{".", "backend", "dataset", "gonum", "host", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "learners", "learners/tuning", "learners/validate", "solvers"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)

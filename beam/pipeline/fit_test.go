@@ -15,8 +15,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // fitCommand builds the command mercer and returns a function that runs mercer fit on a

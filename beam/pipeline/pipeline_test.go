@@ -17,9 +17,9 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // Report is the JSON report written next to the model.

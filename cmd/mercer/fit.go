@@ -14,12 +14,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/internal/tfidf"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // predicted is a model whose predictions are already known.

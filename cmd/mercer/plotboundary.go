@@ -19,9 +19,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/validate"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/validate"
 )
 

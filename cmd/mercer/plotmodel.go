@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // numberInput returns the column of numbers with the given name, or for an empty name the first

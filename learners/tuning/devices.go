@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -67,7 +68,7 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	if len(list) == 1 {
 		err = judge(devices, 0)
 	} else {
-		err = backend.ForEachDevice(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
+		err = pool.Each(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
 	}
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
@@ -269,7 +270,7 @@ type gridFit struct {
 func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Setting, splits validate.Splits, folds int) error {
 	devices := r.Devices
 	if len(devices) == 1 {
-		shares, err := backend.Share(devices[0], folds*len(settings))
+		shares, err := pool.Share(devices[0], folds*len(settings))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -34,7 +35,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
-	err = backend.ForEachDevice(j.devices, parted, func(dev backend.Device, k int) (err error) {
+	err = pool.Each(j.devices, parted, func(dev backend.Device, k int) (err error) {
 		rest, held := splits(k)
 		for _, rows := range [][]int{rest, held} {
 			for i, row := range rows {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -82,7 +83,7 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 	}
 	atOnce := int64(min(len(r.Devices), len(of)))
 	var mu sync.Mutex
-	return backend.ForEachDevice(r.Devices, len(of), func(dev backend.Device, k int) error {
+	return pool.Each(r.Devices, len(of), func(dev backend.Device, k int) error {
 		mu.Lock()
 		part := parts[of[k]]
 		mu.Unlock()

@@ -19,10 +19,10 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
-	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 

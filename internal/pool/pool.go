@@ -1,16 +1,19 @@
-package backend
+// Package pool divides work among several devices, and a device into several.
+package pool
 
 import (
 	"errors"
 	"sync"
+
+	"github.com/mercer-go/mercer/backend"
 )
 
-// ForEachDevice calls f for 0, …, n−1, one call at a time on each device and on several devices at
+// Each calls f for 0, …, n−1, one call at a time on each device and on several devices at
 // once; without a device it returns an error. A device that finishes a call takes the next number.
 // After a failure no further call starts; the error is the error of the lowest number that failed.
-func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) error {
+func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	if len(devices) == 0 {
-		return errors.New("backend: no device was given")
+		return errors.New("no device was given")
 	}
 	var mu sync.Mutex
 	var failure error
@@ -21,7 +24,7 @@ func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) err
 		next++
 		return next - 1, next-1 < failed
 	}
-	work := func(dev Device) {
+	work := func(dev backend.Device) {
 		for {
 			i, more := take()
 			if !more {
@@ -49,14 +52,14 @@ func ForEachDevice(devices []Device, n int, f func(dev Device, i int) error) err
 // calls that each have too little work for all threads. It opens one device per thread, at
 // most n. The caller closes them. Results do not depend on the number of threads. If dev
 // cannot be divided, Share returns no devices.
-func Share(dev Device, n int) (devices []Device, err error) {
+func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)
 	if count < 2 {
 		return nil, nil
 	}
 	for i := range count {
-		one, err := Open(info.Device, Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
+		one, err := backend.Open(info.Device, backend.Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
 		if err != nil {
 			for _, dev := range devices {
 				dev.Close()

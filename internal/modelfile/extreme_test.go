@@ -14,6 +14,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/learners"
 )
 
