@@ -23,8 +23,7 @@ import (
 // the exact solution of the equations that Fit solves.
 type Bounded interface {
 	// HasBound reports whether the model has a bound. Every Fit makes one if the kernel is positive
-	// semidefinite, λ > 0 is the same for all targets, and the rounding errors of its kernel values
-	// are known.
+	// semidefinite, λ > 0, and the rounding errors of its kernel values are known.
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
 	// from the prediction of the exact solution. The predictions are those of Predict, and the bounds
@@ -63,7 +62,7 @@ func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Dev
 func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelExpansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(m.learner+": bound", nil, &values, &err)
 	if m.coef.Rows > 0 && b.bound == nil {
-		return nil, nil, errors.New("the model has none: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0 or differs between targets")
+		return nil, nil, errors.New("the model has none: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0")
 	}
 	points, err := m.predictor().check(dev, x)
 	if err != nil {
@@ -174,34 +173,36 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 }
 
 // round sets the bound of m that follows from the residuals of res, computed on dev in float64 for samples
-// with these weights, and adds its facts. p has the samples of weight > 0. There is none for a kernel that is not positive semidefinite, for λ = 0, and if the
+// with these weights, and adds its facts. p has the samples of weight > 0; lambdas is nil, or has the λ of each target. There is none for a kernel that is not positive semidefinite, if a λ is 0, and if the
 // rounding errors are not known.
-func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights []float64) {
-	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
+func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
+	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
 	}
 	residuals := res.Residuals
-	res.Residuals = backend.Host[float64]{} // the model does not need them
 	if residuals.Rows == 0 {
-		residuals = linearResiduals(m, p)
+		residuals = linearResiduals(m, p, lambdas)
 	} else {
 		residuals = dropZeroWeight(residuals, weights)
 	}
-	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
+	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Lambdas: lambdas, Intercept: p.Intercept}
 	if bound := system.Rounded(m.coef, m.intercept, residuals, b.roundoffOn(dev, m)); finiteBound(bound) < 0 {
 		b.set(m, bound)
 	}
 }
 
 // linearResiduals returns y − X(Xᵀα) − λW⁻¹α − b·1.
-func linearResiduals(m *kernelExpansion, p solvers.Problem) backend.Host[float64] {
+func linearResiduals(m *kernelExpansion, p solvers.Problem, lambdas []float64) backend.Host[float64] {
 	r, w := backend.NewHost[float64](m.coef.Rows, m.coef.Cols), m.points.Weights(m.coef)
 	for i := range r.Rows {
-		diagonal := p.Lambda
-		if p.Weights != nil {
-			diagonal /= p.Weights[i]
-		}
 		for c := range r.Cols {
+			diagonal := p.Lambda
+			if len(lambdas) > 0 {
+				diagonal = lambdas[c]
+			}
+			if p.Weights != nil {
+				diagonal /= p.Weights[i]
+			}
 			r.Row(i)[c] = p.Y.Row(i)[c] - (m.points.Dot(i, w, c) + diagonal*m.coef.Row(i)[c] + m.intercept[c])
 		}
 	}
@@ -231,15 +232,16 @@ func twoDigits(v float64) float64 {
 
 // prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
 // facts. The rows of p are the points of m.
-func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, memory int64) error {
+func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return noBound(p)
 	}
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
 	// The factor and the kernel values, and a dozen columns for each target.
-	err := solvers.Reserve(ctx, dev, memory, "bound", p.X.Rows, func(n int) int64 {
+	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
-	})
+	}
+	err := solvers.Reserve(ctx, dev, memory, "bound", p.X.Rows, bytes)
 	var factor *solvers.Uncertainty
 	if err == nil {
 		p.Intercept = false
@@ -248,6 +250,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	var large *solvers.BudgetError
 	switch {
 	case err == nil:
+		res.Bytes = max(res.Bytes, bytes(p.X.Rows))
 		system.Solve = func(r backend.Host[float64]) error { return factor.Solve(ctx, dev, r, memory) }
 	case errors.As(err, &large), errors.Is(err, backend.ErrMemory):
 		m.facts = warned(m.facts, "the proven error may be some hundred times the error: there is no memory for the second factorization that would make it small")

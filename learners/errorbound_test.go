@@ -226,8 +226,12 @@ func TestBoundOfEveryFit(t *testing.T) {
 	weights := slices.Repeat([]float64{1}, n)
 	exact := rationalRidge(x, y, x, weights, 0.5, true)
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		for _, samples := range []mat.Matrix{x, stored} {
-			m, err := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.5}.Fit(t.Context(), dev, samples, y, learners.Options{})
+		for trial := range 4 {
+			samples, l := []mat.Matrix{x, stored}[trial/2], learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.5}
+			if trial%2 == 1 {
+				l.Lambdas = []float64{0.5, 3}
+			}
+			m, err := l.Fit(t.Context(), dev, samples, y, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,6 +303,13 @@ func TestAccuracy(t *testing.T) {
 			}
 			iters = m.Solved().Iters
 		}
+		several, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 2}, Solver: solvers.CG, Preconditioner: "none", Accuracy: 1e-3}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, bounds, err := several.PredictBound(t.Context(), dev, x); err != nil || mat.Max(bounds) > 1.01e-3 {
+			t.Errorf("with a λ for each target the largest bound is %g: %v", mat.Max(bounds), err)
+		}
 		if _, err := fit(1e-13); err == nil || !strings.Contains(err.Error(), "rounding") {
 			t.Errorf("accuracy 1e-13: %v", err)
 		}
@@ -327,6 +338,9 @@ func TestBoundWithLittleMemory(t *testing.T) {
 			for _, f := range m.Facts() {
 				if f.Name == "proven error" {
 					bound = f.Value.(float64)
+				}
+				if memory == 0 && m.Solved().Bytes < 2*8*n*n {
+					t.Errorf("the report has a memory of %d bytes, less than the two matrices", m.Solved().Bytes)
 				}
 				warning = warning || f.Name == "warning" && strings.Contains(f.Value.(string), "second factorization")
 			}

@@ -33,7 +33,7 @@ func (l *KernelRidge) parameters() []Parameter {
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG}, "way to solve the system"),
 		number("tol", &l.Tol, "1e-8", fraction, "relative residual to reach; if it is not reached, the fit fails"),
-		number("accuracy", &l.Accuracy, "0", nonNegative, "bound on the errors of predictions to reach, instead of tol; if it is not reached, the fit fails; 0: tol decides").without("lambdas"),
+		number("accuracy", &l.Accuracy, "0", nonNegative, "bound on the errors of predictions to reach, instead of tol; if it is not reached, the fit fails; 0: tol decides"),
 		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of products with K, for iterative solvers").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
 		oneOf("operator", &l.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
@@ -156,7 +156,9 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Intercept: !l.NoIntercept,
 	}
 	if l.Accuracy > 0 {
-		if par.Tol, err = accuracyTol(l.Accuracy, points, problem); err != nil {
+		strictest := problem
+		strictest.Lambda = slices.Min(each(l.Lambda, l.Lambdas))
+		if par.Tol, err = accuracyTol(l.Accuracy, points, strictest); err != nil {
 			return nil, err
 		}
 	}
@@ -172,19 +174,21 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
-	if len(l.Lambdas) == 0 {
-		p := solvers.Problem{Kernel: k, X: m.points.Dense, Y: hy, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
-		if m.points.Rows < points.Rows {
-			p.Y = dropZeroWeight(hy, o.Weights)
-		}
-		if !l.Bound {
-			m.round(dev, &m.kernelExpansion, p, res, o.Weights)
-		} else if err := m.prove(ctx, dev, &m.kernelExpansion, p, o.Memory); err != nil {
-			return nil, err
-		}
-		if err := m.reaches(l.Accuracy, res); err != nil {
-			return nil, err
-		}
+	proven := solvers.Problem{Kernel: k, X: m.points.Dense, Y: hy, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
+	if m.points.Rows < points.Rows {
+		proven.Y = dropZeroWeight(hy, o.Weights)
+	}
+	if l.Bound && len(l.Lambdas) == 0 {
+		err = m.prove(ctx, dev, &m.kernelExpansion, proven, res, o.Memory)
+	} else {
+		m.round(dev, &m.kernelExpansion, proven, res, o.Weights, l.Lambdas)
+	}
+	res.Residuals = backend.Host[float64]{} // the model does not need them
+	if err == nil {
+		err = m.reaches(l.Accuracy, res)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return m, nil
 }

@@ -118,6 +118,7 @@ type System struct {
 	Y         backend.Host[float64] // n×t targets
 	Weights   []float64             // n numbers > 0; nil: all 1
 	Lambda    float64
+	Lambdas   []float64 // nil, or the λ of each target instead of Lambda; for Rounded only
 	Intercept bool
 	// Solve overwrites r, of n rows, with about (K + λW⁻¹)⁻¹r. It need not be accurate: the bounds
 	// hold for any result, and are narrow if it has a few digits. nil: no correction.
@@ -225,20 +226,20 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			target.Rho = up(b.Kappa * r.sums[c].Magnitude())
 			target.Mean = Div(mean, b.mass(n)).Magnitude()
 		}
-		target.Alpha = finite(up(up(target.Norm+target.Rho)/s.leastRoot(n) + size))
+		target.Alpha = finite(up(up(target.Norm+target.Rho)/s.leastRoot(n, s.Lambda) + size))
 	}
 	return b, nil
 }
 
-// leastRoot returns a lower bound on the diagonal of √D.
-func (s *System) leastRoot(n int) float64 {
+// leastRoot returns a lower bound on the diagonal of √D for lambda.
+func (s *System) leastRoot(n int, lambda float64) float64 {
 	root := math.Inf(1)
 	for i := range n {
 		w := 1.0
 		if s.Weights != nil {
 			w = s.Weights[i]
 		}
-		root = min(root, math.Sqrt(s.Lambda/w)*(1-0x1p-50))
+		root = min(root, math.Sqrt(lambda/w)*(1-0x1p-50))
 	}
 	return root
 }
@@ -263,14 +264,23 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
 	n, t := alpha.Rows, alpha.Cols
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
-	diagonal := func(i int) float64 { return up(s.Lambda / b.weight(i)) }
+	lambda := func(c int) float64 {
+		if s.Lambdas != nil {
+			return s.Lambdas[c]
+		}
+		return s.Lambda
+	}
+	largestLambda := 0.0
+	for c := range t {
+		largestLambda = max(largestLambda, lambda(c))
+	}
 	for _, root := range r.roots {
 		b.Root = max(b.Root, root)
 	}
 	mass := b.mass(n)
 	least := (mass.Hi - mass.Radius) * (1 - 0x1p-50)
 	if s.Intercept {
-		b.Kappa = s.kappa(r.roots, diagonal)
+		b.Kappa = s.kappa(r.roots, func(i int) float64 { return up(largestLambda / b.weight(i)) })
 		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / least)
 		b.Square = up(mean * mean) // ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
 	}
@@ -286,12 +296,12 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 		}
 		largest = 3*largest + 2*math.Abs(intercept[c])
 		off := func(i int) float64 {
-			return up(relative*r.roots[i]*target.Size + 16*unit*(largest+diagonal(i)*at(i)))
+			return up(relative*r.roots[i]*target.Size + 16*unit*(largest+lambda(c)/b.weight(i)*at(i)))
 		}
 		left := func(i int) float64 { return up(math.Abs(residuals.Row(i)[c]) + off(i)) }
 		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
 			v := left(i)
-			return up(v * v / s.Lambda * b.weight(i))
+			return up(v * v / lambda(c) * b.weight(i))
 		})))
 		if s.Intercept {
 			signed, weighted := 0.0, 0.0
@@ -305,7 +315,7 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 			})
 			target.Mean = up(up(math.Abs(weighted)+slack) / least)
 		}
-		target.Alpha = finite(up(up(target.Norm+target.Rho) / s.leastRoot(n)))
+		target.Alpha = finite(up(up(target.Norm+target.Rho) / s.leastRoot(n, lambda(c))))
 	}
 	return b
 }

@@ -270,7 +270,7 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
         ------
         ValueError
             With return_bound, where no bound is known: the kernel is not positive
-            semidefinite, alpha is 0 or differs between targets.
+            semidefinite, or alpha is 0.
         """
         return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
 
