@@ -21,7 +21,9 @@ import (
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
 // in one variable at a time, which is their problem with √ρ as one more feature, and after each pass
-// over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). At the end α is moved onto the constraint. Then
+// over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the mean of ‖x‖²: on tf-idf and
+// counts of words and of character n-grams, values from 1/100 to 1/10 of the mean need a third to two
+// thirds of the passes that the mean itself needs. At the end α is moved onto the constraint. Then
 // the optimality conditions are those of SMO, and the duality gap bounds the distance from the
 // minimum of the same problem.
 type descent struct {
@@ -81,6 +83,7 @@ func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
 	for target := s.set.Tol; ; {
+		before := math.Abs(d.excess)
 		pass, err := d.pass()
 		if err != nil {
 			return nil, err
@@ -97,6 +100,11 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
+			// The active variables are optimal, perhaps all at bounds or none, and leave the excess
+			// as it is: b has moved, and the shrunk variables may be free again.
+			if pass <= target && math.Abs(d.excess) >= 0.99*before {
+				d.restore()
+			}
 			continue
 		}
 		d.settle()
@@ -121,7 +129,7 @@ func newDescent(s *smo) *descent {
 	for r := range d.square {
 		_, values := d.rows.Row(r)
 		d.square[r] = numeric.Dot(values, values)
-		d.rho += d.square[r] / float64(s.n)
+		d.rho += d.square[r] / (16 * float64(s.n))
 	}
 	// Σ s_i α_i changes by at most Σ c_i, and if that is small, f is mostly b.
 	d.rho = max(d.rho, 1/max(floats.Sum(d.c), math.SmallestNonzeroFloat64))
@@ -144,24 +152,28 @@ func (d *descent) restore() {
 func (d *descent) dot(r int) float64 {
 	columns, values := d.rows.Row(r)
 	values = values[:len(columns)]
-	w, a, b := d.w, 0.0, 0.0
+	w := d.w
+	var a, b, c, e float64
 	k := 0
-	for ; k+1 < len(columns); k += 2 { // two sums, because an addition waits for the preceding one
+	for ; k+3 < len(columns); k += 4 { // four sums, because an addition waits for the preceding one
 		a += values[k] * w[columns[k]]
 		b += values[k+1] * w[columns[k+1]]
+		c += values[k+2] * w[columns[k+2]]
+		e += values[k+3] * w[columns[k+3]]
 	}
-	if k < len(columns) {
+	for ; k < len(columns); k++ {
 		a += values[k] * w[columns[k]]
 	}
-	return a + b
+	return a + b + (c + e)
 }
 
 // add adds t·x_r to w.
 func (d *descent) add(r int, t float64) {
 	columns, values := d.rows.Row(r)
 	values = values[:len(columns)]
+	w := d.w
 	for k, c := range columns {
-		d.w[c] += t * values[k]
+		w[c] += t * values[k]
 	}
 }
 
@@ -178,7 +190,7 @@ func (d *descent) pass() (gap float64, err error) {
 		i := d.active[at]
 		r, alpha := d.row(i), d.alpha[i]
 		g := d.sign[i]*(d.dot(r)+d.b) + d.p[i]
-		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
+		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r] + 1 // a row may be empty
 		if alpha == 0 && g > d.most || alpha == d.c[i] && g < d.least {
 			end := len(d.active) - 1
 			d.active[at], d.active = d.active[end], d.active[:end]
