@@ -18,6 +18,10 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		return
 	}
 	bad := findNotFinite(mb)
+	if t == backend.Transpose && n == 1 && bad.total == nil && x.csr.Rows == x.all.rows {
+		q.transposedVector(alpha, x.all, mb, beta, mc)
+		return
+	}
 	// About as many rows as are worth passing to another worker.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
@@ -47,6 +51,37 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 			}
 		}
 		q.count(backend.GemmFlops(count, n, k))
+	})
+}
+
+// transposedVector is gemmSparse for the whole Aᵀ and one column of finite elements. It goes over the
+// lists of a window in the order in which they are stored: each has few elements, so that finding them
+// one by one would cost more than the products. The sums are those of gemmSparse, in the same order.
+func (q *queue[T]) transposedVector(alpha T, l *lists[T], mb *matrix[T], beta T, mc *matrix[T]) {
+	const grain = 4096
+	q.chunks(l.cols, grain, 16*float64(len(l.values)), func(s *scratch[T], first, count int) {
+		sum := s.grow(count)
+		clear(sum)
+		for w := range len(l.starts) - 1 {
+			ends := l.ends[w*(l.cols+1)+first:][:count+1]
+			rows, values := l.numbers[l.starts[w]:l.starts[w+1]], l.values[l.starts[w]:l.starts[w+1]]
+			b, stride, at := mb.data[w*l.window*mb.stride:], mb.stride, ends[0]
+			for i := range sum {
+				end := ends[i+1]
+				if at == end {
+					continue
+				}
+				total := sum[i]
+				for ; at < end; at++ {
+					total += values[at] * b[int(rows[at])*stride]
+				}
+				sum[i] = total
+			}
+		}
+		for i, v := range sum {
+			store(&mc.row(first + i)[0], alpha*v, beta)
+		}
+		q.count(backend.GemmFlops(count, 1, mb.rows))
 	})
 }
 
