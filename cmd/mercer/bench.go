@@ -113,8 +113,16 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	var o benchOutput
 	c := &cobra.Command{Use: k.Name, Short: t.short, Long: t.long, Args: cobra.NoArgs}
 	c.RunE = a.work(func(ctx context.Context, _ []string) error {
-		if err := a.checkBench(ctx, o, b.Places...); err != nil {
+		if err := a.checkBench(ctx, o, append(slices.Clone(b.Places), b.Texts)...); err != nil {
 			return err
+		}
+		if b.Data == "sparse" { // has other defaults
+			if !o.given.Changed("d") {
+				b.Features = 0
+			}
+			if !o.given.Changed("peers") {
+				b.Peers = nil
+			}
 		}
 		if err := a.benchOptions(k, &b, o.quick); err != nil {
 			return err
@@ -138,6 +146,8 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	}
 	if k.Name == bench.FitKind {
 		flags.IntVar(&b.Centers, "centers", 0, "M of nystrom (default: 10√n)")
+		flags.StringVar(&b.Data, "data", "", "dense, or sparse for other fits, to tf-idf features of --texts (default: dense)")
+		flags.StringVar(&b.Texts, "texts", "", "with --data sparse: `TABLE` with the columns text and target, of two classes")
 	}
 	if k.Option != "" {
 		flags.StringSliceVar(&b.Names, k.Option, nil, k.Option+"s: "+strings.Join(k.Names, ", ")+" (default: "+cmp.Or(strings.Join(d.Names, ","), "all")+")")
@@ -183,7 +193,7 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 	if k.Name == bench.CrossoverKind && b.Widths == nil {
 		b.Widths = b.Sizes
 	}
-	if k.Defaults.Features > 0 && b.Features == 0 {
+	if k.Defaults.Features > 0 && b.Features == 0 && b.Data != "sparse" {
 		return usagef("--d: must be ≥ 1, got 0")
 	}
 	for _, name := range b.Devices {

@@ -48,6 +48,10 @@ Kernel, λ, precision and threads are the same for all, and the residual of ever
 answer is computed by one routine and printed; of the lasso and logistic regression it
 is how far the objective is above its minimum, within 1e-6 for all.
 
+--data sparse fits the texts of a table as tf-idf of character 3–4-grams, beside
+scikit-learn, LIBSVM and LIBLINEAR. Its fits are svc-linear, svc-gaussian, logistic,
+ridge-linear, ridge-gaussian, and read, which reads a LIBSVM file.
+
 Libraries of Python are looked for in /usr/bin/python3 and in the python3 of PATH,
 or in those of --python. They run in processes of their own; their start, imports
 and the way of the data to them are not counted, transfers to a GPU and back are.`,

@@ -26,7 +26,8 @@ import (
 // The data of lasso and logistic are in linear.go, those of all others in synthetic.go. All
 // implementations get the same kernel, λ, precision and threads, and one routine computes the
 // residual of every answer for the metrics. For lasso and logistic the residual is the excess
-// of the objective over its minimum, with the same limit for all. Only ridge is also measured
+// of the objective over its minimum, with the same limit for all. Sparse data have fits of their
+// own: see sparse.go. Only ridge is also measured
 // in float32. The time to import a library and to pass it the data is not counted; transfers
 // to a GPU and back are.
 const FitKind = "fit"
@@ -59,6 +60,9 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(c.folder)
+	if c.Data == sparseData {
+		return c.runSparse(ctx)
+	}
 	r, err := b.Runner.Run(ctx, FitKind, c.implementations(), c.tasks(c.start))
 	if err != nil {
 		return nil, err
@@ -73,7 +77,7 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 
 // fits refuses sizes whose matrices, as other libraries store them, exceed the memory.
 func (c *fitBench) fits() error {
-	if !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
+	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // the solvers and the libraries on a GPU check their memory themselves
 	}
 	// scikit-learn's Cholesky holds K, a copy and the factor; the pairwise distances precede
@@ -211,8 +215,10 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if metrics[residualMetric], err = residual(f); err != nil {
 				return 0, err
 			}
-			if f.linear.Data != nil {
+			if f.tolerance > 0 {
 				metrics[toleranceMetric] = f.tolerance
+			}
+			if f.linear.Data != nil || j.synthetic == nil { // no held-out rows
 				return metrics[residualMetric], nil
 			}
 			metrics[rmseMetric], err = j.rmse(f)

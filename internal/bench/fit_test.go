@@ -2,7 +2,11 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -278,6 +282,80 @@ func TestLinearBounds(t *testing.T) {
 		// The grid is within 1e-5 of the minimum, where the curvature is below 5.
 		if lower[0] > best || values[0] < best-1e-9 || v == at && lower[0] < best-1e-8 {
 			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, best)
+		}
+	}
+}
+
+// TestFitSparse makes every fit to sparse data once, with every library that is installed. The texts
+// are letters drawn by a generator whose seed is fixed; half of each class's texts have a word of its own.
+func TestFitSparse(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	var table strings.Builder
+	table.WriteString("text,target\n")
+	for i := range 120 {
+		word := make([]byte, 12)
+		for k := range word {
+			word[k] = 'a' + byte(r.IntN(6))
+		}
+		class := i % 2
+		if i%4 > 1 {
+			word = append(word, []byte([]string{" winner", " dinner"}[class])...)
+		}
+		fmt.Fprintf(&table, "%s,%s\n", word, []string{"spam", "ham"}[class])
+	}
+	file := filepath.Join(t.TempDir(), "texts.csv")
+	if err := os.WriteFile(file, []byte(table.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b := Benchmark{Kind: FitKind, Data: "sparse", Texts: file, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
+	if testing.Short() {
+		b.Peers = []string{} // no Python process is started
+	}
+	result, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := textOf(t, result)
+	t.Log(text)
+	if len(result.Cells) != len(sparseFits) {
+		t.Fatalf("%d cells, want %d", len(result.Cells), len(sparseFits))
+	}
+	for _, want := range []string{"texts.csv as tf-idf", "read: a LIBSVM file of"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q", want)
+		}
+	}
+	for _, c := range result.Cells {
+		for _, e := range result.Implementations {
+			run := c.Run(e.Name)
+			if run == nil {
+				continue
+			}
+			if run.Reason != "" {
+				if e.Missing == "" {
+					t.Errorf("%v: %s: %s", c.Case, e.Name, run.Reason)
+				}
+				continue
+			}
+			// The bounds of the objectives are lower bounds of everyone's value, but for the roundings
+			// of some 10⁴ additions.
+			if residual, known := run.Metrics[residualMetric]; !known || !(residual >= -1e-12 && residual <= linearLimit) {
+				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
+			}
+		}
+	}
+	for _, wrong := range []struct {
+		b    Benchmark
+		want string
+	}{
+		{Benchmark{Kind: FitKind, Data: "sparse"}, "texts: is needed with sparse data"},
+		{Benchmark{Kind: FitKind, Texts: "x.csv"}, "texts: is used only with sparse data"},
+		{Benchmark{Kind: FitKind, Data: "thin"}, `data: must be dense or sparse, got "thin"`},
+		{Benchmark{Kind: BLASKind, Data: "sparse"}, "data: is not an option of this benchmark"},
+		{Benchmark{Kind: FitKind, Data: "sparse", Texts: file, Names: []string{"svr"}}, `fit: "svr" is not known`},
+	} {
+		if err := wrong.b.Fill(); err == nil || !strings.Contains(err.Error(), wrong.want) {
+			t.Errorf("%+v: %v, want %q", wrong.b, err, wrong.want)
 		}
 	}
 }

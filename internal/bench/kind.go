@@ -21,6 +21,8 @@ import (
 // without a default in the Kind is refused.
 type Benchmark struct {
 	Kind       string
+	Data       string   // of fit: "dense", the default, or "sparse"
+	Texts      string   // with Data "sparse": a table with the columns text and target, of two classes
 	Names      []string // routines, operations, fits or solvers of the Kind
 	Precisions []string // "float64", "float32"
 	Sizes      []int    // n
@@ -73,7 +75,7 @@ func Kinds() []Kind {
 		},
 		{
 			Name: FitKind, Option: "fit", Names: []string{"ridge", "nystrom", "svr", "file", "lasso", "logistic"}, HasCenters: true, run: runFit, devices: bestDevices,
-			Defaults: Benchmark{Precisions: both, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: append([]string{"gonum"}, pypeer.Names()...)},
+			Defaults: Benchmark{Precisions: both, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: slices.DeleteFunc(append([]string{"gonum"}, pypeer.Names()...), func(name string) bool { return name == "libsvm" })},
 			Quick:    Benchmark{Sizes: []int{500, 1000, 2000}},
 		},
 		{
@@ -87,6 +89,14 @@ func Kinds() []Kind {
 			Quick:    Benchmark{Sizes: []int{256, 512, 1024, 2048}, Limit: time.Second},
 		},
 	}
+}
+
+// sparse returns the kind with the options of Data "sparse".
+func (k Kind) sparse() *Kind {
+	k.Names = sparseFits
+	k.Defaults = Benchmark{Precisions: []string{"float64"}, Peers: sparsePeers}
+	k.Quick, k.HasCenters = Benchmark{}, false
+	return &k
 }
 
 // KindOf returns the kind with the given name, or nil if there is none.
@@ -140,14 +150,26 @@ func (b *Benchmark) Fill() error {
 	if k == nil {
 		return fmt.Errorf("bench: no benchmark is called %q", b.Kind)
 	}
-	d, quick := k.Defaults, k.Quick
-	if !b.Quick {
-		quick = Benchmark{}
-	}
 	refuse := func(option, format string, a ...any) error {
 		return &OptionError{Kind: b.Kind, Option: option, Problem: fmt.Sprintf(format, a...)}
 	}
 	const untaken = "is not an option of this benchmark"
+	switch sparse := b.Data == sparseData; {
+	case b.Data != "" && b.Kind != FitKind:
+		return refuse("data", untaken)
+	case !sparse && b.Data != "" && b.Data != "dense":
+		return refuse("data", "must be dense or sparse, got %q", b.Data)
+	case sparse && b.Texts == "":
+		return refuse("texts", "is needed with sparse data: a table with the columns text and target")
+	case !sparse && b.Texts != "":
+		return refuse("texts", "is used only with sparse data")
+	case sparse:
+		k = k.sparse()
+	}
+	d, quick := k.Defaults, k.Quick
+	if !b.Quick {
+		quick = Benchmark{}
+	}
 	for _, o := range []struct {
 		name            string
 		given           *[]string

@@ -1,5 +1,5 @@
 """The Python side of package pypeer: libraries of Python, of R (glmnet, in a separate
-process) and of C (LIBLINEAR, in this process) that fit the same models.
+process) and of C (LIBLINEAR and LIBSVM, in this process) that fit the same models.
 
 It reads commands from standard input, one JSON object a line, and answers each
 with one, on what was standard output; what libraries print goes to standard
@@ -42,7 +42,14 @@ def has_glmnet():
 LIBRARIES = {
     "scikit-learn": module("sklearn"), "torch": module("torch"), "cupy": module("cupy"), "gpytorch": module("gpytorch"),
     "glmnet": has_glmnet, "liblinear": lambda: importlib.util.find_spec("numpy") and ctypes.util.find_library("linear"),
+    "libsvm": lambda: importlib.util.find_spec("numpy") and ctypes.util.find_library("svm"),
 }
+
+
+def timed(fit):
+    """Return what fit returns, and the seconds that it took."""
+    start = time.perf_counter()
+    return fit(), time.perf_counter() - start
 
 
 def probe():
@@ -51,17 +58,17 @@ def probe():
 
 
 class ScikitLearn:
-    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression."""
+    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR and SVC (LIBSVM), LinearSVC, lasso_path, LogisticRegression."""
 
     def __init__(self):
         import joblib
         import numpy
-        import scipy
+        import scipy.sparse
         import sklearn
         import threadpoolctl
         from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, svm
 
-        self.np, self.joblib = numpy, joblib
+        self.np, self.joblib, self.scipy = numpy, joblib, scipy.sparse
         self.kernel_ridge, self.gp, self.approximation, self.linear, self.svm = (
             kernel_ridge, gaussian_process, kernel_approximation, linear_model, svm)
         self.detail = f"scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
@@ -109,6 +116,43 @@ class ScikitLearn:
         m = self.linear.LogisticRegression(C=1 / p["lambda"], fit_intercept=False, tol=p["tol"], max_iter=10**5)
         m.fit(a["x"], a["y"])
         return {"coef": m.coef_.T}
+
+    def sparse(self, a, p):
+        """The samples that put has sent as the arrays of compressed sparse rows."""
+        rows = len(a["y"])
+        return self.scipy.csr_matrix((a["values"], a["columns"].astype("i4"), a["starts"].astype("i4")), shape=(rows, p["columns"]))
+
+    def sparse_svc(self, a, p):
+        x = self.sparse(a, p)
+        m = self.svm.SVC(kernel="linear" if p["linear"] else "rbf", gamma=p["gamma"], C=1, tol=p["tol"], cache_size=p["cache"] / 2**20)
+        _, seconds = timed(lambda: m.fit(x, a["y"]))
+        beta = self.np.zeros(len(a["y"]))
+        beta[m.support_] = m.dual_coef_.toarray()[0]
+        return {"beta": beta, "intercept": self.np.atleast_1d(m.intercept_), "seconds": seconds}
+
+    def sparse_machine(self, a, p):
+        x = self.sparse(a, p)
+        m = self.svm.LinearSVC(loss="hinge", C=1, tol=p["tol"], max_iter=10**6, random_state=0)
+        _, seconds = timed(lambda: m.fit(x, a["y"]))
+        return {"coef": m.coef_.T, "intercept": m.intercept_, "seconds": seconds}
+
+    def sparse_logistic(self, a, p):
+        x = self.sparse(a, p)
+        m = self.linear.LogisticRegression(C=1, fit_intercept=False, tol=p["tol"], max_iter=10**5)
+        _, seconds = timed(lambda: m.fit(x, a["y"]))
+        return {"coef": m.coef_.T, "intercept": self.np.zeros(1), "seconds": seconds}
+
+    def sparse_ridge(self, a, p):
+        x = self.sparse(a, p)
+        m = self.kernel_ridge.KernelRidge(kernel="linear" if p["linear"] else "rbf", gamma=p["gamma"], alpha=1)
+        _, seconds = timed(lambda: m.fit(x, a["y"]))
+        return {"alpha": m.dual_coef_, "seconds": seconds}
+
+    def sparse_read(self, a, p):
+        from sklearn.datasets import load_svmlight_file
+
+        (x, _), seconds = timed(lambda: load_svmlight_file(p["file"]))
+        return {"sum": self.np.atleast_1d(x.data.sum()), "seconds": seconds}
 
     def file(self, a, p):
         table = self.np.loadtxt(p["csv"], delimiter=",", skiprows=1)
@@ -327,7 +371,8 @@ class Glmnet:
 
 
 class Liblinear:
-    """LIBLINEAR's trust region method for logistic regression, solver 0, by its C interface."""
+    """LIBLINEAR's trust region method for logistic regression, solver 0, and its coordinate descent
+    for support vector machines, solver 3, by its C interface."""
 
     class Problem(ctypes.Structure):
         _fields_ = [("l", ctypes.c_int), ("n", ctypes.c_int), ("y", ctypes.c_void_p), ("x", ctypes.c_void_p), ("bias", ctypes.c_double)]
@@ -345,6 +390,8 @@ class Liblinear:
         self.lib.train.restype = ctypes.c_void_p
         self.lib.get_decfun_coef.restype = ctypes.c_double
         self.lib.get_decfun_coef.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+        self.lib.get_decfun_bias.restype = ctypes.c_double
+        self.lib.get_decfun_bias.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self.lib.get_labels.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int * 2)]
         self.silent = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda text: None)
         self.lib.set_print_string_function(self.silent)
@@ -364,18 +411,30 @@ class Liblinear:
         self.problem = self.Problem(n, d, self.y.ctypes.data, self.rows.ctypes.data, -1)
         self.held = a["x"]
 
-    def logistic(self, a, p):
-        self.hold(a)
-        parameter = self.Parameter(solver=0, eps=p["tol"], c=1 / p["lambda"], regularize_bias=1)
-        start = time.perf_counter()
-        model = self.lib.train(ctypes.byref(self.problem), ctypes.byref(parameter))
-        seconds = time.perf_counter() - start
+    def train(self, problem, columns, **parameters):
+        parameter = self.Parameter(regularize_bias=1, **parameters)
+        model, seconds = timed(lambda: self.lib.train(ctypes.byref(problem), ctypes.byref(parameter)))
         labels = (ctypes.c_int * 2)()
         self.lib.get_labels(model, ctypes.byref(labels))
         one = list(labels).index(1)
-        coef = [self.lib.get_decfun_coef(model, j + 1, one) for j in range(a["x"].shape[1])]
+        coef = [self.lib.get_decfun_coef(model, j + 1, one) for j in range(columns)]
+        intercept = self.lib.get_decfun_bias(model, one)
         self.lib.free_and_destroy_model(ctypes.byref(ctypes.c_void_p(model)))
-        return {"coef": self.np.array(coef)[:, None], "seconds": seconds}
+        return {"coef": self.np.array(coef)[:, None], "intercept": self.np.array([intercept]), "seconds": seconds}
+
+    def logistic(self, a, p):
+        self.hold(a)
+        return self.train(self.problem, a["x"].shape[1], solver=0, eps=p["tol"], c=1 / p["lambda"])
+
+    def sparse_logistic(self, a, p):
+        nodes, rows = sparse_nodes(self.np, a)
+        problem = self.Problem(len(rows), p["columns"], a["y"].ctypes.data, rows.ctypes.data, -1)
+        return self.train(problem, p["columns"], solver=0, eps=p["tol"], c=1)
+
+    def sparse_machine(self, a, p):
+        nodes, rows = sparse_nodes(self.np, a, p["columns"] + 1)
+        problem = self.Problem(len(rows), p["columns"] + 1, a["y"].ctypes.data, rows.ctypes.data, 1)
+        return self.train(problem, p["columns"], solver=3, eps=p["tol"], c=1)
 
     def sync(self):
         pass
@@ -384,8 +443,75 @@ class Liblinear:
         self.held = self.nodes = None
 
 
+def sparse_nodes(np, a, one=None):
+    """The rows as LIBSVM and LIBLINEAR have them: nodes of index and value, and a pointer to each
+    row. A row ends with a feature 1 of the index one, if that is given, and the index -1."""
+    starts, n = a["starts"].astype("i8"), len(a["y"])
+    last = 2 if one else 1
+    nodes = np.zeros(len(a["values"]) + last * n, dtype=np.dtype([("index", "i4"), ("value", "f8")], align=True))
+    at = np.arange(len(a["values"])) + last * np.repeat(np.arange(n), np.diff(starts))
+    nodes["index"][at], nodes["value"][at] = a["columns"] + 1, a["values"]
+    ends = starts[1:] + last * np.arange(1, n + 1) - 1
+    nodes["index"][ends] = -1
+    if one:
+        nodes["index"][ends - 1], nodes["value"][ends - 1] = one, 1
+    rows = nodes.ctypes.data + nodes.strides[0] * (starts[:-1] + last * np.arange(n)).astype(np.uintp)
+    return nodes, rows.astype(np.uintp)
+
+
+class Libsvm:
+    """LIBSVM's support vector classification by its C interface."""
+
+    class Problem(ctypes.Structure):
+        _fields_ = [("l", ctypes.c_int), ("y", ctypes.c_void_p), ("x", ctypes.c_void_p)]
+
+    class Parameter(ctypes.Structure):
+        _fields_ = [("svm_type", ctypes.c_int), ("kernel_type", ctypes.c_int), ("degree", ctypes.c_int), ("gamma", ctypes.c_double),
+                    ("coef0", ctypes.c_double), ("cache_size", ctypes.c_double), ("eps", ctypes.c_double), ("c", ctypes.c_double),
+                    ("weights", ctypes.c_int), ("label", ctypes.c_void_p), ("weight", ctypes.c_void_p), ("nu", ctypes.c_double),
+                    ("p", ctypes.c_double), ("shrinking", ctypes.c_int), ("probability", ctypes.c_int)]
+
+    class Model(ctypes.Structure):
+        pass
+
+    def __init__(self):
+        import numpy
+
+        self.Model._fields_ = [("param", self.Parameter), ("classes", ctypes.c_int), ("l", ctypes.c_int), ("sv", ctypes.c_void_p),
+                               ("coef", ctypes.POINTER(ctypes.POINTER(ctypes.c_double))), ("rho", ctypes.POINTER(ctypes.c_double))]
+        self.np, self.lib = numpy, ctypes.CDLL(ctypes.util.find_library("svm"))
+        self.lib.svm_train.restype = ctypes.POINTER(self.Model)
+        self.silent = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda text: None)
+        self.lib.svm_set_print_string_function(self.silent)
+        self.detail = f"LIBSVM {ctypes.c_int.in_dll(self.lib, 'libsvm_version').value / 100:.2f}"
+
+    def sparse_svc(self, a, p):
+        np = self.np
+        nodes, rows = sparse_nodes(np, a)
+        problem = self.Problem(len(rows), a["y"].ctypes.data, rows.ctypes.data)
+        parameter = self.Parameter(svm_type=0, kernel_type=0 if p["linear"] else 2, gamma=p["gamma"], cache_size=p["cache"] / 2**20,
+                                   eps=p["tol"], c=1, shrinking=1)
+        model, seconds = timed(lambda: self.lib.svm_train(ctypes.byref(problem), ctypes.byref(parameter)))
+        count = model.contents.l
+        labels, places = (ctypes.c_int * 2)(), (ctypes.c_int * count)()
+        self.lib.svm_get_labels(model, labels)
+        self.lib.svm_get_sv_indices(model, places)
+        sign, beta = labels[0], np.zeros(len(rows))
+        beta[np.array(places[:], dtype=int) - 1] = sign * np.array(model.contents.coef[0][:count])
+        intercept = np.array([-sign * model.contents.rho[0]])
+        self.lib.svm_free_and_destroy_model(ctypes.byref(model))
+        return {"beta": beta, "intercept": intercept, "seconds": seconds}
+
+    def sync(self):
+        pass
+
+    def clear(self):
+        pass
+
+
 CLASSES = {
     "scikit-learn": ScikitLearn, "torch": Torch, "cupy": CuPy, "gpytorch": GPyTorch, "glmnet": Glmnet, "liblinear": Liblinear,
+    "libsvm": Libsvm,
 }
 
 

@@ -1,5 +1,5 @@
 // Package pypeer fits models with the libraries of Python, for comparison: scikit-learn (with
-// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, and LIBLINEAR. A library that is not
+// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is not
 // installed is left out.
 //
 // Each library is one process that lives as long as the comparison. It imports its modules and
@@ -35,7 +35,7 @@ var script string
 
 // Names lists the libraries that Find knows.
 func Names() []string {
-	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear"}
+	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear", "libsvm"}
 }
 
 // ErrMissing is the reason why a library is not there.
