@@ -60,7 +60,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 		return nil, err
 	}
 	par.Cache = svm.CacheWithin(f.dev, f.o.Memory, par.Cache)
-	t := f.task(f.points.Rows, func(n int) int64 { return svm.Bytes(f.dev, f.points, n, par.Cache) })
+	t := f.task(f.points.Rows, func(n int) int64 { return svm.Bytes(f.dev, p.Kernel, f.points, n, par.Cache) })
 	if f.err != nil {
 		return nil, f.err
 	}

@@ -54,11 +54,11 @@ const expectedPasses = 100
 // store a column, and writes n² elements. A pass reads and writes w once for each nonzero.
 // Coordinate descent may cost four times as much as K, because the count omits the steps of SMO
 // and the rows that its cache loses.
-func descentWork(p *Problem) int {
-	if _, linear := p.Kernel.(kernels.Linear); !linear || p.X.Sparse == nil {
+func descentWork(k kernels.Kernel, points numeric.Points) int {
+	x := points.Sparse
+	if _, linear := k.(kernels.Linear); !linear || x == nil {
 		return 0
 	}
-	x := p.X.Sparse
 	stored := make([]int32, x.Cols)
 	for i := range x.Rows {
 		columns, _ := x.Row(i)

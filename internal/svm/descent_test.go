@@ -116,7 +116,7 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 			t.Helper()
 			p := *given
 			p.Alpha = slices.Clone(given.Alpha)
-			res, err := solve(t.Context(), dev.F64(), &p, set, func(float64) error { return nil }, work)
+			res, err := solve(t.Context(), dev.F64(), &p, set, func(float64) error { return nil }, work, func() {})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -200,11 +200,11 @@ func TestDescentEnds(t *testing.T) {
 	none := func(float64) error { return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := solve(ctx, dev.F64(), fresh(), set, none, 1<<30); !errors.Is(err, context.Canceled) {
+	if _, err := solve(ctx, dev.F64(), fresh(), set, none, 1<<30, func() {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled context: %v", err)
 	}
 	stop := errors.New("stop")
-	if _, err := solve(t.Context(), dev.F64(), fresh(), set, func(float64) error { return stop }, 1<<30); err != stop {
+	if _, err := solve(t.Context(), dev.F64(), fresh(), set, func(float64) error { return stop }, 1<<30, func() {}); err != stop {
 		t.Errorf("a report that stops: %v", err)
 	}
 	for _, scale := range []float64{1e155, 1e200} {
@@ -212,7 +212,7 @@ func TestDescentEnds(t *testing.T) {
 		for k := range p.X.Sparse.Data {
 			p.X.Sparse.Data[k] *= scale
 		}
-		if _, err := solve(t.Context(), dev.F64(), p, set, none, 1<<30); err == nil {
+		if _, err := solve(t.Context(), dev.F64(), p, set, none, 1<<30, func() {}); err == nil {
 			t.Errorf("features of %g were solved", scale)
 		}
 	}
@@ -224,18 +224,18 @@ func TestDescentIsChosenByCost(t *testing.T) {
 	x, sign := sparseRows(rand.New(rand.NewPCG(3, 0)), 3000, 60, 6)
 	one := func(int) float64 { return 1 }
 	p := classesOf(x, sign, one)
-	if descentWork(p) == 0 {
+	if descentWork(p.Kernel, p.X) == 0 {
 		t.Error("3000 rows of 60 features: not by coordinate descent")
 	}
 	p.Kernel = kernels.Polynomial{Degree: 2}
-	if descentWork(p) != 0 {
+	if descentWork(p.Kernel, p.X) != 0 {
 		t.Error("another kernel: by coordinate descent")
 	}
 	p.Kernel, p.X = kernels.Linear{}, numeric.DensePoints(x)
-	if descentWork(p) != 0 {
+	if descentWork(p.Kernel, p.X) != 0 {
 		t.Error("dense samples: by coordinate descent")
 	}
-	if descentWork(classesOf(x.View(0, 0, 60, 60), sign[:60], one)) != 0 {
+	if p := classesOf(x.View(0, 0, 60, 60), sign[:60], one); descentWork(p.Kernel, p.X) != 0 {
 		t.Error("60 rows: by coordinate descent")
 	}
 }

@@ -57,7 +57,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 		slices.Sort(sizes)
 		pair = min(n, sizes[len(sizes)-1]+sizes[len(sizes)-2])
 	}
-	return int64(f.workers(dev)) * Bytes(dev, f.X, pair, f.Params.Cache)
+	return int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.Params.Cache)
 }
 
 // problem returns the machine of two classes' rows.
@@ -135,7 +135,7 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 
 // quietly solves one machine without reporting its progress, because progress counts pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
-	return Solve(t.Ctx, t.B, p, f.Params, func(float64) error { return t.Stopped() })
+	return Solve(t, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
 // Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the

@@ -66,15 +66,18 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes is the memory of Solve for n rows like those of x: the cache, and two sets of points
-// with one column each, for F at the start and after shrinking. Coordinate descent frees its w
-// before SMO allocates the cache.
-func Bytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
-	smo := CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
-	if x.Sparse == nil {
-		return smo
+// Bytes is the memory of Solve for n rows like those of x: of SMO the cache, and two sets of points
+// with one column each, for F at the start and after shrinking; of coordinate descent, where it costs
+// less, a copy of the points, w and some vectors. If SMO continues after all, Solve reports its plan.
+func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
+	if descentWork(k, x) > 0 {
+		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
 	}
-	return max(smo, x.CopyBytes(n)+12*int64(x.Cols)+64*int64(n))
+	return smoBytes(dev, x, n, cache)
+}
+
+func smoBytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
+	return CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
 }
 
 // Result is the solution from which the machines make their models. α is in the problem.
@@ -158,7 +161,7 @@ type smo struct {
 // SolveIn is Solve as the part of a task from base to base + share.
 func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result, error) {
 	first := 0.0
-	return Solve(t.Ctx, t.B, p, set, func(gap float64) error {
+	return Solve(t, p, set, func(gap float64) error {
 		first = max(first, gap)
 		return t.Step("solve", base+share*min(run.LogShare(gap, first, set.Tol), 0.999))
 	})
@@ -166,12 +169,15 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 
 // Solve solves p. set has its defaults. report is called between working sets with the
 // violation of the optimality conditions, and may stop the work.
-func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error) (*Result, error) {
-	return solve(ctx, b, p, set, report, descentWork(p))
+func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
+	return solve(t.Ctx, t.B, p, set, report, descentWork(p.Kernel, p.X), func() {
+		run.ReportPlan(t.Ctx, t.Dev, smoBytes(t.Dev, p.X, p.X.Rows, set.Cache))
+	})
 }
 
-// solve is Solve with the given limit of work for coordinate descent; 0 means none.
-func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int) (*Result, error) {
+// solve is Solve with the given limit of work for coordinate descent; 0 means none. It calls continues
+// before SMO continues after coordinate descent.
+func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
 	s.take(nil)
@@ -188,6 +194,7 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 		if res, err := s.descend(work); res != nil || err != nil {
 			return res, err
 		}
+		continues()
 	}
 	if err := s.open(); err != nil {
 		return nil, err
