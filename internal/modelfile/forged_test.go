@@ -18,7 +18,8 @@ import (
 )
 
 // everyModel returns the state of a model of each learner of the catalogue, for each of its
-// tasks, with default parameters.
+// tasks, with default parameters, and for a learner that takes sparse samples also of one fitted to
+// these.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
 	const n = 24
@@ -29,6 +30,7 @@ func everyModel(f testing.TB, dev backend.Device) (names []string, states []lear
 		y.Set(i, 0, a*b+b+0.1*float64(i%3))
 		class.Set(i, 0, float64(i*5%13/5))
 	}
+	sparse := backend.Host[float64]{Rows: n, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}.CSR()
 	for _, d := range learners.Catalogue() {
 		for _, task := range d.Tasks {
 			fit, err := d.Make(task, nil)
@@ -45,12 +47,16 @@ func everyModel(f testing.TB, dev backend.Device) (names []string, states []lear
 			if target != nil {
 				targets = target
 			}
-			m, err := fit(context.Background(), dev, x, targets, o)
-			if err != nil {
-				f.Fatalf("%s, %s: %v", d.Name, task, err)
+			for _, samples := range []mat.Matrix{x, sparse} {
+				if samples == mat.Matrix(x) || d.Sparse {
+					m, err := fit(context.Background(), dev, samples, targets, o)
+					if err != nil {
+						f.Fatalf("%s, %s: %T: %v", d.Name, task, samples, err)
+					}
+					names = append(names, fmt.Sprintf("%s, %s, %T", d.Name, task, samples))
+					states = append(states, m.State())
+				}
 			}
-			names = append(names, fmt.Sprintf("%s, %s", d.Name, task))
-			states = append(states, m.State())
 		}
 	}
 	return names, states
@@ -130,6 +136,7 @@ func FuzzLoadThenPredict(f *testing.F) {
 		}
 	}
 	x := mat.NewDense(3, 2, []float64{0, 0, 0.5, -1, 3, 2})
+	sparse := backend.Host[float64]{Rows: 3, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}.CSR()
 	f.Fuzz(func(t *testing.T, which, change, where uint16, value float64, text string) {
 		i := int(which) % len(states)
 		s := forge(states[i], change, where, value, text)
@@ -165,6 +172,10 @@ func FuzzLoadThenPredict(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		p, err := b.Model.Predict(ctx, dev, x)
+		_, sparseErr := b.Model.Predict(ctx, dev, sparse)
+		if sparseErr != nil && strings.Contains(sparseErr.Error(), "\n") {
+			t.Errorf("%s: the error has several lines: %q", names[i], sparseErr)
+		}
 		if ctx.Err() != nil {
 			t.Fatalf("%s: three rows are not predicted in 20 s", names[i])
 		}
