@@ -54,7 +54,7 @@ func (e *Error) Message(name func(parameter string) string) string {
 // rule returns the broken rule, with the parameter names of a front end.
 func (e *Error) rule(name func(parameter string) string) string {
 	return message.Expand(e.Rule, func(parameter string) string {
-		if parameter == "drop" {
+		if parameter == "drop" || parameter == "tfidf" {
 			parameter += "=" + e.Column
 		}
 		return name(parameter)

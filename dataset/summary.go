@@ -416,12 +416,12 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 	case !declared && s.Kinds[spelled] > 0:
 		return s.Faults[spelled].and("{, or $categorical}")
 	case s.Many:
-		return t.fault(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop}", MaxCategories, quote(example)))
+		return t.fault(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop|$tfidf}", MaxCategories, quote(example)))
 	case odd, tooMany && 2*numbers > cells:
 		first.Rule = fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells)
 		return first
 	case tooMany:
-		return t.fault(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop}", kinds, quote(example), count.Of(int(rows), "row")))
+		return t.fault(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop|$tfidf}", kinds, quote(example), count.Of(int(rows), "row")))
 	}
 	return nil
 }

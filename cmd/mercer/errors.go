@@ -92,6 +92,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			return "name the column with --categorical"
 		case name == "drop":
 			return "leave it out with --drop " + shellWord(value)
+		case name == "tfidf":
+			return "make features of its texts with --text " + shellWord(value) + " --tfidf word"
 		case name == "task":
 			return "say --task " + value
 		case isValue:

@@ -47,13 +47,14 @@ var parameters = map[string]string{
 	"thousands=comma":     "the thousands mark ','",
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
-	"drop":                "drop the column", // the name of the column follows =
+	"drop":                "drop the column",                   // the name of the column follows =
+	"tfidf":               "make tf-idf features of its texts", // likewise
 }
 
 // Plain names a parameter for Go programs.
 func Plain(parameter string) string {
-	if strings.HasPrefix(parameter, "drop=") {
-		parameter = "drop"
+	if name, _, _ := strings.Cut(parameter, "="); name == "drop" || name == "tfidf" {
+		parameter = name
 	}
 	return parameters[parameter]
 }
