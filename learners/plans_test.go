@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ func planned() map[string]learners.Fitter {
 }
 
 // TestPlans: a fit takes at most as much memory on the device as it planned, with more rows
-// than features and with fewer, for two classes and three.
+// than features, with fewer and with many times fewer, for two classes and three, and for sparse
+// samples if the learner takes them.
 func TestPlans(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		t.Log("seed 81")
@@ -52,18 +54,36 @@ func TestPlans(t *testing.T) {
 				}
 				y.Set(i, 0, float64(i%shape[2]))
 			}
+			sparse := backend.CSR[float64]{Rows: n, Cols: d, Indptr: []int{0}}
+			for i := range n {
+				for j := range d {
+					if j%10 == i%10 {
+						sparse.Indices, sparse.Data = append(sparse.Indices, int32(j)), append(sparse.Data, x.At(i, j))
+					}
+				}
+				sparse.Indptr = append(sparse.Indptr, len(sparse.Data))
+			}
 			for name, fit := range planned() {
-				dev := open(t, backend.Config{})
-				_, err := fit(t.Context(), dev, x, y, learners.Options{Memory: 1})
-				var budget *solvers.BudgetError
-				if !errors.As(err, &budget) {
-					t.Fatalf("%s: %v", name, err)
+				d, err := learners.Find(strings.Fields(name)[0])
+				if err != nil {
+					t.Fatal(err)
 				}
-				if _, err := fit(t.Context(), dev, x, y, learners.Options{Memory: budget.Needed}); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				if _, peak := dev.InUse(); peak > budget.Needed {
-					t.Errorf("%s, %d×%d: took %d bytes, planned %d", name, n, d, peak, budget.Needed)
+				for _, samples := range []mat.Matrix{x, sparse} {
+					if _, stored := samples.(backend.CSR[float64]); stored && !d.Sparse {
+						continue
+					}
+					dev := open(t, backend.Config{})
+					_, err := fit(t.Context(), dev, samples, y, learners.Options{Memory: 1})
+					var budget *solvers.BudgetError
+					if !errors.As(err, &budget) {
+						t.Fatalf("%s, %T: %v", name, samples, err)
+					}
+					if _, err := fit(t.Context(), dev, samples, y, learners.Options{Memory: budget.Needed}); err != nil {
+						t.Fatalf("%s, %T: %v", name, samples, err)
+					}
+					if _, peak := dev.InUse(); peak > budget.Needed {
+						t.Errorf("%s, %d×%d %T: took %d bytes, planned %d", name, n, x.RawMatrix().Cols, samples, peak, budget.Needed)
+					}
 				}
 			}
 		}
