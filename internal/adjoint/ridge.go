@@ -74,9 +74,6 @@ func (r *Ridge) Close() {
 	}
 }
 
-// Alpha returns α, n×t, which must not be changed.
-func (r *Ridge) Alpha() backend.Host[float64] { return r.alpha }
-
 // Predict sets dst, m×t, to k(Z, X)α for the m×d points z. A z without rows means X.
 func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
 	if z.Rows == 0 {

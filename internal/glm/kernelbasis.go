@@ -87,7 +87,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}
 	if found.Warning != "" || fit.Residual > tol {
-		fit.Warning = (&shortError{fit.Steps, found.Iters < most, fit.Residual, tol}).text()
+		fit.Warning = (&shortfall{fit.Steps, found.Iters < most, fit.Residual, tol}).text()
 	}
 	return fit, nil
 }

@@ -10,25 +10,18 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A shortError reports the residual at which Newton's method stopped before reaching the tolerance.
-type shortError struct {
+// A shortfall reports the residual at which Newton's method stopped before reaching the tolerance.
+type shortfall struct {
 	steps         int
 	stalled       bool // rounding error prevents further progress
 	residual, tol float64
 }
 
-func (e *shortError) Error() string { return e.Message(message.Plain) }
-
-func (e *shortError) Message(name func(parameter string) string) string {
-	return message.Expand(e.text(), name)
-}
-
-// text returns the error with marks for its advice.
-func (e *shortError) text() string {
+// text describes the shortfall, with marks for its advice.
+func (e *shortfall) text() string {
 	how := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
 		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
@@ -41,7 +34,7 @@ const innerSteps = 1000
 
 // minimize takes Newton steps until the residual is at most tol, or returns the reason why it
 // stopped earlier.
-func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
+func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
 		to   *backend.Matrix[float64]
@@ -82,13 +75,13 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 			slow = 0
 		}
 		if r > tol && (!moved || slow == 3) {
-			return &shortError{m.steps, true, r, tol}, nil
+			return &shortfall{m.steps, true, r, tol}, nil
 		}
 	}
 	if r <= tol {
 		return nil, nil
 	}
-	return &shortError{m.steps, false, r, tol}, nil
+	return &shortfall{m.steps, false, r, tol}, nil
 }
 
 // residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p), or with an intercept the sums of g
