@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	// ErrNotPosDef is what a *PivotError matches by errors.Is.
+	// ErrNotPosDef is matched by a *PivotError (errors.Is).
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable is what Open's error matches if the machine lacks the requested
-	// device. The text of the error lists every reason.
+	// ErrUnavailable is matched by the error of Open if the machine lacks the requested device.
+	// The text of the error lists every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
-	// ErrMemory is what a *MemoryError matches.
+	// ErrMemory is matched by a *MemoryError.
 	ErrMemory = host.ErrMemory
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Config is what a caller may request of a device. The zero value suits most callers.
+// Config holds the settings of a device. The zero value suits most callers.
 type Config struct {
 	Threads int   // workers; 0 is GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use

@@ -251,8 +251,8 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// direct reports whether a product or solution of so many columns with a triangle of order
-// n is small enough for the direct kernels.
+// direct reports whether a product or solution with a triangle of order n and the given number
+// of columns is small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 
 // solveDirect is X ← α A⁻¹ X for a small lower triangle.

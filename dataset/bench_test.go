@@ -143,8 +143,8 @@ func BenchmarkStreamFlights(b *testing.B) {
 	}
 }
 
-// BenchmarkLIBSVM reads a file of 5,000 rows with 120 of 50,000 features each; MB/s are those of
-// the file.
+// BenchmarkLIBSVM reads a file of 5,000 rows with 120 of 50,000 features each; MB/s count bytes
+// of the file.
 func BenchmarkLIBSVM(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var text bytes.Buffer

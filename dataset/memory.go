@@ -58,8 +58,8 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth is what lists take while they get room for more elements: all of them, and the old
-// memory of one, which is there until its elements are copied.
+// A growth is the memory of lists while they grow: all of the lists, and the old memory of one
+// of them, which exists until its elements are copied.
 type growth struct{ size, old int64 }
 
 // list adds a list whose elements have the given number of bytes. If it must be reallocated, it is
@@ -120,8 +120,8 @@ func appended[T any](a *allowance, list, more []T, room int) []T {
 	return list
 }
 
-// flight returns the memory of the parts of a text that are decoded or wait to be joined, if the
-// last of so many has the given size.
+// flight returns the memory of the parts of a text that are decoded or wait to be joined, given
+// their number and the size of the last one.
 func (a *allowance) flight(parts int, size int64) int64 {
 	return int64(min(parts, 2*a.workers()+1)) * size
 }

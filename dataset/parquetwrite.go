@@ -30,7 +30,7 @@ func WriteParquet(w io.Writer, names []string, columns []any) error {
 			return fmt.Errorf("dataset: parquet: column %q: a %T cannot be written", name, columns[j])
 		}
 		if rows >= 0 && n != rows {
-			return fmt.Errorf("dataset: parquet: column %q has %d rows, and those before it have %d", name, n, rows)
+			return fmt.Errorf("dataset: parquet: column %q has %d rows, and the columns before it have %d", name, n, rows)
 		}
 		rows = n
 		schema.open()

@@ -109,8 +109,8 @@ func TestWriteParquet(t *testing.T) {
 
 func TestWriteParquetRefuses(t *testing.T) {
 	for want, columns := range map[string][]any{
-		`dataset: parquet: column "b": a []bool cannot be written`:            {[]float64{1}, []bool{true}},
-		`dataset: parquet: column "b" has 2 rows, and those before it have 1`: {[]float64{1}, []float64{1, 2}},
+		`dataset: parquet: column "b": a []bool cannot be written`:                  {[]float64{1}, []bool{true}},
+		`dataset: parquet: column "b" has 2 rows, and the columns before it have 1`: {[]float64{1}, []float64{1, 2}},
 	} {
 		var b bytes.Buffer
 		if err := dataset.WriteParquet(&b, []string{"a", "b"}, columns); err == nil || err.Error() != want || b.Len() > 0 {

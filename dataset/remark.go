@@ -56,7 +56,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 	})
 }
 
-// columnFacts are what remarks needs to know of a column besides its Input.
+// columnFacts are the properties of a column that remarks needs besides its Input.
 type columnFacts struct {
 	rising  bool    // integers, each larger than the integer of the row before
 	missing float64 // part of the rows that has no value

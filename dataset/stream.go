@@ -182,7 +182,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 	return open.labels, nil
 }
 
-// passRules are what a pass does beside encoding the rows.
+// passRules describe the work of a pass besides encoding the rows.
 type passRules struct {
 	keyed   bool        // return the keys of the rows
 	classes *classifier // of all parts, which adds the classes that the encoder lacks; nil: refuse them

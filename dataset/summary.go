@@ -466,8 +466,8 @@ func (s *columnSummary) numbers() (all total, median float64, ok bool) {
 	return all, median, ok
 }
 
-// A total holds the moments of numbers, as sums of so many bits that the order of the additions
-// does not change them when they are rounded to float64.
+// A total holds the moments of numbers, as sums with enough bits that, rounded to float64, they
+// do not depend on the order of the additions.
 type total struct {
 	N, Low, High float64
 	Sum, Squares big.Float // Σ wv and Σ wv²

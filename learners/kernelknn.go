@@ -200,7 +200,7 @@ func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model: that of the regression on n×K memberships, and the
+// State implements Model. It has the state of the regression on n×K memberships, and the
 // classes.
 func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 

@@ -120,9 +120,9 @@ func TestDefaultKernel(t *testing.T) {
 	})
 }
 
-// TestScaleKernel: γ = 1/(2σ²) is what scikit-learn's SVC takes for gamma="scale",
-// 1/(n_features·X.var()), worked out by hand: the four entries of the features 0, 2 and 0, 4
-// have the mean 1.5 and the variance 11/4.
+// TestScaleKernel: γ = 1/(2σ²) is scikit-learn's gamma="scale" of SVC, 1/(n_features·X.var()),
+// worked out by hand: the four entries of the features 0, 2 and 0, 4 have the mean 1.5 and the
+// variance 11/4.
 func TestScaleKernel(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		y := mat.NewVecDense(3, []float64{0, 1, 1})

@@ -2,9 +2,9 @@ package learners
 
 import "strings"
 
-// Report is what a fit reports about its model. The command, the C library and saved models write
-// it as JSON. It omits what a restored model does not know, and figures that are not finite,
-// which JSON cannot represent.
+// Report is the report of a fit about its model. The command, the C library and saved models
+// write it as JSON. It omits what a restored model does not know, and figures that are not
+// finite, which JSON cannot represent.
 type Report struct {
 	Learner     string         `json:"learner"`
 	Outputs     int            `json:"outputs"`

@@ -369,7 +369,7 @@ type conjugate[T backend.Float] struct {
 	*krylov.Solver[T]
 	w   *work
 	a   krylov.Operator[T]
-	own []run.Releaser // what its preconditioner and operator consist of
+	own []run.Releaser // the parts of its preconditioner and operator
 
 	points backend.Matrix[T] // used by an operator that evaluates the kernel in each product; otherwise nil
 }

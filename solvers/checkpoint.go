@@ -50,8 +50,8 @@ func (c Checkpoint) every() time.Duration {
 	return c.Every
 }
 
-// A state is what an iterative Solve needs in order to resume, except what it recomputes from the
-// data.
+// A state holds the values that an iterative Solve needs in order to resume and does not
+// recompute from the data.
 type state struct {
 	Key string // the hash of the problem and the params
 
@@ -88,8 +88,8 @@ type checkpointer struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer returns nil if no checkpoints are asked for. It reads an existing checkpoint.
-// choice is what the plan chose beyond the params.
+// newCheckpointer returns nil if no checkpoints are requested. It reads an existing checkpoint.
+// choice holds the choices of the plan that are not in the params.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil

@@ -358,7 +358,7 @@ type method struct {
 	saves bool
 }
 
-// A solution is what a method's estimate has chosen for one Problem.
+// A solution holds the choices of a method's estimate for one Problem.
 type solution interface {
 	// run sets the fields of Result, except those that Solve itself sets.
 	run(w *work) error

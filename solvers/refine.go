@@ -587,7 +587,7 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	}
 	why, advice := "", "raise $lambda|raise $tol"
 	if e.Attainable > e.Tol {
-		why = fmt.Sprintf(": the exact solution rounded to float64 may have one of up to %.2g", e.Attainable)
+		why = fmt.Sprintf(": the exact solution, rounded to float64, may have a residual of up to %.2g", e.Attainable)
 	}
 	if !(e.Residual < 1) && e.Attainable > 1 {
 		why, advice = ": no digit is left beside values of the kernel that large", "raise $lambda|scale the features down|take another $kernel"

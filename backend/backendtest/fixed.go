@@ -122,8 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// The sums are those of the codes and of the offset, which may be larger than
-			// their total.
+			// The sum over the codes and the sum of the offset may each be larger than their
+			// total.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -225,7 +225,8 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testFixedMemory: FixedBytes keeps its promise and is what the device counts.
+// testFixedMemory: a matrix takes the bytes that FixedBytes promises and that the device
+// counts.
 func testFixedMemory[T backend.Float](r *rig[T]) {
 	b := r.b.(backend.FixedBackend[T])
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000, 40_000, 1 << 20} {

@@ -61,7 +61,7 @@ type demoRow struct {
 	truth, predicted *mat.Dense
 }
 
-// demoReport is what `mercer demo` prints.
+// demoReport is the output of `mercer demo`.
 type demoReport struct {
 	Device     string    `json:"device"`
 	Threads    int       `json:"threads"`

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// evaluateReport is what `mercer evaluate --json` prints.
+// evaluateReport is the output of `mercer evaluate --json`.
 type evaluateReport struct {
 	Program string `json:"program"` // "evaluate": for mercer bench import
 	Learner string `json:"learner"`

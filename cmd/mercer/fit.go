@@ -152,7 +152,7 @@ func (f *fitFlags) insteadOfMemory() string {
 	}
 }
 
-// fitReport is what `mercer fit` prints.
+// fitReport is the output of `mercer fit`.
 type fitReport struct {
 	Program string `json:"program"` // "fit": for mercer bench import
 	learners.Report

@@ -332,7 +332,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 // nystromStream makes the choice of rows independent of other uses of the seed.
 const nystromStream = 0x6e797374 // "nyst"
 
-// gramReport is what `mercer gram` prints.
+// gramReport is the output of `mercer gram`.
 type gramReport struct {
 	Program     string          `json:"program"` // "gram"
 	Kernel      string          `json:"kernel"`

@@ -34,7 +34,7 @@ func (a *app) predictCommand() *cobra.Command {
 		Short: "Predict a row for each row of a table",
 		Long: `Predict a row for each row of a table: CSV with the header "prediction", or
 "prediction_NAME" for each of several targets. The table has the columns that
-the model was fitted with, in any order; other columns are not looked at. It may
+the model was fitted with, in any order; other columns are ignored. It may
 be in any format that mercer fit reads. --keep COLUMNS copies columns of the table, such as
 a key, beside the predictions, as they are written there; the index of pandas, a first
 column without a name, is called index.
@@ -333,7 +333,7 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// kept returns the cells of columns of a table, or if t is nil of a table that is read from its
+// kept returns the cells of columns of t, or, if t is nil, of the table that it reads from the
 // file.
 func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
 	if len(names) == 0 {

@@ -360,7 +360,7 @@ func title(m validate.Measure, models string) string {
 // titles are the display names of measures.
 var titles = map[string]string{"rmse": "RMSE", "mae": "MAE", "r2": "R²", "accuracy": "accuracy", "log_loss": "log loss", "auc": "AUC"}
 
-// resampleReport is what cv and bootstrap print.
+// resampleReport is the output of cv and bootstrap.
 type resampleReport struct {
 	Learner  string             `json:"learner"`
 	Task     learners.Task      `json:"task"`

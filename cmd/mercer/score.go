@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// score is what `mercer evaluate` prints about regression or classification.
+// score is the part of the output of `mercer evaluate` about regression or classification.
 type score struct {
 	*validate.Score
 	Weight   string    `json:"weight,omitempty"` // the column of the weights in all measures except Confusion

@@ -64,7 +64,7 @@ standard deviation over the repetitions (Breiman 2001).`,
 	return c
 }
 
-// shownModel is what `mercer show --json` prints.
+// shownModel is the output of `mercer show --json`.
 type shownModel struct {
 	Program      string               `json:"program"` // "show"
 	Learner      learners.Description `json:"learner"`

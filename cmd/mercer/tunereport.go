@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// tuneReport is what `mercer tune` prints.
+// tuneReport is the output of `mercer tune`.
 type tuneReport struct {
 	Program string      `json:"program"` // "tune": for mercer bench import
 	By      string      `json:"by"`

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is what `mercer version` prints.
+// version is the output of `mercer version`.
 type version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

@@ -137,8 +137,8 @@ func (p *ridge) normal(r []float64) []float64 {
 	return v.RawVector().Data
 }
 
-// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It holds w against the primal system, whichever
-// form w comes from.
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It uses the primal system for the w of both
+// forms.
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))

@@ -70,7 +70,7 @@ func runScale(ctx context.Context, b Benchmark) (*Result, error) {
 		return nil, err
 	}
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", b.Features, fitLambda, scaleTol),
+		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver reaches a residual of %.0e of its own system", b.Features, fitLambda, scaleTol),
 		"bytes: the most that matrices took on the device, measured; planned: what the plan said before; resident: how much the process grew, what Go keeps for later included",
 	)
 	return r, nil

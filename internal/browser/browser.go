@@ -91,9 +91,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is put at the end of a page: it writes the width of the view and of
-// what is in it, how many tables are wider than their place, and where every
-// picture is.
+// measure is appended to a page: it writes the width of the view and of its content, the number
+// of tables that overflow their containers, and the position of every picture.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();
@@ -175,8 +174,8 @@ func whole(t *testing.T, text string) int {
 	return v
 }
 
-// ink returns how much of a box is not background, and how much has a hue; the
-// background is what its corner has.
+// ink returns the fraction of a box that differs from the background, and the fraction that has
+// a hue; the background is the color of its corner.
 func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
 	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -78,7 +78,8 @@ func TestObjects(t *testing.T) {
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
-	// Nor do predictions for the training objects themselves, whose points have these values.
+	// Predictions for the training objects do not need them either, because their points have
+	// these values.
 	want, err = b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestObjectsCheck(t *testing.T) {
 	}
 	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // refused before it is read
 	if _, err := b.Objects.pad(large, []string{"x"}); err == nil {
-		t.Error("more points than can be are made")
+		t.Error("more points than possible are accepted")
 	}
 	for _, text := range []string{"{", `{"kernel":"k","training":["a"],"points":["none"]}`, `{"other":1}`} {
 		if _, _, err := decodeObjects(text, trimmed); err == nil {

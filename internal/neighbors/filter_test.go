@@ -15,7 +15,7 @@ import (
 )
 
 // TestNearestIsExact compares the neighbors with those of a sort by ‖x − z‖², for points whose
-// distances float32 cannot tell apart, with duplicates, and with numbers beyond its range. The
+// distances are equal in float32, with duplicates, and with numbers beyond its range. The
 // coordinates are integers times a power of two, so that all distances are exact in float64.
 func TestNearestIsExact(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

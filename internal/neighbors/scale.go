@@ -21,8 +21,8 @@ var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian ke
 
 // MedianDistance returns the median of the Euclidean distances between rows of x whose
 // weight is not 0, excluding pairs of equal rows: a length scale at which the values of a
-// Gaussian kernel are neither all near 1 nor all near 0. With more than MedianRows such
-// rows it looks at that many of them, chosen by seed.
+// Gaussian kernel are neither all near 1 nor all near 0. With more than MedianRows such rows it
+// uses MedianRows of them, chosen by seed.
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {

@@ -12,8 +12,8 @@ func With(ctx context.Context, report func(bytes int64)) context.Context {
 	return context.WithValue(ctx, key{}, report)
 }
 
-// Report reports, before the work, how many bytes of matrices and arrays there
-// will be at most while it is done, those of the callers included.
+// Report reports, before the work, the maximum number of bytes of matrices and arrays during
+// the work, including those of the callers.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(key{}).(func(bytes int64)); ok {
 		report(bytes)

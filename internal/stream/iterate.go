@@ -141,7 +141,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 			best.Reason = "rounding keeps it there"
 			return best, nil
 		}
-		exact = true // best is what it is; look at it first
+		exact = true // best is final; check it first
 	}
 }
 

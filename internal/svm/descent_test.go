@@ -41,7 +41,7 @@ func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *
 	return p
 }
 
-// descentCases are programs of linear machines, of which some have extreme solutions.
+// descentCases are programs of linear machines; some have extreme solutions.
 func descentCases() map[string]*Problem {
 	cost := func(c float64) func(int) float64 { return func(int) float64 { return c } }
 	cases := map[string]*Problem{}

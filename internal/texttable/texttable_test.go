@@ -15,7 +15,7 @@ func TestFormat(t *testing.T) {
 		{"no trailing spaces", "ll", [][]string{{"a", "long"}, {"b", ""}}, "a  long\nb\n"},
 		{"an empty first column indents", "lr", [][]string{{"", "1"}, {"", "12"}}, "   1\n  12\n"},
 		{"short rows", "lll", [][]string{{"a"}, {"bb", "c", "d"}}, "a\nbb  c  d\n"},
-		{"symbols take one place", "lr", [][]string{{"σ", "–"}, {"ab", "×10"}}, "σ     –\nab  ×10\n"},
+		{"symbols are one column wide", "lr", [][]string{{"σ", "–"}, {"ab", "×10"}}, "σ     –\nab  ×10\n"},
 		{"two places", "lr", [][]string{{"核", "1"}, {"abc", "12"}}, "核    1\nabc  12\n"},
 		{"a combining accent takes none", "ll", [][]string{{"e\u0301", "x"}, {"ab", "y"}}, "e\u0301   x\nab  y\n"},
 		{"escapes and line ends", "ll", [][]string{{"\x1b[31m", "x"}, {"a\nb", "y"}}, "\\x1b[31m  x\na\\nb      y\n"},

@@ -113,7 +113,7 @@ type TargetBound struct {
 	Size  float64 // Σ_j √k(x_j, x_j)|α_j|; only with Rounded
 }
 
-// A System is what an Expansion is meant to solve.
+// A System is the system of equations that an Expansion approximately solves.
 type System struct {
 	Y         backend.Host[float64] // n×t targets
 	Weights   []float64             // n numbers > 0; nil: all 1

@@ -198,7 +198,7 @@ func factorAndSolve(p solvers.Problem, r backend.Host[float64]) error {
 	return err
 }
 
-// pessimism is what one test compares: bounds divided by errors.
+// pessimism holds the ratios that one test compares: bounds divided by errors.
 type pessimism struct {
 	predictions int
 	ratios      []float64 // for each solution, the largest bound over the largest error
@@ -463,8 +463,8 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkFloat64 is what the bound from float64 residuals adds to a fit of 10,000 rows, and to
-// the prediction of one row.
+// BenchmarkFloat64 times the bound from float64 residuals for a fit of 10,000 rows, and for the
+// prediction of one row.
 func BenchmarkFloat64(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const n, d = 10_000, 8

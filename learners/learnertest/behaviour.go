@@ -52,7 +52,7 @@ func testModel(c *cell) {
 		// The classes are ranges of a linear function: any classifier is right for half of its
 		// training samples, while guessing is right for a third.
 		if right < 15 {
-			c.Errorf("%d of 30 samples are told", right)
+			c.Errorf("%d of 30 samples are classified correctly", right)
 		}
 	}
 }

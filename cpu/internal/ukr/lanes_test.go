@@ -63,7 +63,7 @@ func (l *lanesTest[T]) numbers(n int) []T {
 	return x
 }
 
-// same calls f with each table's copies of the arrays, and compares what is left in them.
+// same calls f with each table's copies of the arrays, and compares the resulting arrays.
 func (l *lanesTest[T]) same(what string, tier, lanes Kernels[T], arrays [][]T, f func(k Kernels[T], a [][]T) int) {
 	l.Helper()
 	copies := func() [][]T {

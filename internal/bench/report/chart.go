@@ -57,8 +57,8 @@ var variables = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// prelude is what vgsvg writes before the first group, up to the width and height, which the
-// page sets itself.
+// prelude is the text that vgsvg writes before the first group, except for the width and
+// height, which the page sets.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
 // inline returns a canvas as an element of a page.
