@@ -211,8 +211,8 @@ func TestTextsOfATable(t *testing.T) {
 	}
 }
 
-// TestNotesOfRows: each prediction lists the cells of its row that were not used unchanged, for
-// JSON, maps, structs and tables.
+// TestNotesOfRows: each prediction lists the cells of its row that were unknown, missing,
+// quoted or unused, for JSON, maps, structs and tables.
 func TestNotesOfRows(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1, Intervals: true}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {

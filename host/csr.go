@@ -105,7 +105,8 @@ func (m CSR[T]) Check() error {
 // Dims returns Rows and Cols.
 func (m CSR[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
-// At returns element (i, j), found by bisection of row i. It panics where there is none.
+// At returns element (i, j), found by bisection of row i. It panics if there is no such
+// element.
 func (m CSR[T]) At(i, j int) float64 {
 	if uint(i) >= uint(m.Rows) || uint(j) >= uint(m.Cols) {
 		panic(fmt.Sprintf("host: CSR.At: (%d, %d) is outside a %d×%d matrix", i, j, m.Rows, m.Cols))
@@ -120,8 +121,8 @@ func (m CSR[T]) At(i, j int) float64 {
 // T returns the transpose, sharing its memory.
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns the columns and the values of the elements of row i, sharing their memory.
-// It panics where there is none.
+// Row returns the columns and the values of the elements of row i, sharing their memory. It
+// panics if there is no row i.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	if uint(i) >= uint(m.Rows) {
 		panic(fmt.Sprintf("host: CSR.Row: %d is outside a %d×%d matrix", i, m.Rows, m.Cols))

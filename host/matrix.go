@@ -33,7 +33,7 @@ func New[T Float](rows, cols int) Matrix[T] {
 // Dims returns Rows and Cols.
 func (m Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
-// At returns element (i, j). It panics where there is none.
+// At returns element (i, j). It panics if there is no such element.
 func (m Matrix[T]) At(i, j int) float64 {
 	if uint(i) >= uint(m.Rows) || uint(j) >= uint(m.Cols) {
 		panic(fmt.Sprintf("host: Matrix.At: (%d, %d) is outside a %d×%d matrix", i, j, m.Rows, m.Cols))

@@ -12,8 +12,8 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
     """Regression with a Gaussian process: y = f(x) + m + noise, f ~ GP(0, s²k),
     noise of variance s²·alpha.
 
-    Kernel, alpha and s maximize the marginal likelihood, which is found with analytic
-    gradients, unless optimize or fit_scale is False.
+    Kernel, alpha and s maximize the marginal likelihood, by its analytic gradients,
+    unless optimize or fit_scale is False.
 
     Attributes
     ----------
