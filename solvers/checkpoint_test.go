@@ -200,7 +200,7 @@ func TestCheckpointFaults(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		par.Progress = func(s solvers.Progress) {
-			if s.Stage == "solve" && s.Fraction > 0.5 {
+			if s.Stage == "solve" && s.Fraction > 0.45 { // in an iteration, and not while the residual is computed anew
 				cancel()
 			}
 		}
