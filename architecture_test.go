@@ -41,15 +41,15 @@ var layers = []layer{
 	// host has the matrices that all packages exchange, and accepts gonum's.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", ours: []string{"kernels", "host", "internal/count"}},
-	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host"}},
+	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host", "internal/elementary"}},
 	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host"}},
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "kernels", ours: []string{"internal/count", "internal/suggest"}},
+	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest bounds the errors of kernel values as kerneltest does.
 	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest"}},
 	{folder: "backend", ours: []string{"kernels", "host"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
-	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
+	{folder: "cpu", ours: []string{"backend", "kernels", "internal/elementary"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
@@ -59,39 +59,41 @@ var layers = []layer{
 	// numeric has the small numerics of all solvers, on gonum's sums of slices, and takes its matrices.
 	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
-	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
-	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}},
-	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread"}},
+	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
 	{folder: "internal/verified", ours: []string{"backend", "internal/numeric", "kernels"}},
-	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run"}},
+	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The solvers of the learners' own problems, and the learners, use gonum's BLAS and LAPACK
 	// for small matrices on the host.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
-	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run"}},
+	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/online", ours: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
-	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream"}},
+	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/pool", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
+	// elementary has functions of one number with the same bits everywhere.
+	{folder: "internal/elementary"},
 	// count formats numbers with nouns for errors.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
-	{folder: "internal/tfidf"},
+	{folder: "internal/tfidf", ours: []string{"internal/elementary"}},
 	// pool divides work among devices.
 	{folder: "internal/pool", ours: []string{"backend"}},
 	// planned carries the plans of long calls to the caller of a fit.

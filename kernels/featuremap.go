@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // A FeatureMap is the map φ of a kernel with a finite-dimensional feature space, k(x, z) =
@@ -83,7 +84,7 @@ func mapOf(k Kernel, d int) (mapping, error) {
 			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 		}
 		// The squares of all coefficients sum up to (d+c)^p.
-		if float64(k.Degree)*math.Log(float64(d)+max(k.C, 1)) > math.Log(math.MaxFloat64) {
+		if float64(k.Degree)*elementary.Log(float64(d)+max(k.C, 1)) > elementary.Log(math.MaxFloat64) {
 			return nil, fmt.Errorf("kernels: feature map: the coefficients of %v for %d features are outside the range of float64", k, d)
 		}
 		m = newPowers(k, d)
@@ -195,7 +196,7 @@ func newPowers(k Polynomial, d int) powers {
 			choices *= float64(k.Degree-degree) / float64(q.degree)
 			degree = q.degree
 		}
-		q.coefficient = math.Sqrt(choices * q.orders * math.Pow(k.C, float64(k.Degree-degree)))
+		q.coefficient = math.Sqrt(choices * q.orders * elementary.Pow(k.C, float64(k.Degree-degree)))
 	}
 	return p
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // An Op is an operation of the postfix code. t is the top of the stack, u the
@@ -78,17 +80,17 @@ func (p *Program) Run(stats []float64) float64 {
 		case Sqrt:
 			*t = math.Sqrt(max(*t, 0))
 		case Exp:
-			*t = math.Exp(*t)
+			*t = elementary.Exp(*t)
 		case Pow:
 			*t = pow(*t, in.A)
 		case Tanh:
-			*t = math.Tanh(*t)
+			*t = elementary.Tanh(*t)
 		case Cos:
 			*t = math.Cos(*t)
 		case Sin:
 			*t = math.Sin(*t)
 		case Log:
-			*t = math.Log(*t)
+			*t = elementary.Log(*t)
 		case Add:
 			stack[len(stack)-2] += *t
 			stack = stack[:len(stack)-1]
@@ -123,7 +125,7 @@ func pow(x, a float64) float64 {
 	case a == 0:
 		return 1
 	}
-	return math.Exp(a * math.Log(x))
+	return elementary.Exp(a * elementary.Log(x))
 }
 
 // compiler collects the statistics and the code of a kernel.

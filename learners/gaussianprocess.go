@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -135,7 +136,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		// The number of evaluations is not known: the fraction approaches 1 as they accumulate.
 		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(all, part int) {
 			evaluations, onPart = all, part
-			progress.Report("optimize", 0.9*(1-math.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
+			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
 		}})
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
@@ -64,10 +65,10 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 	if n > p {
 		facts = append(facts, Fact{"noise variance", squares / float64(n-p)})
 	}
-	log := -float64(n) / 2 * (math.Log(2*math.Pi*squares/float64(n)) + 1)
+	log := -float64(n) / 2 * (elementary.Log(2*math.Pi*squares/float64(n)) + 1)
 	for _, w := range weights {
 		if w > 0 {
-			log += math.Log(w) / 2
+			log += elementary.Log(w) / 2
 		}
 	}
 	return append(facts, Fact{"log likelihood", log})

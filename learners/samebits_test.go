@@ -51,7 +51,7 @@ func TestSameBits(t *testing.T) {
 						fmt.Fprintf(&written, "%s: %s\n", key, got)
 					}
 					if got != want[key] {
-						t.Errorf("the bits of the predictions have the hash %s, want %s of %s", got, want[key], bitsFile)
+						t.Errorf("the bits of the predictions have the hash %s, want %s of %s: an intended change is written by -args -update", got, want[key], bitsFile)
 					}
 				})
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -164,7 +165,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	checks := rounds(limit, par.tol())
 	its := p.iterations(par.tol())
 	if o.single() && limit < krylov.CarryLimit { // each round starts again
-		its = int(checks) * p.iterations(math.Pow(par.tol()/4, 1/checks))
+		its = int(checks) * p.iterations(elementary.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, krylov.BlockWidth)
 	k, device := float64(rank), z.costs()
@@ -237,7 +238,7 @@ func rounds(limit, tol float64) float64 {
 	if limit == 0 {
 		return 1
 	}
-	return max(1, math.Ceil(math.Log(tol/4)/math.Log(limit)))
+	return max(1, math.Ceil(elementary.Log(tol/4)/elementary.Log(limit)))
 }
 
 // cgBytes counts X, the outer loop, and the largest of three peaks: while the preconditioner is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -217,7 +218,7 @@ func (f *Cholesky) LogDet() (float64, error) {
 	}
 	sum := 0.0
 	for _, v := range d {
-		sum += math.Log(v)
+		sum += elementary.Log(v)
 	}
 	return 2 * sum, nil
 }

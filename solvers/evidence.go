@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -173,14 +174,14 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	for i, v := range pivots {
 		w := s.weightOf(i)
 		n += w
-		logDet += 2*math.Log(v) + (w-1)*math.Log(s.Lambda) + math.Log(w)
+		logDet += 2*elementary.Log(v) + (w-1)*elementary.Log(s.Lambda) + elementary.Log(w)
 	}
 	for j, q := range squares {
 		e.Scale[j] = 1
 		if par.FitScale && q > 0 {
 			e.Scale[j] = q / n
 		}
-		e.Log -= (q/e.Scale[j] + n*math.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
+		e.Log -= (q/e.Scale[j] + n*elementary.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
 	}
 	if par.Gradient {
 		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, sol)

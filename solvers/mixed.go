@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/precision"
@@ -78,7 +79,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	}
 	condition := 1 + 4*unit*z.spectrum().Largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
-	its := max(2, math.Ceil(math.Log(1/par.tol())/math.Log((root+1)/(root-1))))
+	its := max(2, math.Ceil(elementary.Log(1/par.tol())/elementary.Log((root+1)/(root-1))))
 	if !(its < 1e6) {
 		its = 1e6
 	}
@@ -87,7 +88,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	}
 	if !o.stored() && condition < 1.1 {
 		// Refinement computes its residuals in the loop around it.
-		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
+		its = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
 	single, narrows := z.storedCost(Stored32), false

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -112,10 +113,10 @@ func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
 	for i := range s.n {
 		n += s.weightOf(i)
 	}
-	logDet += (n - float64(s.n)) * math.Log(at.Lambda)
+	logDet += (n - float64(s.n)) * elementary.Log(at.Lambda)
 	at.Evidence = 0
 	for _, q := range squares {
-		at.Evidence -= (n*(1+math.Log(2*math.Pi*q/n)) + logDet) / 2
+		at.Evidence -= (n*(1+elementary.Log(2*math.Pi*q/n)) + logDet) / 2
 	}
 }
 
@@ -252,7 +253,7 @@ func Lambdas(low, high float64, count int) []float64 {
 		if count > 1 {
 			f = float64(i) / float64(count-1)
 		}
-		v := math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
+		v := elementary.Exp(elementary.Log(low)*(1-f) + elementary.Log(high)*f)
 		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // a formatted number is always valid
 	}
 	if count > 0 {

@@ -3,9 +3,9 @@ package solvers
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -96,7 +96,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	}
 	logDet := 0.0
 	for i, v := range pivots {
-		logDet += 2*math.Log(v) + math.Log(s.weightOf(i))
+		logDet += 2*elementary.Log(v) + elementary.Log(s.weightOf(i))
 	}
 	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 

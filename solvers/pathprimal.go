@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/band"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -197,7 +198,7 @@ func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet f
 			sums[j] += y * r.Row(i)[j] / at.Lambda
 		}
 	}
-	s.profile(at, sums, logDet+float64(s.n-s.d)*math.Log(at.Lambda))
+	s.profile(at, sums, logDet+float64(s.n-s.d)*elementary.Log(at.Lambda))
 }
 
 // score sets the scores that follow from the residuals r, the leverages h (nil without

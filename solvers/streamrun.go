@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -70,7 +71,7 @@ func (p StreamParams) sample(n, m, d int) int {
 	if p.Sample > 0 {
 		return min(n, p.Sample)
 	}
-	s := math.Pow(2500*float64(n)/float64(m)/float64(m), 1/1.55)
+	s := elementary.Pow(2500*float64(n)/float64(m)/float64(m), 1/1.55)
 	largest := max(5, float64(m)/float64(max(d, 1)))
 	return min(n, int(float64(m)*min(max(s, 2), largest)))
 }
@@ -340,7 +341,7 @@ const (
 // falkonPasses is the expected number of products with H in Falkon, with s samples per center in
 // its preconditioner. It was measured on nycflights13 with n = 50,000, M = 1000, λ = 1, residual
 // 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
-func falkonPasses(s float64) float64 { return 3 + 60*math.Pow(max(s, 0.1), -0.55) }
+func falkonPasses(s float64) float64 { return 3 + 60*elementary.Pow(max(s, 0.1), -0.55) }
 
 // streamEstimate is the estimated cost and memory of a method.
 type streamEstimate struct {

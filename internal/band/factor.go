@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -100,7 +101,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 			if p*p <= tol {
 				return &backend.PivotError{Index: first + i, Value: p * p}
 			}
-			to.LogDet += 2 * math.Log(p)
+			to.LogDet += 2 * elementary.Log(p)
 		}
 		x := to.inverse(f, j)
 		clear(l.Data)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -78,8 +79,8 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 		low, high := max(v-far, q.Min), min(v+far, q.Max)
 		if q.Log {
 			// A parameter that is 0 stays 0.
-			v = math.Log(max(v, math.SmallestNonzeroFloat64))
-			low, high = max(v-reach, math.Log(q.Min)), min(v+reach, math.Log(q.Max))
+			v = elementary.Log(max(v, math.SmallestNonzeroFloat64))
+			low, high = max(v-reach, elementary.Log(q.Min)), min(v+reach, elementary.Log(q.Max))
 		}
 		h.start, h.low, h.high = append(h.start, v), append(h.low, low), append(h.high, high)
 	}
@@ -94,12 +95,12 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
 	}
-	h.usual = math.Log(mean / 10)
+	h.usual = elementary.Log(mean / 10)
 	h.problem.Lambda = cmp.Or(p.Lambda, mean/10)
-	l := math.Log(h.problem.Lambda)
+	l := elementary.Log(h.problem.Lambda)
 	h.start = append(h.start, l)
-	h.low = append(h.low, min(l, math.Log(minNoise*mean)))
-	h.high = append(h.high, max(l, math.Log(maxNoise*mean)))
+	h.low = append(h.low, min(l, elementary.Log(minNoise*mean)))
+	h.high = append(h.high, max(l, elementary.Log(maxNoise*mean)))
 	return h, nil
 }
 
@@ -323,12 +324,12 @@ func (h *search) kernelAt(x []float64) (kernels.Kernel, float64, error) {
 	for i, q := range h.params {
 		values[i] = x[i]
 		if q.Log {
-			values[i] = q.Nearest(math.Exp(x[i])) // exp(ln Max) may exceed Max by rounding
+			values[i] = q.Nearest(elementary.Exp(x[i])) // exp(ln Max) may exceed Max by rounding
 			if q.Value == 0 {
 				values[i] = 0
 			}
 		}
 	}
 	k, err := kernels.WithParams(h.problem.Kernel, values)
-	return k, math.Exp(x[len(x)-1]), err
+	return k, elementary.Exp(x[len(x)-1]), err
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/floats"
@@ -107,7 +108,7 @@ func (h *search) nearer(x []float64) []float64 {
 	limit, y := h.value, slices.Clone(x)
 	for i, q := range h.params {
 		if q.Log {
-			y[i] = min(max(x[i], h.start[i]-math.Log(100)), h.start[i]+math.Log(100))
+			y[i] = min(max(x[i], h.start[i]-elementary.Log(100)), h.start[i]+elementary.Log(100))
 		}
 		if y[i] != x[i] {
 			limit++
@@ -160,7 +161,7 @@ func (h *search) finish(x []float64, curvature *mat.SymDense) error {
 	value, gradient := h.value, slices.Clone(h.gradient)
 	for first, small := h.evaluations, 0; h.evaluations-first < maxEvaluations && small < 2; {
 		step := newtonStep(curvature, gradient)
-		slope := -floats.Dot(step, gradient)
+		slope := -numeric.Dot(step, gradient)
 		if slope/2 < 1e-5 {
 			return nil
 		}
@@ -212,7 +213,7 @@ func newtonStep(b *mat.SymDense, g []float64) []float64 {
 	e.VectorsTo(&q)
 	for k, v := range e.Values(nil) {
 		direction := mat.Col(nil, k, &q)
-		length := floats.Dot(direction, g) / max(math.Abs(v), 0.01)
+		length := numeric.Dot(direction, g) / max(math.Abs(v), 0.01)
 		floats.AddScaled(step, -min(max(length, -1), 1), direction)
 	}
 	return step

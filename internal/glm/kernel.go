@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -173,7 +174,7 @@ func gap(g, f, target []float64) (loss float64) {
 	if len(f) == 1 {
 		sign := 2*target[0] - 1
 		z := -sign * f[0] // the loss is ln(1 + e^z)
-		e := math.Exp(-math.Abs(z))
+		e := elementary.Exp(-math.Abs(z))
 		g[0] = sign * e / (1 + e)
 		if z > 0 {
 			g[0] = sign / (1 + e)
@@ -182,7 +183,7 @@ func gap(g, f, target []float64) (loss float64) {
 	}
 	most, sum, rest, own := slices.Max(f), 0.0, 0.0, 0.0
 	for c, v := range f {
-		e := math.Exp(v - most)
+		e := elementary.Exp(v - most)
 		sum += e
 		g[c] = -e
 		if target[c] == 1 {
@@ -200,5 +201,5 @@ func gap(g, f, target []float64) (loss float64) {
 	if own == most {
 		return math.Log1p(rest)
 	}
-	return most - own + math.Log(sum)
+	return most - own + elementary.Log(sum)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -67,7 +69,7 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 		m.t.Traced(run.Epoch{Number: iter + 1, Loss: m.value})
 		last := r
 		r = m.residual()
-		if err := m.t.Step("fit", min(max(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {
+		if err := m.t.Step("fit", min(max(elementary.Log(first/r)/elementary.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {
 			return nil, err
 		}
 		slow++
@@ -180,7 +182,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if !m.k.IsPSD() && v < -1e-10*floats.Norm(r.Data, 2)*floats.Norm(kr.Data, 2) {
 			return 0, errors.New("the matrix K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
 		}
-		return v + floats.Dot(s, s)/bend, nil
+		return v + numeric.Dot(s, s)/bend, nil
 	}
 	square, err := norm()
 	if err != nil {
@@ -192,7 +194,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		floats.AddScaled(h.Data, m.lambda, p.Data)
 		curve := dot(kp, h)
 		if m.intercept {
-			curve += floats.Dot(q, sums)
+			curve += numeric.Dot(q, sums)
 		}
 		if !(square > 0 && curve > 0) { // up to rounding, K is 0 along the remaining directions
 			floats.AddScaled(d.Data, 1/m.lambda, r.Data)

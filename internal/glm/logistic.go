@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -137,7 +138,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 		return nil, err
 	}
 	// The noise of the last SGD steps may leave the loss slightly above the loss at 0.
-	if start := f.total * math.Log(float64(p.Classes)); !(end.value <= 2*start) {
+	if start := f.total * elementary.Log(float64(p.Classes)); !(end.value <= 2*start) {
 		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
 	r.Evaluations, r.Loss = f.evals, end.value
@@ -170,7 +171,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 			first = max(gain, 10*tol)
 		}
 		if gain > 0 {
-			reported = max(reported, min(math.Log(first/gain)/math.Log(first/tol), 0.99))
+			reported = max(reported, min(elementary.Log(first/gain)/elementary.Log(first/tol), 0.99))
 		}
 		return f.t.Step("fit", reported)
 	}
@@ -315,7 +316,7 @@ func (l *logit) costs() costs {
 	columns := thin + c - 1
 	return costs{
 		eval:    4*stored*columns + exp*n*c + call,
-		hessian: n*(d+1)*(d+1)*c*c + moved*n*(d+1)*c*(c+1)/2 + math.Pow((d+1)*c, 3)/3,
+		hessian: n*(d+1)*(d+1)*c*c + moved*n*(d+1)*c*(c+1)/2 + elementary.Pow((d+1)*c, 3)/3,
 		metric:  n*d*d + d*d*d/3,
 		solve:   2 * d * d * columns,
 	}

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -398,7 +399,7 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 		e.Exp(f.Data[:f.Rows*f.Cols])
 	} else {
 		for k, v := range f.Data[:f.Rows*f.Cols] {
-			f.Data[k] = math.Exp(v)
+			f.Data[k] = elementary.Exp(v)
 		}
 	}
 	for r := range f.Rows {
@@ -473,10 +474,10 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		rest += e
 	}
 	if l.reference && class < len(f) {
-		rest += math.Exp(-largest)
+		rest += elementary.Exp(-largest)
 	}
 	if !(lead >= 0) {
-		own = math.Exp(lead)
+		own = elementary.Exp(lead)
 	}
 	sum := rest + own
 	inverse := 1 / sum
@@ -489,7 +490,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 	if lead >= 0 { // the largest term of the sum is 1, and all others are in rest
 		return math.Log1p(rest)
 	}
-	return math.Log(sum) - lead
+	return elementary.Log(sum) - lead
 }
 
 // two reports whether the only column is the difference of two classes.
@@ -531,7 +532,7 @@ func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []floa
 }
 
 // dot returns Σ a_pc b_pc for matrices without padding.
-func dot(a, b backend.Host[float64]) float64 { return floats.Dot(a.Data, b.Data) }
+func dot(a, b backend.Host[float64]) float64 { return numeric.Dot(a.Data, b.Data) }
 
 // along returns a + t·b for matrices without padding.
 func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {

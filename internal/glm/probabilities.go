@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // Probabilities returns the probabilities from f, which holds the log odds of the second of two
@@ -16,7 +18,7 @@ func Probabilities(f *mat.Dense) *mat.Dense {
 	for i := range n {
 		row, from := p.RawRowView(i), f.RawRowView(i)
 		if cols == 1 {
-			e := math.Exp(-math.Abs(from[0]))
+			e := elementary.Exp(-math.Abs(from[0]))
 			row[0], row[1] = e/(1+e), 1/(1+e)
 			if from[0] < 0 {
 				row[0], row[1] = row[1], row[0]
@@ -25,7 +27,7 @@ func Probabilities(f *mat.Dense) *mat.Dense {
 		}
 		most, sum := slices.Max(from), 0.0
 		for c, v := range from {
-			row[c] = math.Exp(v - most)
+			row[c] = elementary.Exp(v - most)
 			sum += row[c]
 		}
 		for c := range row {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
@@ -108,8 +109,8 @@ func (k *block[T]) start() error {
 		// needed.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
-				rounds := math.Ceil(math.Log(goal/v) / math.Log(k.Limit))
-				k.goal[j] = v * math.Pow(goal/v, 1/rounds)
+				rounds := math.Ceil(elementary.Log(goal/v) / elementary.Log(k.Limit))
+				k.goal[j] = v * elementary.Pow(goal/v, 1/rounds)
 			}
 		}
 	}

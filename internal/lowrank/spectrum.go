@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -145,8 +146,8 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 	resolved := max(e.sigma[at]-mean, 0)
 	linear := 2 * e.tail[at] * float64(n-j) / (float64(max(n-at, 1)) * float64(max(n-at, 1)))
 	if j > at {
-		power := math.Log2((e.eigenvalue(m/4) + linear) / (resolved + linear))
-		resolved *= math.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(n-j)) / float64(n-at)
+		power := elementary.Log((e.eigenvalue(m/4)+linear)/(resolved+linear)) / math.Ln2
+		resolved *= elementary.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(n-j)) / float64(n-at)
 	}
 	return resolved + linear
 }
@@ -230,7 +231,7 @@ func (e *Spectrum) iterationBound(k int, tol float64) int {
 	best := math.Inf(1)
 	for large := 0; large <= min(e.n, 512); large += 1 + large/8 {
 		condition := 1 + e.eigenvalue(k/2+large)/e.lambda
-		best = min(best, float64(large)+math.Sqrt(condition)/2*math.Log(2/tol))
+		best = min(best, float64(large)+math.Sqrt(condition)/2*elementary.Log(2/tol))
 	}
 	if !(best < tooManyIterations) {
 		return tooManyIterations

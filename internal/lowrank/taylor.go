@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -75,7 +76,7 @@ func (s series) firstCoefficient() float64 {
 	if s.gaussian {
 		return s.weight
 	}
-	return s.weight * math.Pow(s.constant, float64(s.degree))
+	return s.weight * elementary.Pow(s.constant, float64(s.degree))
 }
 
 // ratio returns a_{p+1} / a_p.
@@ -131,7 +132,7 @@ func (s series) transform(u, x, center []float64) (norm2 float64) {
 // envelope returns g(u), given ‖u‖².
 func (s series) envelope(norm2 float64) float64 {
 	if s.gaussian {
-		return math.Exp(-norm2 / 2)
+		return elementary.Exp(-norm2 / 2)
 	}
 	return 1
 }
@@ -139,7 +140,7 @@ func (s series) envelope(norm2 float64) float64 {
 // tail returns the sum of the terms of degree above q for two equal points, given ‖u‖².
 func (s series) tail(norm2 float64, q int) float64 {
 	if s.gaussian {
-		term := math.Exp(-norm2)
+		term := elementary.Exp(-norm2)
 		if term == 0 {
 			return s.weight
 		}
@@ -187,9 +188,9 @@ func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64
 // value returns k(x, z), given uᵀv and ‖u‖² + ‖v‖².
 func (s series) value(dot, norms2 float64) float64 {
 	if s.gaussian {
-		return s.weight * math.Exp(dot-norms2/2)
+		return s.weight * elementary.Exp(dot-norms2/2)
 	}
-	return s.weight * math.Pow(s.constant+dot, float64(s.degree))
+	return s.weight * elementary.Pow(s.constant+dot, float64(s.degree))
 }
 
 // features sets phi to φ(u), the scaled monomials of u of degree at most q, so that φ(u)ᵀφ(v)

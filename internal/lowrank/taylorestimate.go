@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -169,7 +170,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 					local[q] = numeric.Larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
 					// Every term has degree q+1 or more, so that an element is at most the
 					// cosine to the power q+1 (Cauchy and Schwarz).
-					cosine2 = min(cosine2, math.Pow(local[q], 2/float64(t.powers[q]+1)))
+					cosine2 = min(cosine2, elementary.Pow(local[q], 2/float64(t.powers[q]+1)))
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -171,7 +172,7 @@ func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
 			}
 			g := 0.0
 			if norm := blas64.Nrm2(vector(x)); norm > s.tiny {
-				g = blas64.Dot(vector(x), vector(rest)) / norm
+				g = numeric.Dot(x, rest) / norm
 			}
 			if g*g > gain {
 				next, gain = p, g*g
@@ -184,10 +185,10 @@ func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
 		}
 		unit := slices.Clone(columns[next])
 		blas64.Scal(1/norm, vector(unit))
-		blas64.Axpy(-blas64.Dot(vector(unit), vector(rest)), vector(unit), vector(rest))
+		blas64.Axpy(-numeric.Dot(unit, rest), vector(unit), vector(rest))
 		for p, x := range columns {
 			if !slices.Contains(order, p) {
-				blas64.Axpy(-blas64.Dot(vector(unit), vector(x)), vector(unit), vector(x))
+				blas64.Axpy(-numeric.Dot(unit, x), vector(unit), vector(x))
 			}
 		}
 	}

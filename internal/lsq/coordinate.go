@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
@@ -180,7 +181,7 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	}
 	delta := slices.Clone(v)
 	c.factor.solve(delta)
-	curvature := blas64.Dot(vector(delta), vector(v))
+	curvature := numeric.Dot(delta, v)
 	if !(curvature > 0) || math.IsInf(curvature, 1) {
 		return -1, curvature == 0
 	}
@@ -299,7 +300,7 @@ func (c *coordinate) product(p int) float64 {
 		}
 		return c.a.sparse.product(p, c.residual, c.shift)
 	}
-	return blas64.Dot(vector(c.x.Row(p)), vector(c.residual))
+	return numeric.Dot(c.x.Row(p), c.residual)
 }
 
 // slope returns x_pᵀ(y − Xw).

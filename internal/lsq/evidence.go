@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 	"gonum.org/v1/gonum/mat"
@@ -239,7 +240,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		// Set w = 0, and the noise to the rounding error of y; if y is 0, to a number that can be
 		// divided by λ without underflow.
 		clear(a)
-		f.noise, f.lambda = max(math.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
+		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
 		return f, nil
 	}
@@ -266,7 +267,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 			d := a[i] * s * (1/(s+lambda) - 1/(s+f.lambda))
 			change += d * d
 		}
-		moved := math.Abs(math.Log(noise / f.noise))
+		moved := math.Abs(elementary.Log(noise / f.noise))
 		f.noise, f.lambda = noise, lambda
 		if change <= tol*tol*total && moved <= max(tol, 4*epsilon) {
 			break
@@ -287,7 +288,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 
 // logEvidence is log N(y; 0, σ²I + σ_w²XXᵀ) for the n rows.
 func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) float64 {
-	sum := outside/noise + n*math.Log(2*math.Pi*noise)
+	sum := outside/noise + n*elementary.Log(2*math.Pi*noise)
 	for i, s := range e.values {
 		// noise + σ_w² s = noise·(1 + s/λ)
 		sum += math.Log1p(s/lambda) + a[i]*a[i]/(noise*(1+s/lambda))

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
@@ -126,7 +127,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 		if err := f.a.apply(q, p); err != nil {
 			return false, err
 		}
-		curvature := blas64.Dot(vector(p), vector(q))
+		curvature := numeric.Dot(p, q)
 		if !(rho > 0 && curvature > epsilon*rho) { // a direction in the null space of X, up to rounding
 			break
 		}

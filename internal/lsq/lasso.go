@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -97,7 +98,7 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 			most = max(most, 2*math.Abs(v))
 		}
 		for i := range 100 {
-			lambdas = append(lambdas, most*math.Pow(1e-3, float64(i)/99))
+			lambdas = append(lambdas, most*elementary.Pow(1e-3, float64(i)/99))
 		}
 	}
 	norms := a.diagonal()

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
@@ -51,7 +52,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 		}
 		steps += s.steps
 		norm := blas64.Asum(vector(s.w))
-		cw, wq := blas64.Dot(vector(s.c), vector(s.w)), blas64.Dot(vector(s.w), vector(s.q))
+		cw, wq := numeric.Dot(s.c, s.w), numeric.Dot(s.w, s.q)
 		gapAt := func(scale float64) float64 {
 			return max(0, s.gap+(1-scale)*cw-(1-scale*scale)/2*wq+mu*(theta-norm))
 		}

@@ -45,7 +45,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 	}
 	longest := 0.0
 	for i, w := range weights {
-		longest = max(longest, w*(blas64.Dot(vector(x.Row(i)), vector(x.Row(i)))+one))
+		longest = max(longest, w*(numeric.Dot(x.Row(i), x.Row(i))+one))
 	}
 	rate := l.Rate
 	if rate == 0 && longest > 0 {
@@ -61,7 +61,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 				}
 			}
 			for j := range y.Cols {
-				step := rate * weight * (y.Row(i)[j] - m.Intercept[j] - blas64.Dot(vector(w.Row(j)), vector(x.Row(i))))
+				step := rate * weight * (y.Row(i)[j] - m.Intercept[j] - numeric.Dot(w.Row(j), x.Row(i)))
 				blas64.Axpy(step, vector(x.Row(i)), vector(w.Row(j)))
 				m.Intercept[j] += step * one
 			}

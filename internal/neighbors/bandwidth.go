@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
@@ -64,7 +65,7 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 				if b == a {
 					continue
 				}
-				k := weights[b] * math.Exp(scale*square[b])
+				k := weights[b] * elementary.Exp(scale*square[b])
 				total += k
 				for j, v := range u.Row(b) {
 					sum[j] += k * v
@@ -87,5 +88,5 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 			best = g
 		}
 	}
-	return median * 8 * math.Pow(2, -float64(best)/2), nil
+	return median * 8 * elementary.Pow(2, -float64(best)/2), nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
@@ -147,7 +148,7 @@ func (m *JointModel) predict(x []float64) (int, error) {
 		if len(phi) != len(m.W) {
 			return 0, fmt.Errorf("class %d has %s, others %d", t, count.Of(len(phi), "feature"), len(m.W))
 		}
-		f[t] = blas64.Dot(vector(phi), vector(m.W))
+		f[t] = numeric.Dot(phi, m.W)
 	}
 	if slices.ContainsFunc(f, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		return 0, errors.New("the features or values of the kernel are not finite, or overflow")

@@ -3,6 +3,8 @@ package run
 import (
 	"math"
 	"sync"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // Progress reports the fraction of a call that is done: it never falls and never
@@ -88,5 +90,5 @@ func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1
 	}
-	return min(max(1-math.Log(gap/tol)/math.Log(first/tol), 0), 1)
+	return min(max(1-elementary.Log(gap/tol)/elementary.Log(first/tol), 0), 1)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -278,14 +279,14 @@ func (e *evidence) posterior() error {
 	for p, j := range e.active {
 		e.sigma[p] = sigma.Data[p*sigma.Stride:][: k : k+1]
 		for i, l := range e.means() {
-			l.mu[p] = e.beta * floats.Dot(e.root.Row(p)[p:], halves[i][p:])
+			l.mu[p] = e.beta * numeric.Dot(e.root.Row(p)[p:], halves[i][p:])
 		}
-		logH += 2 * math.Log(h.Row(p)[p])
-		logA += math.Log(e.alpha[j])
+		logH += 2 * elementary.Log(h.Row(p)[p])
+		logA += elementary.Log(e.alpha[j])
 	}
 	e.rest = e.total
 	for p, j := range e.active {
-		e.rest += e.mu[p] * (floats.Dot(g.Row(p), e.mu) - 2*e.c[j])
+		e.rest += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.rest = max(e.rest, e.total*epsilon)
 	// log|C| = N log σ² + log|H| − log|A|, tᵀC⁻¹t = β tᵀ(t − Φμ); the latter
@@ -294,7 +295,7 @@ func (e *evidence) posterior() error {
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
 	}
-	e.value = -(e.n*math.Log(2*math.Pi/e.beta) + logH - logA + quadratic) / 2
+	e.value = -(e.n*elementary.Log(2*math.Pi/e.beta) + logH - logA + quadratic) / 2
 	if e.value-e.value != 0 {
 		return errOverflow
 	}
@@ -393,9 +394,9 @@ func (e *evidence) newtonStep() (float64, error) {
 		return 0, err
 	}
 	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
-		e.beta = min(beta*math.Exp(t*step[k]), 1/e.least)
+		e.beta = min(beta*elementary.Exp(t*step[k]), 1/e.least)
 		for p, j := range e.active {
-			e.alpha[j] = alpha[p] * math.Exp(t*step[p])
+			e.alpha[j] = alpha[p] * elementary.Exp(t*step[p])
 		}
 		if err := e.posterior(); err == nil && e.value >= before {
 			return e.value - before, nil
@@ -570,7 +571,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		gain = e.value - before
 		moved := 0.0
 		for p, j := range e.active {
-			moved = max(moved, math.Abs(math.Log(e.alpha[j]/alpha[p])))
+			moved = max(moved, math.Abs(elementary.Log(e.alpha[j]/alpha[p])))
 		}
 		dropped, err := e.prune()
 		if err != nil {

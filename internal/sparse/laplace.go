@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -128,7 +129,7 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 			z = -z
 		}
 		// log(1 + e^z)
-		sum -= p.phi.weight[i] * (math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))))
+		sum -= p.phi.weight[i] * (math.Max(z, 0) + math.Log1p(elementary.Exp(-math.Abs(z))))
 	}
 	for at, j := range p.active {
 		sum -= p.alpha[j] * mu[at] * mu[at] / 2
@@ -186,17 +187,17 @@ func (p *laplace) mode() error {
 			root[i] = math.Sqrt(curve[i])
 		}
 		for at, j := range p.active {
-			gradient[at] = floats.Dot(part.Row(at), slope) - p.alpha[j]*p.mu[at]
+			gradient[at] = numeric.Dot(part.Row(at), slope) - p.alpha[j]*p.mu[at]
 		}
 		step, logH, err := p.newton(scaledColumns(part, root), gradient)
 		if err != nil {
 			return err
 		}
-		decrement := floats.Dot(gradient, step)
+		decrement := numeric.Dot(gradient, step)
 		if decrement <= 1e-12*(1+math.Abs(now)) {
 			p.value = now - logH/2
 			for _, j := range p.active {
-				p.value += math.Log(p.alpha[j]) / 2
+				p.value += elementary.Log(p.alpha[j]) / 2
 			}
 			if p.value-p.value != 0 {
 				return errKernelOverflow
@@ -251,7 +252,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 		return b.Download(numeric.Column(step), v)
 	})
 	for at := range k {
-		logH += 2 * math.Log(factor.Row(at)[at])
+		logH += 2 * elementary.Log(factor.Row(at)[at])
 	}
 	return step, logH, err
 }
@@ -334,7 +335,7 @@ func (p *laplace) statistics() error {
 		both.Row(i)[0], both.Row(i)[1], both.Row(i)[2] = v, g[i], p.curve[i]
 	}
 	for at := range k {
-		half[at] = floats.Dot(part.Row(at), g)
+		half[at] = numeric.Dot(part.Row(at), g)
 	}
 	err = run.Placed(b, both, backend.Host[float64]{}, func(both, _ backend.Matrix[float64]) error {
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.whole, both.View(0, 0, n, 2), 0, sums.View(0, 0, m, 2))
@@ -472,7 +473,7 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	}
 	for i, j := range list {
 		e.alpha[i] = p.alpha[j]
-		e.c[i] = p.q[j] + floats.Dot(e.g.Row(i)[:k], p.mu)
+		e.c[i] = p.q[j] + numeric.Dot(e.g.Row(i)[:k], p.mu)
 		second.c[i] = e.c[i] - p.tilt[j]
 		if i < k {
 			e.insert(i, p.alpha[j])
@@ -524,7 +525,7 @@ func (p *laplace) joint() error {
 	before, mu := p.value, p.mu
 	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
 		for at, j := range p.active {
-			p.alpha[j] = alpha[at] * math.Exp(t*step[at])
+			p.alpha[j] = alpha[at] * elementary.Exp(t*step[at])
 		}
 		p.mu = slices.Clone(mu)
 		err := p.mode()

@@ -3,6 +3,7 @@ package sparse
 import (
 	"math"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
@@ -133,7 +134,7 @@ func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 		}
 		return to, (Q2/(S+1/change) - math.Log1p(S*change)) / 2
 	case theta > 0:
-		return s * s / theta, (theta/s + math.Log(s/q2)) / 2
+		return s * s / theta, (theta/s + elementary.Log(s/q2)) / 2
 	case in && active > 1:
 		return math.Inf(1), (Q2/(S-a) - math.Log1p(-S/a)) / 2
 	}

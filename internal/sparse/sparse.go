@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 	"github.com/mercer-go/mercer/kernels"
@@ -98,10 +99,10 @@ func (b *basis) constant(y backend.Host[float64]) *Result {
 	if !s.Constant() {
 		return nil
 	}
-	r := &Result{Noise: max(math.Pow(epsilon*s.Mean(), 2), 0x1p-1022), Functions: 1, Intercept: make([]float64, 1)}
+	r := &Result{Noise: max(elementary.Pow(epsilon*s.Mean(), 2), 0x1p-1022), Functions: 1, Intercept: make([]float64, 1)}
 	root := backend.NewHost[float64](1, 1)
 	root.Data[0] = math.Sqrt(r.Noise / b.total)
-	r.Evidence = -b.total * math.Log(2*math.Pi*r.Noise) / 2
+	r.Evidence = -b.total * elementary.Log(2*math.Pi*r.Noise) / 2
 	r.Traces = [][]float64{{r.Evidence}}
 	r.Points, r.Coef, r.Intercept[0], r.Root = b.model([]int{0}, []float64{s.Mean()}, root)
 	return r
@@ -285,8 +286,8 @@ func Probabilities(f *mat.Dense) *mat.Dense {
 // expit is 1/(1 + e^−v), to full precision on both sides.
 func expit(v float64) float64 {
 	if v >= 0 {
-		return 1 / (1 + math.Exp(-v))
+		return 1 / (1 + elementary.Exp(-v))
 	}
-	e := math.Exp(v)
+	e := elementary.Exp(v)
 	return e / (1 + e)
 }

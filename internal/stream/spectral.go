@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -47,7 +48,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
 			sum := 0.0
 			for range freedom {
-				v := r.NormFloat64()
+				v := elementary.Normal(r)
 				sum += v * v
 			}
 			for p, v := range normal {
@@ -99,7 +100,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				part, normal := make([]float64, len(omega)), make([]float64, len(omega))
 				for _, s := range parts {
 					for p := range normal {
-						normal[p] = r.NormFloat64()
+						normal[p] = elementary.Normal(r)
 					}
 					s.draw(r, part, normal)
 					for p, v := range part {
@@ -140,18 +141,18 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 // scale 1 (Marsaglia and Tsang 2000).
 func gamma(r *rand.Rand, shape float64) float64 {
 	if shape < 1 {
-		return gamma(r, shape+1) * math.Pow(1-r.Float64(), 1/shape)
+		return gamma(r, shape+1) * elementary.Pow(1-r.Float64(), 1/shape)
 	}
 	d := shape - 1.0/3
 	c := 1 / math.Sqrt(9*d)
 	for {
-		x := r.NormFloat64()
+		x := elementary.Normal(r)
 		v := 1 + c*x
 		if v <= 0 {
 			continue
 		}
 		v = v * v * v
-		if math.Log(1-r.Float64()) < x*x/2+d*(1-v+math.Log(v)) {
+		if elementary.Log(1-r.Float64()) < x*x/2+d*(1-v+elementary.Log(v)) {
 			return d * v
 		}
 	}
@@ -167,7 +168,7 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, o
 	for i := range list {
 		normal := make([]float64, d)
 		for p := range normal {
-			normal[p] = r.NormFloat64()
+			normal[p] = elementary.Normal(r)
 		}
 		if orthogonal {
 			if i%d == 0 {
@@ -200,7 +201,7 @@ func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]
 		}
 		v := make([]float64, d)
 		for p := range v {
-			v[p] = r.NormFloat64()
+			v[p] = elementary.Normal(r)
 		}
 		before := numeric.Norm(d, func(p int) float64 { return v[p] })
 		for range 2 {

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) fits the probability of sign 1
@@ -33,7 +35,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)
-	return math.Log((positive + negative - high - low) / (high + low))
+	return elementary.Log((positive + negative - high - low) / (high + low))
 }
 
 // weightOfSigns returns the sums of the weights of both signs.
@@ -62,14 +64,14 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		for i, f := range values {
 			z, t := a*f+b, target(i)
 			if z >= 0 {
-				sum += weight[i] * (t*z + math.Log1p(math.Exp(-z)))
+				sum += weight[i] * (t*z + math.Log1p(elementary.Exp(-z)))
 			} else {
-				sum += weight[i] * ((t-1)*z + math.Log1p(math.Exp(z)))
+				sum += weight[i] * ((t-1)*z + math.Log1p(elementary.Exp(z)))
 			}
 		}
 		return sum
 	}
-	b = math.Log((negative + 1) / (positive + 1))
+	b = elementary.Log((negative + 1) / (positive + 1))
 	now := loss(a, b)
 	for range 100 {
 		// The ridge keeps the Hessian definite.
@@ -78,9 +80,9 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 			z := a*f + b
 			var p, q float64
 			if z >= 0 {
-				p, q = math.Exp(-z)/(1+math.Exp(-z)), 1/(1+math.Exp(-z))
+				p, q = elementary.Exp(-z)/(1+elementary.Exp(-z)), 1/(1+elementary.Exp(-z))
 			} else {
-				p, q = 1/(1+math.Exp(z)), math.Exp(z)/(1+math.Exp(z))
+				p, q = 1/(1+elementary.Exp(z)), elementary.Exp(z)/(1+elementary.Exp(z))
 			}
 			d2, d1 := weight[i]*p*q, weight[i]*(target(i)-p)
 			haa += f * f * d2

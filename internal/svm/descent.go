@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
@@ -132,7 +130,11 @@ func newDescent(s *smo) *descent {
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
 	// Σ s_i α_i changes by at most Σ c_i, and if that is small, f is mostly b.
-	d.rho = max(d.rho, 1/max(floats.Sum(d.c), math.SmallestNonzeroFloat64))
+	total := 0.0
+	for _, c := range d.c {
+		total += c
+	}
+	d.rho = max(d.rho, 1/max(total, math.SmallestNonzeroFloat64))
 	for r, beta := range s.beta() {
 		d.square[r] += d.rho
 		d.sum += beta

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // PairValues sets values to the decision values of the machines of K classes, in the order of
@@ -53,7 +55,7 @@ func Probabilities(p, pairs, a, b []float64) {
 		for j := i + 1; j < k; j++ {
 			at := At(i, j, k)
 			// Never exactly 0 or 1, so that one pair does not decide alone.
-			second := min(max(1/(1+math.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
+			second := min(max(1/(1+elementary.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
 			r.Set(j, i, second)
 			r.Set(i, j, 1-second)
 		}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // An Analyzer specifies the units of the n-grams.
@@ -99,7 +101,7 @@ func (v *Vocabulary) Len() int { return len(v.Grams) }
 // IDF returns the inverse document frequency of an n-gram: log((1 + texts) / (1 + texts with the
 // n-gram)) + 1.
 func (v *Vocabulary) IDF(i int) float64 {
-	return math.Log(float64(1+v.Texts)/float64(1+v.DF[i])) + 1
+	return elementary.Log(float64(1+v.Texts)/float64(1+v.DF[i])) + 1
 }
 
 // Nonzeros returns the number of features of the training texts that are not 0.
@@ -287,7 +289,7 @@ func (r *Row) Append(text string, first int, columns []int32, values []float64) 
 		i += n
 		w := float64(n)
 		if r.v.Sublinear {
-			w = 1 + math.Log(w)
+			w = 1 + elementary.Log(w)
 		}
 		w *= r.v.idf[j]
 		squares += w * w

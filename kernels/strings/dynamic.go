@@ -3,6 +3,7 @@ package strings
 import (
 	"math"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
@@ -60,7 +61,7 @@ func window(decay float64) int {
 	if decay == 1 {
 		return math.MaxInt
 	}
-	return max(1, int(math.Log(1e-100)/math.Log(decay)))
+	return max(1, int(elementary.Log(1e-100)/elementary.Log(decay)))
 }
 
 // load sets t and sorts its positions by character.

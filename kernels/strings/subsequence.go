@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -77,7 +78,7 @@ func (k Subsequence) Check() error {
 	if err := decayRule.Check("strings: subsequence: decay", k.Decay); err != nil {
 		return err
 	}
-	if math.Pow(k.Decay, 2*float64(k.Length)) < least {
+	if elementary.Pow(k.Decay, 2*float64(k.Length)) < least {
 		return fmt.Errorf("strings: subsequence: decay %v to the power of 2·%d is too small for float64: raise decay, or lower length", k.Decay, k.Length)
 	}
 	return nil
@@ -200,7 +201,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) fu
 	powers := make([]float64, longest+1)
 	for d := range powers {
 		// Negligible powers are set to 0, because subnormal numbers are slow.
-		if p := math.Pow(k.Decay, float64(d)); p > 1e-280 {
+		if p := elementary.Pow(k.Decay, float64(d)); p > 1e-280 {
 			powers[d] = p
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -18,7 +19,7 @@ func (s *search) bayes() error {
 	s.planned = s.steps(10 + 10*dims)
 	first := min(s.planned, 2+3*dims)
 	rng := rand.New(rand.NewPCG(s.par.Seed, 7))
-	log := math.Log(s.space.reach)
+	log := elementary.Log(s.space.reach)
 	var tried [][]float64 // in the cube from −1 to 1
 	var scores []float64
 	for i := range s.planned {
@@ -89,7 +90,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 		u := random()
 		if i%2 == 1 {
 			for k, v := range tried[best] {
-				u[k] = min(1, max(-1, v+0.15*rng.NormFloat64()))
+				u[k] = min(1, max(-1, v+0.15*elementary.Normal(rng)))
 			}
 		}
 		ask.SetRow(i, u)
@@ -109,7 +110,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 		gain := y.At(best, 0) - mean.At(i, 0)
 		if deviation > 0 {
 			z := gain / deviation
-			gain = deviation * (z*0.5*math.Erfc(-z/math.Sqrt2) + math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
+			gain = deviation * (z*0.5*math.Erfc(-z/math.Sqrt2) + elementary.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 		}
 		if gain > most {
 			choice, most = i, gain
@@ -133,7 +134,7 @@ func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score
 	}
-	return math.Log(max(score, math.SmallestNonzeroFloat64))
+	return elementary.Log(max(score, math.SmallestNonzeroFloat64))
 }
 
 // halton is element i of the Halton sequence in dimension k.

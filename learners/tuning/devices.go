@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
@@ -45,7 +46,7 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 		}
 		t = Trial{Kernel: p.Kernel, Points: points, Best: -1, Seconds: time.Since(start).Seconds()}
 		for _, v := range x {
-			t.Factors = append(t.Factors, math.Exp(v))
+			t.Factors = append(t.Factors, elementary.Exp(v))
 		}
 		for i, at := range points {
 			if at.Err != nil {

@@ -3,6 +3,7 @@ package tuning
 import (
 	"math"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
@@ -17,7 +18,7 @@ func (s *search) gradient() error {
 	found, err := evidence.Maximize(s.ctx, s.dev, s.p, evidence.Params{
 		EvidenceParams: solvers.EvidenceParams{FitScale: true, Memory: s.par.Memory}, Restarts: restarts, Seed: s.par.Seed,
 		Report: func(all, part int) {
-			s.inside(solvers.Progress{Fraction: 1 - math.Exp(-float64(all+part)/30/(restarts+1))})
+			s.inside(solvers.Progress{Fraction: 1 - elementary.Exp(-float64(all+part)/30/(restarts+1))})
 		},
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package tuning
 import (
 	"math"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -21,7 +22,7 @@ func (s *space) line(steps int) [][]float64 {
 		if steps > 1 {
 			f = 2*float64(i)/float64(steps-1) - 1
 		}
-		list[i] = []float64{f * math.Log(s.reach)}
+		list[i] = []float64{f * elementary.Log(s.reach)}
 	}
 	return list
 }
@@ -53,7 +54,7 @@ func (s *search) golden() error {
 	coarse := max(5, s.planned/3)
 	at, list := make([]float64, coarse), make([][]float64, coarse)
 	for i := range at {
-		at[i] = (2*float64(i)/float64(coarse-1) - 1) * math.Log(s.space.reach)
+		at[i] = (2*float64(i)/float64(coarse-1) - 1) * elementary.Log(s.space.reach)
 		list[i] = at[i : i+1]
 	}
 	scores, err := s.tryAll(list)

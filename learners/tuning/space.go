@@ -2,10 +2,10 @@ package tuning
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -67,7 +67,7 @@ func (s *space) at(x []float64) (kernels.Kernel, error) {
 		values[i] = p.Value
 	}
 	for i, v := range s.vary {
-		values[v] = s.params[v].Nearest(values[v] * math.Exp(x[min(i, len(x)-1)]))
+		values[v] = s.params[v].Nearest(values[v] * elementary.Exp(x[min(i, len(x)-1)]))
 	}
 	k, err := kernels.WithParams(s.kernel, values)
 	if err != nil {

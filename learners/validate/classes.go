@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/integrate"
 	"gonum.org/v1/gonum/mat"
@@ -99,7 +100,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 			if at := c.Index(y.At(i, 0)); at >= 0 {
 				p = o.Proba.At(i, at)
 			}
-			loss -= weight(i) * math.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
+			loss -= weight(i) * elementary.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
 		}
 	}
 	s.Accuracy = right / total

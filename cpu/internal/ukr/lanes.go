@@ -3,6 +3,8 @@ package ukr
 import (
 	"math"
 	"unsafe"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // The reproducible kernels: one virtual machine, with vectors of 32 bytes and fused
@@ -346,7 +348,7 @@ func sqrtLanes[T Float](s *Span[T]) {
 // expOf is the exponential of Kernels.Exp.
 func expOf[T Float](x T) T {
 	if double[T]() {
-		return T(exp(float64(x)))
+		return T(elementary.Exp(float64(x)))
 	}
 	return T(exp32(float32(x)))
 }
@@ -455,14 +457,14 @@ func logarithmShort(x, rest, end float64) float64 {
 	case !(x >= 0):
 		return math.NaN()
 	}
-	k, m := significand(x)
+	k, m := elementary.Significand(x)
 	f := m - 1
 	if k == 0 {
 		f += rest
 	}
 	s := f / (m + 1)
 	t := float64(s * s)
-	return math.FMA(k, math.Ln2, math.FMA(float64(s*t), polynomial(t, logCoefficientsShort[:]), s+s))
+	return math.FMA(k, math.Ln2, math.FMA(float64(s*t), elementary.Polynomial(t, logCoefficientsShort[:]), s+s))
 }
 
 func logShort[T Float](s *Span[T]) {
@@ -472,34 +474,26 @@ func logShort[T Float](s *Span[T]) {
 	}
 }
 
-// powerOf limits an exponent to the range in which its size matters, and keeps 0 and NaN.
-func powerOf(a float64) float64 {
-	if a == 0 {
-		return a
-	}
-	return math.Copysign(max(0x1p-1000, min(0x1p70, math.Abs(a))), a)
-}
-
 func powShort[T Float](s *Span[T]) {
 	x := s.x()
-	a := powerOf(float64(s.A))
+	a := elementary.Limited(float64(s.A))
 	for i, v := range x {
-		base, rest := affineSum(float64(v), float64(s.B), float64(s.C))
+		base, rest := elementary.AffineSum(float64(v), float64(s.B), float64(s.C))
 		y := float64(logarithmShort(base, rest, 0x1p1023) * a)
 		if y == y {
 			y = max(-110, min(100, y))
 			n := math.RoundToEven(y * math.Log2E)
 			r, c := expm1Short(y, n)
-			y = (r + c + 1) * power2(n)
+			y = (r + c + 1) * elementary.Power2(n)
 		}
 		x[i] = T(y)
 	}
 }
 
-// expm1Short is exp(y − n ln 2) − 1 as r + c.
+// expm1Short is elementary.Exp(y − n ln 2) − 1 as r + c.
 func expm1Short(y, n float64) (r, c float64) {
 	r = math.FMA(-n, math.Ln2, y)
-	return r, float64(float64(r*r) * polynomial(r, expCoefficientsShort[:]))
+	return r, float64(float64(r*r) * elementary.Polynomial(r, expCoefficientsShort[:]))
 }
 
 func tanhShort[T Float](s *Span[T]) {
@@ -510,7 +504,7 @@ func tanhShort[T Float](s *Span[T]) {
 		if y == y {
 			size := min(44, 2*math.Abs(y))
 			n := math.RoundToEven(size * math.Log2E)
-			scale := power2(-n)
+			scale := elementary.Power2(-n)
 			r, c := expm1Short(size, n)
 			p := r + c
 			y = math.Copysign((1-scale+p)/(scale+1+p), y)
@@ -558,9 +552,9 @@ func byQuadrantShort(y float64, turn int) float64 {
 	var result float64
 	quadrant := int(n) + turn
 	if quadrant&1 == 0 {
-		result = math.FMA(float64(r*z), polynomial(z, sinCoefficientsShort[:]), r)
+		result = math.FMA(float64(r*z), elementary.Polynomial(z, sinCoefficientsShort[:]), r)
 	} else {
-		result = math.FMA(float64(z*z), polynomial(z, cosCoefficientsShort[:]), math.FMA(z, -0.5, 1))
+		result = math.FMA(float64(z*z), elementary.Polynomial(z, cosCoefficientsShort[:]), math.FMA(z, -0.5, 1))
 	}
 	if (quadrant&2 != 0) != sign {
 		result = -result

@@ -1,6 +1,10 @@
 package ukr
 
-import "math"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/internal/elementary"
+)
 
 // The portable functions on spans.
 
@@ -39,35 +43,9 @@ func sqrtGeneric[T Float](s *Span[T]) {
 func expGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	for i, v := range x {
-		x[i] = T(exp(float64(s.A*v + s.B)))
+		x[i] = T(elementary.Exp(float64(s.A*v + s.B)))
 	}
 }
-
-// exp is the algorithm of the AVX2 assembly, with fused multiply-adds. The exponential of
-// package math is off by 1.5 ulp on amd64, and Inf from 709.65 on, where the result is
-// still finite.
-func exp(x float64) float64 {
-	switch {
-	case x > 710:
-		return math.Inf(1)
-	case x < -746:
-		return 0
-	case x != x:
-		return x
-	}
-	n := math.RoundToEven(x * math.Log2E)
-	high := math.FMA(-n, ln2Hi, x)
-	r := math.FMA(-n, ln2Lo, high)
-	tail := math.FMA(-n, ln2Lo, high-r)
-	q := polynomial(r, expCoefficients[:])
-	y := 1 + (r + math.FMA(r*r, q, tail))
-	// 2ⁿ is applied in two factors: it may be out of range although the result is not.
-	half := math.RoundToEven(n / 2)
-	return y * power2(half) * power2(n-half)
-}
-
-// power2 is 2ⁿ for |n| < 1022.
-func power2(n float64) float64 { return math.Float64frombits(uint64(1023+int(n)) << 52) }
 
 func distanceGeneric[T Float](s *Span[T]) {
 	x, y := s.x(), s.y()
@@ -91,7 +69,7 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 	for i, v := range y {
 		sum := s.A + v
 		sq := sum - 2*x[i]
-		to[i] = T(exp(float64(s.C * sq)))
+		to[i] = T(elementary.Exp(float64(s.C * sq)))
 		if !(sq >= s.B*sum) {
 			to[i], s.Flag = -1, 1
 		}
@@ -103,7 +81,7 @@ func maternExpGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	for i, v := range x {
 		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), most)
-		x[i] = T((1 + t*(float64(s.B)+t*float64(s.C))) * exp(-t))
+		x[i] = T((1 + t*(float64(s.B)+t*float64(s.C))) * elementary.Exp(-t))
 	}
 }
 

@@ -3,6 +3,8 @@ package ukr
 import (
 	"math"
 	"math/bits"
+
+	"github.com/mercer-go/mercer/internal/elementary"
 )
 
 // The portable sine and cosine. They repeat the algorithm of the assembly, which is
@@ -82,7 +84,7 @@ func reduce(y float64) (quadrant int, r, low float64) {
 func sine(r, low, z float64) float64 {
 	half := float64(z * 0.5)
 	tail := math.FMA(-half, low, low)
-	return r + math.FMA(float64(r*z), polynomial(z, sinCoefficients[:]), tail)
+	return r + math.FMA(float64(r*z), elementary.Polynomial(z, sinCoefficients[:]), tail)
 }
 
 func cosine(r, low, z float64) float64 {
@@ -91,7 +93,7 @@ func cosine(r, low, z float64) float64 {
 	tail := 1 - w - half
 	tail = math.FMA(-math.FMA(r, r, -z), 0.5, tail)
 	tail = math.FMA(-r, low, tail)
-	return w + math.FMA(float64(z*z), polynomial(z, cosCoefficients[:]), tail)
+	return w + math.FMA(float64(z*z), elementary.Polynomial(z, cosCoefficients[:]), tail)
 }
 
 // twoOverPi has the first 1280 binary digits of 2/π after the binary point, preceded by 64
