@@ -162,10 +162,17 @@ ARM64 := $(EDGES)|^Test(Level2|Level3Exact|CholeskyExact|TriangleNotFinite|SymvR
 # on every processor.
 COUNTED := CannotEnd|CanBeStopped|BeyondMemory
 
+# Compilers for arm64 fuse multiplications with additions, unless this flag tells them not to.
+# They write a line for each place.
+UNFUSED := -gcflags=all=-d=fmahash=n
+
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
 	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -exec qemu-aarch64 -skip '$(COUNTED)' ./kernels/... ./backend ./cpu/internal/...
 	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -exec qemu-aarch64 -run '$(ARM64)' ./cpu
+	@mkdir -p build/.unfused
+	GOARCH=arm64 $(GO) test -c -vet=off $(UNFUSED) -o build/.unfused/learners ./learners >build/.unfused/log 2>&1 || { grep -v DISABLED build/.unfused/log; exit 1; }
+	cd learners && MERCER_REQUIRE=unfused qemu-aarch64 ../build/.unfused/learners -test.short -test.run '^TestSameBits$$/^cpu_neon'
 
 .PHONY: generate
 generate: ## write the generated assembly, the parameters of the Python estimators and docs/results.md anew

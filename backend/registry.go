@@ -107,6 +107,9 @@ func Open(name string, c Config) (Device, error) {
 		}
 		c.Reproducible = c.Reproducible || wanted
 	}
+	if c.Reproducible && fused() {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errFused)
+	}
 	source := ""
 	if name == "" {
 		if name = os.Getenv(EnvDevice); name != "" {

@@ -163,6 +163,15 @@ func TestOpenProbesOneDriver(t *testing.T) {
 // TestOpenReproducible checks that only devices that promise the same bits are opened if they are
 // asked for, by Config or by the environment.
 func TestOpenReproducible(t *testing.T) {
+	if fused() {
+		withDrivers(t, func() {
+			Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/neon", Reproducible: true}}}, 0)
+		})
+		if _, err := Open("", Config{Reproducible: true}); !errors.Is(err, errFused) {
+			t.Errorf("opened by a build that fuses: %v", err)
+		}
+		return
+	}
 	withDrivers(t, func() {
 		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512"}, {Device: "cpu/avx2", Reproducible: true}}}, 0)
 		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0"}}}, 1)

@@ -4,17 +4,20 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -45,6 +48,9 @@ func TestSameBits(t *testing.T) {
 			for _, task := range d.Tasks {
 				key := d.Name + " " + string(task)
 				t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
+					if d.Name == "bayes-ridge" && runtime.GOARCH != "amd64" {
+						t.Skip("gonum's eigenvectors have other bits on amd64, where parts of its BLAS are assembly")
+					}
 					got := bitsOf(t, dev, d, task)
 					if i == 0 && *update {
 						want[key] = got
@@ -73,6 +79,9 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 		}
 		for _, threads := range []int{2, 1, 3, 8} {
 			dev, err := backend.Open(s.Device, backend.Config{Threads: threads, Reproducible: true})
+			if errors.Is(err, backend.ErrUnavailable) {
+				required.Lacking(t, "unfused", err)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@
 // kernlab, openblas, blis, mkl, chromium, data (the larger data, in shared/data beside the
 // repository),
 // modules (those of a proxy can be asked for), proc (processes are listed in /proc),
+// unfused (the compiler does not fuse multiplications with additions),
 // chroot (a program can be started in another root folder), tagged (git and a cache of
 // all modules, to use a release from outside).
 package required

@@ -1,0 +1,16 @@
+package backend
+
+import "errors"
+
+// errFused is the error of a build whose results depend on the processor.
+var errFused = errors.New("reproducible results are asked for, but the compiler has fused multiplications with additions in this build, as it does on arm64: build it with -gcflags=all=-d=fmahash=n")
+
+// fused reports whether the compiler fuses x·y + z to one operation with one rounding. It may do
+// so on arm64, ppc64le, riscv64 and s390x, and on amd64 with GOAMD64=v3.
+func fused() bool {
+	const x = 1 + 0x1p-27 // x² = 1 + 2⁻²⁶ + 2⁻⁵⁴, which rounds to 1 + 2⁻²⁶
+	return multiplyAdd(x, x, -(1+0x1p-26)) != 0
+}
+
+//go:noinline
+func multiplyAdd(x, y, z float64) float64 { return x*y + z }
