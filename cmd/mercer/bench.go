@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/bench"
 	"github.com/mercer-go/mercer/internal/bench/report"
 	"github.com/mercer-go/mercer/solvers"
@@ -181,6 +182,9 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 // the result.
 func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error {
 	b.Quick, b.Memory = quick, int64(a.memory)
+	if a.reproducible {
+		return usagef("--reproducible: has no effect on mercer bench: set %s=1", backend.EnvReproducible)
+	}
 	if k.OneDevice && a.device != "" {
 		b.Devices = []string{a.device}
 	}

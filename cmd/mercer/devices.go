@@ -143,5 +143,8 @@ func devicesTable(lines []deviceLine) string {
 	if name := os.Getenv(backend.EnvDevice); name != "" {
 		text += fmt.Sprintf("%s=%s is used where no --device is given\n", backend.EnvDevice, name)
 	}
+	if value := os.Getenv(backend.EnvReproducible); value != "" {
+		text += fmt.Sprintf("%s=%s is used where --reproducible is not given\n", backend.EnvReproducible, value)
+	}
 	return text + "* would be used\n"
 }

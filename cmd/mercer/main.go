@@ -45,12 +45,13 @@ type app struct {
 	stdout standardOutput
 	stderr io.Writer
 
-	device  string
-	threads int
-	memory  size
-	json    bool
-	quiet   bool
-	input   inputFlags
+	device       string
+	threads      int
+	reproducible bool
+	memory       size
+	json         bool
+	quiet        bool
+	input        inputFlags
 
 	args    []string
 	command *cobra.Command // the command that is running or has failed
@@ -153,6 +154,7 @@ help tables.`,
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
 	intFlag(flags, &a.threads, "threads", 0, 0, "threads to use (default: all)")
 	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
+	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
 	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
@@ -232,7 +234,7 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 		return nil, err
 	}
 	return openDevice(name, backend.Config{
-		Threads: a.threads, Memory: int64(a.memory),
+		Threads: a.threads, Memory: int64(a.memory), Reproducible: a.reproducible,
 		Fallback: func(device string, err error) {
 			a.notice("%s is not used, the next best device is: %s", device, oneLine(err))
 		},

@@ -75,7 +75,7 @@ func beforeHelp(c *cobra.Command, prepare func()) {
 // withoutDevice prepares a command that does no work on data.
 func withoutDevice(c *cobra.Command) *cobra.Command {
 	return refusing(c, func() []refusal {
-		return []refusal{{true, "device threads memory quiet", "has no effect on mercer " + c.Name(), ""}}
+		return []refusal{{true, "device threads memory reproducible quiet", "has no effect on mercer " + c.Name(), ""}}
 	})
 }
 
