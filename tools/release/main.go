@@ -96,11 +96,7 @@ func (b build) environment() []string {
 // archive builds the command in the folder work and writes its archive to folder.
 func (b build) archive(folder, work string) error {
 	program := filepath.Join(work, "mercer")
-	args := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program}
-	if b.goarch == "arm64" { // as reproducible results need; the compiler writes about it to standard output
-		args = append(args, "-gcflags=all=-d=fmahash=n")
-	}
-	cmd := exec.Command("go", append(args, command)...)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program, command)
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", b.environment(), os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%v: %w", cmd, err)
