@@ -142,14 +142,14 @@ func (b *errorBound) reaches(accuracy float64, res *solvers.Result) error {
 		return nil
 	}
 	if b.bound == nil {
-		return errors.New("accuracy: no bound is known for the rounding errors of this kernel: use tol")
+		return message.Errorf("accuracy: no bound is known for the rounding errors of this kernel: {use $tol}")
 	}
 	worst := 0.0
 	for c := range b.bound.Targets {
 		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root))
 	}
 	if !(worst <= accuracy) {
-		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors; %.2g was asked for: {raise $accuracy or $lambda|prove a sharper one by $bound}", worst, accuracy)
+		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors; %.2g was asked for: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", worst, accuracy)
 	}
 	if res.Iters > 0 {
 		res.Notes = append(res.Notes, fmt.Sprintf("the solver stopped when the errors of predictions were proven to be at most %.2g", accuracy))

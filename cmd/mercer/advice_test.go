@@ -130,7 +130,7 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 var valid = map[string]string{
 	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "centers": "5", "features": "5",
 	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
-	"keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
+	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
 // TestAdviceCanBeFollowed checks each piece of advice in the library's errors, as each command

@@ -24,6 +24,8 @@ var parameters = map[string]string{
 	"lambdas":             "lambdas",
 	"fitted=lambda":       "lambda of the fit",
 	"tol":                 "tol",
+	"accuracy":            "accuracy",
+	"bound":               "Bound",
 	"iterations":          "iterations",
 	"solver":              "solver",
 	"penalty":             "lower C",
