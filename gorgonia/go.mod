@@ -6,7 +6,7 @@ go 1.26.0
 
 require (
 	github.com/chewxy/hm v1.0.0
-	github.com/mercer-go/mercer v0.0.0-20261127015108-bab2802e218f
+	github.com/mercer-go/mercer v0.0.0-20261127050440-2b8eae5f69b0
 	gorgonia.org/cu v0.9.6
 	gorgonia.org/gorgonia v0.9.18
 	gorgonia.org/tensor v0.9.24
