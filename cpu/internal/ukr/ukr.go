@@ -249,16 +249,6 @@ type Tier struct {
 	Reproducible func() *Tier
 }
 
-// reproducible sets Reproducible of a tier that is the virtual machine in assembly.
-func (t *Tier) reproducible() *Tier {
-	t.Reproducible = func() *Tier {
-		same := *t
-		same.Pairs, same.F64.Gemm16, same.F32.Gemm16, same.F32.Round16 = 0, nil, nil, nil
-		return &same
-	}
-	return t
-}
-
 // Missing names the first feature that the machine lacks, or is empty.
 func (t *Tier) Missing() string {
 	for _, f := range t.Features {

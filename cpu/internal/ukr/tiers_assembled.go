@@ -1,0 +1,13 @@
+//go:build !purego && (amd64 || arm64)
+
+package ukr
+
+// reproducible sets Reproducible of a tier that is the virtual machine in assembly.
+func (t *Tier) reproducible() *Tier {
+	t.Reproducible = func() *Tier {
+		same := *t
+		same.Pairs, same.F64.Gemm16, same.F32.Gemm16, same.F32.Round16 = 0, nil, nil, nil
+		return &same
+	}
+	return t
+}
