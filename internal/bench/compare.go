@@ -85,7 +85,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	}
 	for _, name := range r.libraries() {
 		t.Head = append(t.Head, "× "+name)
-		t.Notes = []string{"×: how many times as fast as that library Mercer’s fastest way is; above 1, Mercer is faster. –: the library has no timing."}
+		t.Notes = []string{"A column with × has the ratio of the library’s time to the time of Mercer’s fastest implementation; above 1, Mercer is faster. A dash means that the library has no timing."}
 	}
 	for _, c := range list {
 		value := c.own.Time.Median

@@ -261,7 +261,7 @@ func crossoverReport(r *Result, p *Report) {
 	}
 	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", ratioText(worst))
 	if len(equal) > 0 {
-		p.Answer += " Both take the same time at n = " + strings.Join(equal, ", ") + "; above, the primal is the faster."
+		p.Answer += " Both take the same time at n = " + strings.Join(equal, ", ") + "; for larger n the primal form is faster."
 	}
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 }
@@ -272,7 +272,7 @@ func (g *grid) table() *Table {
 	t := &Table{
 		Title: g.title + ": the faster form, and how many times as fast as the other",
 		Head:  []string{`n \ m`},
-		Notes: []string{"~: the timings of both forms overlap. The last row: from how many samples on the primal is the faster."},
+		Notes: []string{"The sign ~ means that the timings of both forms overlap. The last row has the number of samples from which on the primal form is faster."},
 	}
 	last := []Field{{Text: "equal at n"}}
 	measured, diagonal := Curve{Name: "measured"}, Curve{Name: "n = m", Dashed: true}

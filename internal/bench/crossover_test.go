@@ -126,7 +126,7 @@ func TestEqualTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "n samples, m features: the slower form takes up to 100 times as long as the other. " +
-		"Both take the same time at n = 15.81 to 79.06 m on one, float64; above, the primal is the faster."
+		"Both take the same time at n = 15.81 to 79.06 m on one, float64; for larger n the primal form is faster."
 	if p.Answer != want {
 		t.Errorf("got %q, want %q", p.Answer, want)
 	}

@@ -25,8 +25,8 @@ func ReadFile(name string) (*Result, error) {
 // of the page's links to the files of the measurements.
 func Page(list []*Result, links []string) (string, error) {
 	var b strings.Builder
-	b.WriteString("# Measurements\n\nWritten by `mercer bench report`; do not edit. The tables are those of the HTML pages. " +
-		"Values are medians, in brackets from the lowest to the highest timing (° marks an outlier) and the share of the ceiling.\n")
+	b.WriteString("# Measurements\n\n`mercer bench report` writes this page; do not edit it. Its tables are the tables of the HTML pages. " +
+		"Values are medians. The brackets after a value have the range from the lowest to the highest timing (° marks an outlier) and the share of the ceiling.\n")
 	for i, r := range list {
 		p, err := r.Report()
 		if err != nil {

@@ -222,7 +222,7 @@ func (r *Result) Lines() []string {
 		how = fmt.Sprintf("one timing of at least %.3g ms", 1e3*s.SampleSeconds)
 	}
 	if s.BudgetSeconds > 0 {
-		how += fmt.Sprintf(" (fewer once they take %.3g s in all)", s.BudgetSeconds)
+		how += fmt.Sprintf(" (fewer timings if they take more than %.3g s in all)", s.BudgetSeconds)
 	}
 	how += ", interleaved"
 	switch r.Kind {

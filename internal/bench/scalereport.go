@@ -97,7 +97,7 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 	t := &Table{
 		Title: "Exponents of " + over,
 		Head:  []string{"", "time", "operations", "memory", "planned", "memory/plan", "up to", "s", "MiB"},
-		Notes: []string{"Fitted by least squares of the logarithm. The operations are those that the plans count at the same sizes."},
+		Notes: []string{"The exponents are fitted to the logarithms by least squares. The column of operations has the exponent of the operations that the plans count at the same sizes."},
 	}
 	for _, e := range r.Implementations {
 		var largest *Cell
