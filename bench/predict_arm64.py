@@ -124,26 +124,29 @@ def main():
     version = re.search(r"LLVM version (\S+)", tool)[1]
     print(f"""# NEON micro-kernels: a prediction
 
-Predicted from the machine code, not measured: no benchmark of Mercer has run on an arm64
-processor. Made with LLVM {version} by
+These figures are predicted from the machine code and not measured: no benchmark of Mercer has
+run on an arm64 processor. They were made with LLVM {version} by
 
     python3 bench/predict_arm64.py > bench/results/arm64-prediction.md
 
-Counted is the inner loop of each function, unrolled as it is; multiply-adds are fmla and
-fmls of 128 bits. The limit is the cycles that these alone take on the pipes there are:
+The counts are of one pass of the unrolled inner loop of each function. Multiply-adds are the
+instructions fmla and fmls of 128 bits. The limit is the number of cycles that the multiply-adds
+alone take on the pipes of the processor:
 """)
     for name, pipes, source in PROCESSORS:
         print(f"- {name}: {pipes['F64']} pipes in float64, {pipes['F32']} in float32 ({source})")
     print("""
-A share is the limit over llvm-mca's cycles: 100 % is as fast as multiply-adds can be. Only
-functions that do little else can come near it: an exponential also rounds, adds and scales,
-a dot product loads two vectors for each multiply-add.
+A share is the limit divided by the cycles that llvm-mca predicts: at 100 % the function runs at
+the maximum rate of multiply-adds. Only functions that do little else can come near 100 %: an
+exponential also rounds, adds and scales, and a dot product loads two vectors for each
+multiply-add.
 
-LLVM has no model of Apple's M1 and takes that of an older processor. The M1 has four such
-pipes by the measurements of others; the last column is the share that eight instructions a
-cycle, three of them loads and four on vectors, would allow, with four cycles from one
-multiply-add to the next into the same register. No model has caches, memory, the clock or
-Apple's efficiency cores, to which tasks go one by one as they are free, like to the others.
+LLVM has no model of Apple's M1 and uses the model of an older processor instead. According to
+published measurements the M1 has four pipes for multiply-adds. The last column has the share
+that such a processor would allow: eight instructions a cycle, of which three may be loads and
+four vector instructions, and four cycles between dependent multiply-adds. No model includes
+caches, memory or the clock. No model includes Apple's efficiency cores either; Mercer gives
+tasks to these cores as to the other cores, one by one as they become free.
 """)
     header = ["function", "instructions", "loads", "multiply-adds", "of instructions"]
     for name, _, _ in PROCESSORS:

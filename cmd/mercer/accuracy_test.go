@@ -31,12 +31,12 @@ func TestAccuracy(t *testing.T) {
 		quick  bool // takes only seconds: runs without being named
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
-		{"promoters", "106 sequences, leave one out", 0.97, true, promoters},
-		{"sms", "5,574 messages, five parts of which four learn", 0.984, false, spam},
-		{"surnames", "18,012 names of 18 languages, four fifths learn", 0.80, false, surnames},
-		{"letter", "16,000 letters learn, 4,000 test", 0.97, false, letters},
-		{"mnist-exact", "10,000 digits learn, 10,000 test", 0.972, false, mnistExact},
-		{"mnist-nystrom", "60,000 digits learn, 10,000 test", 0.983, false, mnistNystrom},
+		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
+		{"sms", "5,574 messages, five folds", 0.984, false, spam},
+		{"surnames", "18,012 names of 18 languages, four fifths for training", 0.80, false, surnames},
+		{"letter", "16,000 letters for training, 4,000 for the test", 0.97, false, letters},
+		{"mnist-exact", "10,000 digits for training, 10,000 for the test", 0.972, false, mnistExact},
+		{"mnist-nystrom", "60,000 digits for training, 10,000 for the test", 0.983, false, mnistNystrom},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if named := slices.Contains(chosen, test.name) || slices.Contains(chosen, "all"); !named && (!test.quick || testing.Short()) {
