@@ -19,8 +19,8 @@ const (
 	minPart, maxPart = 400, 2000
 )
 
-// part returns the search with a part of the samples, or nil where the search has all of them: for
-// few samples, and for a kernel whose points are numbers of samples.
+// part returns the search with a part of the samples. It is nil for few samples, for a kernel whose
+// points are numbers of samples, and where the targets of the part are all 0, which tells nothing.
 func (h *search) part() *search {
 	p := h.problem
 	var rows []int // of weight > 0
@@ -43,6 +43,9 @@ func (h *search) part() *search {
 	}
 	x = x.Take(rows)
 	p.X, p.Sparse, p.Y = x.Dense, x.Sparse, numeric.DensePoints(p.Y).Take(rows).Dense
+	if nonzeroColumns(p.Y).Cols < p.Y.Cols {
+		return nil
+	}
 	if p.Weights != nil {
 		p.Weights = make([]float64, len(rows))
 		for k, i := range rows {

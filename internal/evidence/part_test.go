@@ -38,7 +38,7 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.climb(h.start, 1e-5); err != nil {
+	if err := h.climb(h.start, 1e-4); err != nil {
 		t.Fatal(err)
 	}
 	want := math.Inf(-1)
@@ -60,8 +60,7 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	}
 }
 
-// TestPartWithoutInformation: where the targets of the part cannot tell anything, the search climbs
-// with all samples.
+// TestPartWithoutInformation: where all targets of the part are 0, the search uses all samples.
 func TestPartWithoutInformation(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)
@@ -69,18 +68,16 @@ func TestPartWithoutInformation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := h.part()
 	chosen := map[float64]bool{}
-	for i := range g.problem.X.Rows {
-		chosen[g.problem.X.Row(i)[0]] = true
+	for _, v := range h.part().problem.X.Data {
+		chosen[v] = true
 	}
 	for i := range p.Y.Rows {
 		if chosen[p.X.Row(i)[0]] {
 			p.Y.Row(i)[0] = 0
 		}
 	}
-	found, err := Maximize(t.Context(), dev, p, Params{EvidenceParams: solvers.EvidenceParams{FitScale: true}, Seed: 1})
-	if err != nil || math.IsInf(found[0].Log, 0) || math.IsNaN(found[0].Log) {
-		t.Errorf("%v, %v", found, err)
+	if h.part() != nil {
+		t.Error("the search begins with a part whose targets are 0")
 	}
 }
