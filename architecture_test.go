@@ -466,7 +466,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 106578},
+	{"product lines", 106577},
 	{"exported names", 594},
 	{"exported fields", 720},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},

@@ -3,6 +3,7 @@ package numeric
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -32,19 +33,15 @@ const shared = 1 << 15
 // Mean returns the weighted means of h's columns. It fails only if ctx is done.
 func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error) {
 	c := Center{make([]float64, h.Cols), make([]float64, h.Cols)}
-	share := make([]float64, p.N)
-	total := float64(p.N)
-	if p.Weight != nil {
-		total = 0
-		for _, w := range p.Weight {
-			total += w
-		}
+	share, total := slices.Clone(p.Weight), 0.0
+	if share == nil {
+		share = slices.Repeat([]float64{1}, p.N)
+	}
+	for _, w := range share {
+		total += w
 	}
 	for i := range share {
-		share[i] = 1 / total
-		if p.Weight != nil {
-			share[i] = p.Weight[i] / total
-		}
+		share[i] /= total
 	}
 	columns := func(low, high int) {
 		// The mean of some rows is near the mean of all: the sum of the differences from it has
