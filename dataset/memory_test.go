@@ -182,8 +182,8 @@ func TestReadingObeysMemory(t *testing.T) {
 			}
 			oneLine(t, err)
 			// Buffers that double add up to twice the last one, and slices that grow by a
-			// quarter to five times. A piece of text of 1 MiB has at most 2¹⁷ numbers of 8
-			// bytes. The remainder is for the decompressors.
+			// quarter to five times. A block of 1 MiB of text yields at most 2¹⁷ numbers of 8
+			// bytes each. The remainder is for the decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

@@ -27,8 +27,8 @@ func tableWith(n int, cell string) string {
 }
 
 // A cell in an unambiguous spelling is read as its number: in a column of few numbers, in a
-// column of more numbers than are kept as texts, in blocks, and as a target (data.table #6604,
-// datatable #771 for the marks; the digits are those that Python's float reads).
+// column of more numbers than are kept as texts, in blocks, and as a target (data.table #6604
+// and datatable #771 for the marks; the expected numbers are the values of Python's float).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File

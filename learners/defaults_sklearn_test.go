@@ -57,8 +57,8 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 // otherRule names the learners and sets where the peer solves another problem and makes fewer
 // errors. Scikit-learn's perceptron learns each class against the rest, which suits wine.csv,
 // where each class can be separated from the rest: it errs on 3 % of the new rows. Mercer's
-// learns all classes together, as the course texts do, and errs on 6 % there, but on 3 % rather
-// than 11 % of iris.csv. bench/REJECTED.md lists the rules that were tried instead.
+// learns all classes together, as the course texts do, and errs on 8 % there, but on 3 % rather
+// than 11 % of iris.csv: means over 20 orders. bench/REJECTED.md lists the rules that were tried instead.
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
 // defaultsPeer returns scikit-learn's estimator for a learner, or "" if it has none.

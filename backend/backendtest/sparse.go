@@ -103,7 +103,7 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	}
 	r.within(what, got, r.ask(what, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
 	if x.Cols == 0 {
-		return // the oracle cannot tell whether two dense matrices without columns are the same
+		return // two dense matrices without columns have no memory by which the oracle could recognize z == x
 	}
 
 	what += ", z == x"

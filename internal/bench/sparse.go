@@ -407,7 +407,8 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer, of the named libraries, and of those that more adds.
+// compete returns the entries of Mercer and of the named libraries, and for each library one more
+// entry if more returns true.
 func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {

@@ -19,8 +19,9 @@ const (
 	minPart, maxPart = 400, 2000
 )
 
-// part returns the search with a part of the samples. It is nil for few samples, for a kernel whose
-// points are numbers of samples, and where the targets of the part are all 0, which tells nothing.
+// part returns a search that uses only a part of the samples. It returns nil if there are fewer than
+// minAll samples, if the kernel looks its values up by the index of a sample, and if a target is 0
+// for the whole part, which then contains no information about the kernel.
 func (h *search) part() *search {
 	p := h.problem
 	var rows []int // of weight > 0

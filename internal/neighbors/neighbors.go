@@ -86,7 +86,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 	return nil
 }
 
-// nearest holds the samples nearest to one row among those that it has seen.
+// nearest holds the nearest samples of one row, among the samples that add has been called with.
 type nearest struct {
 	k     float64
 	list  []int     // the nearest first

@@ -99,7 +99,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Rounded    bool    // made by Rounded: predictions are those that a device computes in float64
+	Rounded    bool    // the bound was made by System.Rounded, for predictions that a device computes in float64
 }
 
 // A TargetBound is the part of an ErrorBound for one target.
