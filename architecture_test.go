@@ -46,12 +46,15 @@ var layers = []layer{
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest bounds the errors of kernel values as kerneltest does.
-	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest"}},
-	{folder: "backend", ours: []string{"kernels", "host"}},
+	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop"}},
+	// check has the argument rules of every backend, and flop counts its operations.
+	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
+	{folder: "internal/flop"},
+	{folder: "backend", ours: []string{"kernels", "host", "internal/check", "internal/flop"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
-	{folder: "cpu", ours: []string{"backend", "kernels", "internal/elementary"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
+	{folder: "cpu", ours: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
-	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
+	{folder: "cuda", ours: []string{"backend", "kernels", "internal/check", "internal/flop"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "kernels"}},
@@ -76,7 +79,7 @@ var layers = []layer{
 	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
@@ -244,7 +247,6 @@ var withoutExample = map[string]string{
 	"internal/online":       "what learners call, with the tasks of internal/run",
 	"internal/sparse":       "what learners call, with the tasks of internal/run",
 	"internal/svm":          "what learners call, with the tasks of internal/run",
-	"backend/check":         "the argument rules that every backend calls, as package ref shows",
 	"internal/bench/peer":   "what bench compares with",
 	"internal/bench/pypeer": "what bench compares with",
 	"internal/bench/report": "what the command writes of bench",

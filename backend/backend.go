@@ -105,7 +105,7 @@ type Backend[T Float] interface {
 	// leaves its outputs undefined, and the next method that waits returns an
 	// error that wraps context.Cause(ctx). If done is not nil it is called, by one goroutine at a
 	// time, with the number of floating-point operations finished since the last call, counted as
-	// in flops.go.
+	// in package internal/flop.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 func init() { backend.Register(driver{}, 0) }

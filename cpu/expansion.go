@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 

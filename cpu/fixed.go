@@ -5,8 +5,9 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -209,7 +210,7 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	part, free := q.engine.newSums(ld, cols, size)
 	defer free()
 	lanes := q.engine.ukr.CodeLanes
-	q.parallel(size, backend.GemmFlops(n, n, cols), func(s *scratch[T], g int) {
+	q.parallel(size, flop.Gemm(n, n, cols), func(s *scratch[T], g int) {
 		part.clear(g)
 		sums := s.spare(cols * ukr.CodeRows * lanes)
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
@@ -244,7 +245,7 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 		}
 	})
 	if !q.stopped() {
-		q.count(backend.SymmFlops(n, cols))
+		q.count(flop.Symm(n, cols))
 	}
 }
 

@@ -2,8 +2,9 @@ package cpu
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
@@ -110,7 +111,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 			q.chunks(nb, grain, moves, func(s *scratch[T], j, cols int) {
 				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
 			})
-			flops := backend.GemmFlops(m, nb, kb)
+			flops := flop.Gemm(m, nb, kb)
 			g := newGrid(m, nb, size, q.threads(flops))
 			first := 0 // of the grid's tasks
 			if lookahead != nil {

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -93,7 +94,7 @@ type gram[T backend.Float] struct {
 // decision whether to share the work: the statistics, and about twenty operations for the
 // program.
 func (g *gram[T]) flops(rows, cols int) float64 {
-	return backend.GemmFlops(rows, cols, g.d*len(g.stats)+10)
+	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
 // gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB of

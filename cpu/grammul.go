@@ -4,7 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -125,7 +126,7 @@ func (g *gramMul[T]) general(out view[T]) {
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
+		flops := g.flops(rows, cols) + flop.Gemm(rows, g.t, cols)
 		g.q.chunks(rows, tm, flops, func(s *scratch[T], i, count int) {
 			sum := g.zeros(s.sums(g.partialElements(count)), count)
 			for j := 0; j < cols && !g.q.stopped(); j += tn {
@@ -166,7 +167,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			return
 		}
 		rows := min(g.size, n-i0)
-		flops := g.flops(rows, rows) + backend.GemmFlops(rows, g.t, rows)
+		flops := g.flops(rows, rows) + flop.Gemm(rows, g.t, rows)
 		g.q.parallel(size, flops, func(s *scratch[T], group int) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {

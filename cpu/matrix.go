@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 // matrix is a row-major matrix in Go memory.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -67,10 +68,10 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 				refill     bool // before each call, untimed
 				full, half func() error
 			}{
-				{"Gram", backend.GramFlops(n, n, d, true), false,
+				{"Gram", flop.Gram(n, n, d, true), false,
 					func() error { q.Gram(full, kernel, x, x); return q.Sync() },
 					func() error { hq.GramPacked(half, kernel, x); return q.Sync() }},
-				{"Symm1", backend.SymmFlops(n, 1), false,
+				{"Symm1", flop.Symm(n, 1), false,
 					func() error {
 						q.Symm(low, 1, full, rhs.View(0, 0, n, 1), 0, out.View(0, 0, n, 1))
 						return q.Sync()
@@ -79,22 +80,22 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 						hq.SymmPacked(1, half, rhs.View(0, 0, n, 1), 0, out.View(0, 0, n, 1))
 						return q.Sync()
 					}},
-				{"Symm64", backend.SymmFlops(n, many), false,
+				{"Symm64", flop.Symm(n, many), false,
 					func() error { q.Symm(low, 1, full, rhs, 0, out); return q.Sync() },
 					func() error { hq.SymmPacked(1, half, rhs, 0, out); return q.Sync() }},
-				{"Potrf", backend.PotrfFlops(n), true,
+				{"Potrf", flop.Potrf(n), true,
 					func() error { return q.Potrf(low, full) },
 					func() error { return hq.PotrfPacked(half) }},
-				{"PotrfReduced", backend.PotrfFlops(n), true,
+				{"PotrfReduced", flop.Potrf(n), true,
 					func() error { return q.Potrf(low, full) },
 					func() error { return q.(backend.ReducedBackend[T]).PotrfPackedReduced(half) }},
-				{"Trsm1", backend.TrsmFlops(n, 1), false,
+				{"Trsm1", flop.Trsm(n, 1), false,
 					func() error {
 						q.Trsm(backend.Left, low, backend.NoTrans, 1, full, out.View(0, 0, n, 1))
 						return q.Sync()
 					},
 					func() error { hq.TrsmPacked(backend.NoTrans, half, out.View(0, 0, n, 1)); return q.Sync() }},
-				{"Trsm64", backend.TrsmFlops(n, many), false,
+				{"Trsm64", flop.Trsm(n, many), false,
 					func() error { q.Trsm(backend.Left, low, backend.NoTrans, 1, full, out); return q.Sync() },
 					func() error { hq.TrsmPacked(backend.NoTrans, half, out); return q.Sync() }},
 			} {

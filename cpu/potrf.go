@@ -2,8 +2,9 @@ package cpu
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
@@ -74,7 +75,7 @@ const potrfBase = 256
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
-		q.count(backend.PotrfFlops(n))
+		q.count(flop.Potrf(n))
 		return q.engine.factorDirect(&a, first)
 	}
 	n1 := split(n, potrfUnit)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -155,7 +156,7 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 		if err := errors.Join(q.UploadPacked(p, 0, a), by(counted)); err != nil {
 			t.Fatal(err)
 		}
-		if want := backend.PotrfFlops(n); !(math.Abs(flops-want) <= 1e-9*want) {
+		if want := flop.Potrf(n); !(math.Abs(flops-want) <= 1e-9*want) {
 			t.Errorf("%g operations were counted, want %g", flops, want)
 		}
 		l := backend.NewHost[float32](n, n)

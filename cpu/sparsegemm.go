@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // leastAxpy is from how many columns of B on its rows are added by the micro-kernel.
@@ -50,7 +51,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 				store(&row[j], alpha*v, beta)
 			}
 		}
-		q.count(backend.GemmFlops(count, n, k))
+		q.count(flop.Gemm(count, n, k))
 	})
 }
 
@@ -81,7 +82,7 @@ func (q *queue[T]) transposedVector(alpha T, l *lists[T], mb *matrix[T], beta T,
 		for i, v := range sum {
 			store(&mc.row(first + i)[0], alpha*v, beta)
 		}
-		q.count(backend.GemmFlops(count, 1, mb.rows))
+		q.count(flop.Gemm(count, 1, mb.rows))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // Products of a matrix and a small number of vectors are bound by memory bandwidth: each
@@ -121,7 +122,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	defer freeX()
 	part, free := q.engine.newSums(n, len(x), size)
 	defer free()
-	q.parallel(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
+	q.parallel(size, flop.Gemm(n, n, len(x)), func(s *scratch[T], g int) {
 		part.clear(g)
 		// Blocks of rows are assigned round-robin, so that all groups read about the same
 		// amount.
@@ -145,7 +146,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	})
 	part.addTo(q, alpha, beta, c)
 	if !q.stopped() {
-		q.count(backend.SymmFlops(n, len(x)) - backend.SymmFlops(n-a.cols, len(x)))
+		q.count(flop.Symm(n, len(x)) - flop.Symm(n-a.cols, len(x)))
 	}
 }
 
@@ -258,7 +259,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	flops := backend.GemmFlops(a.rows, len(x), a.cols)
+	flops := flop.Gemm(a.rows, len(x), a.cols)
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
 			for i := first; i < first+count; i += 4 {
@@ -268,7 +269,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 					}
 				}
 			}
-			q.count(backend.GemmFlops(count, len(x), a.cols))
+			q.count(flop.Gemm(count, len(x), a.cols))
 		})
 		return
 	}
@@ -283,7 +284,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 				e.axpys(s, at, p, min(4, last-p), xj, part.column(g, j))
 			}
 		}
-		q.count(backend.GemmFlops(a.rows, len(x), last-first))
+		q.count(flop.Gemm(a.rows, len(x), last-first))
 	})
 	part.addTo(q, alpha, beta, c)
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // trmm is B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken
@@ -53,7 +54,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		s := e.take()
 		e.multiplyDirect(s, unit, alpha, &a, &x)
 		e.give(s)
-		q.count(backend.TrsmFlops(n, x.cols))
+		q.count(flop.Trsm(n, x.cols))
 		return
 	}
 	mr, nr := e.ukr.MR, e.ukr.NR
@@ -63,7 +64,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	s := e.take()
 	packLower(e.packerA(s), triangle, a, unit)
 	e.give(s)
-	q.parallel(panels(x.cols, nr), backend.TrsmFlops(n, x.cols), func(s *scratch[T], strip int) {
+	q.parallel(panels(x.cols, nr), flop.Trsm(n, x.cols), func(s *scratch[T], strip int) {
 		j := strip * nr
 		part := x.part(0, j, n, min(nr, x.cols-j))
 		size := steps * mr * nr
@@ -78,7 +79,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			// The zeros above the diagonal must not be multiplied with NaN or Inf.
 			e.multiplyDirect(s, unit, alpha, &a, &part)
 		}
-		q.count(backend.TrsmFlops(n, part.cols))
+		q.count(flop.Trsm(n, part.cols))
 	})
 }
 

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
@@ -84,7 +85,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		s := e.take()
 		e.solveDirect(s, unit, alpha, &a, &x)
 		e.give(s)
-		q.count(backend.TrsmFlops(n, x.cols))
+		q.count(flop.Trsm(n, x.cols))
 		return
 	}
 	mr, nr := e.ukr.MR, e.ukr.NR
@@ -92,14 +93,14 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
 	invertible := q.packTriangle(triangle, a, unit)
-	q.chunks(x.cols, trsmStrips*nr, backend.TrsmFlops(n, x.cols), func(s *scratch[T], j, cols int) {
+	q.chunks(x.cols, trsmStrips*nr, flop.Trsm(n, x.cols), func(s *scratch[T], j, cols int) {
 		part := x.part(0, j, n, cols)
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
 		} else {
 			e.solveDirect(s, unit, alpha, &a, &part)
 		}
-		q.count(backend.TrsmFlops(n, cols))
+		q.count(flop.Trsm(n, cols))
 	})
 }
 

@@ -1,6 +1,6 @@
 package cpu
 
-import "github.com/mercer-go/mercer/backend"
+import "github.com/mercer-go/mercer/internal/flop"
 
 // trsvBlock is the number of unknowns that are solved for before the remaining right-hand side is
 // updated.
@@ -26,7 +26,7 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 		found, left := x[first:first+nb], n-done-nb
 		e.solveVector(isLower, unit, a.part(first, first, nb, nb), found)
 		if left > 0 {
-			flops := backend.GemmFlops(left, 1, nb)
+			flops := flop.Gemm(left, 1, nb)
 			q.chunks(left, trsvBlock, flops, func(_ *scratch[T], i, count int) {
 				e.subtractProduct(x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
 			})
@@ -36,7 +36,7 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	for i, v := range x {
 		*b.at(i, 0) = v
 	}
-	q.count(backend.TrsmFlops(n, 1))
+	q.count(flop.Trsm(n, 1))
 }
 
 // trsvOrder is the order of the triangles on the diagonal that are solved one unknown at a

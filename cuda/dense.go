@@ -4,8 +4,9 @@ import (
 	"errors"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // view is a matrix with any strides, in elements.
@@ -101,7 +102,7 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	if part == whole && isThin(m, n, k, sym) {
 		return q.thin(alpha, a, b, beta, c, sym)
 	}
-	flops := backend.GemmFlops(1, n, k)
+	flops := flop.Gemm(1, n, k)
 	// A grid has at most 65535 blocks along y.
 	rows := min(q.rowsOfStep(m, flops), 65535*tile)
 	for i := 0; i < m; i += rows {
@@ -135,7 +136,7 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 		first, cols = i+count, n-i-count
 	}
 	from := a.part(i, 0, count, k)
-	return q.step(backend.SyrkFlops(count, k)+backend.GemmFlops(count, cols, k), func() error {
+	return q.step(flop.Syrk(count, k)+flop.Gemm(count, cols, k), func() error {
 		err := q.engine.gemm(alpha, from, b.part(0, i, k, count), beta, c.part(i, i, count, count), k, part, whole)
 		if err == nil && cols > 0 {
 			err = q.engine.gemm(alpha, from, b.part(0, first, k, cols), beta, c.part(i, first, count, cols), k, whole, whole)
@@ -172,7 +173,7 @@ func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym r
 			if s > 0 {
 				beta = 1
 			}
-			err := q.step(backend.GemmFlops(count, c.cols, x.b.rows), func() error { return q.engine.gemm(alpha, x.a, x.b, beta, to, x.b.rows, whole, x.sym) })
+			err := q.step(flop.Gemm(count, c.cols, x.b.rows), func() error { return q.engine.gemm(alpha, x.a, x.b, beta, to, x.b.rows, whole, x.sym) })
 			if err != nil {
 				return err
 			}

@@ -5,8 +5,9 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -100,7 +101,7 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 			return err
 		}
 		err = q.stretches(0, 0, h.n, func(at int, m *matrix[T]) error {
-			return q.step(backend.GemmFlops(m.rows, at, x.cols)+backend.SyrkFlops(m.rows, x.cols), func() error {
+			return q.step(flop.Gemm(m.rows, at, x.cols)+flop.Syrk(m.rows, x.cols), func() error {
 				if err := q.gramRows(p, m.view().part(-at, 0, h.n, m.cols), x, x, at, m.rows); err != nil {
 					return err
 				}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -68,13 +69,13 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	rows := min(q.rowsOfPairs(n, m, p.cost(d)), 65535*tile)
 	for i := 0; i < n && err == nil; i += rows {
 		count := min(rows, n-i)
-		work := backend.GemmFlops(count, m, d)
+		work := flop.Gemm(count, m, d)
 		if part != whole { // the square on the diagonal, and the rectangle beside it
 			beside := i
 			if part == upper {
 				beside = m - i - count
 			}
-			work = backend.GemmFlops(count, beside, d) + backend.SyrkFlops(count, d)
+			work = flop.Gemm(count, beside, d) + flop.Syrk(count, d)
 		}
 		err = q.step(work, func() error {
 			switch part {
@@ -219,7 +220,7 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	return q.scratch(int64(shares)*int64(rows)*int64(t)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
 			count := min(rows, n-i)
-			err := q.step(backend.GramMulFlops(count, m, d, t), func() error {
+			err := q.step(flop.GramMul(count, m, d, t), func() error {
 				args := q.engine.device.args.Reset().Int(count).Int(m).Int(d).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.ptr).Long(z.stride)
 				args.Ptr(v.ptr).Long(v.stride).Int(t).Ptr(partial).Int(share).Bytes(p.shifted(i, 0))
 				grid := driver.Grid{Blocks: [3]int{ceil(count, side), shares, 1}, Threads: [3]int{threads, 1, 1}}
@@ -258,7 +259,7 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 				rows++
 			}
 			done := float64(first+rows)/float64(squares) + float64(first)/float64(squares)
-			err := q.step(backend.GramMulFlops(n, n, d, 1)*done*float64(rows)/float64(squares), func() error {
+			err := q.step(flop.GramMul(n, n, d, 1)*done*float64(rows)/float64(squares), func() error {
 				args := q.engine.device.args.Reset().Int(n).Int(d).Ptr(x.ptr).Long(x.stride).Ptr(v.ptr).Long(v.stride)
 				args.Ptr(partial).Int(side).Int(first).Bytes(p.bytes)
 				return q.engine.launch("gram_symv"+p.formed(), driver.Grid{Blocks: [3]int{first + rows, rows, 1}, Threads: [3]int{threads, 1, 1}})

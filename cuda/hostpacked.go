@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -148,7 +149,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 			if err := q.Sync(); err != nil {
 				t.Fatal(err)
 			}
-			if all := backend.GramMulFlops(n, n, d, 1); math.Abs(work/all-1) > 1e-12 {
+			if all := flop.GramMul(n, n, d, 1); math.Abs(work/all-1) > 1e-12 {
 				t.Errorf("the steps do %g operations, want %g", work, all)
 			}
 			for i := range n {

@@ -7,8 +7,9 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // infoBytes is the size of the status of factorizations: an int of the device functions, an
@@ -160,7 +161,7 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 	if f.ul == backend.Upper {
 		v = v.t() // UᵀU is LLᵀ of L = Uᵀ
 	}
-	return q.step(backend.PotrfFlops(n), func() error {
+	return q.step(flop.Potrf(n), func() error {
 		d := q.engine.device
 		args := d.args.Reset().Int(n)
 		viewArg(args, v)
@@ -202,7 +203,7 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 			return q.copy(on.diagonal(), view[T]{f.diagonal, n, 1, 1, 1}, whole)
 		},
 		func() error {
-			return q.step(backend.PotrfFlops(n), func() error {
+			return q.step(flop.Potrf(n), func() error {
 				return driver.Potrf[T](f.solver, driver.Lower, n, on.ptr, on.stride, f.work, f.workBytes, f.locked, d.info+solverInfo)
 			})
 		},

@@ -4,8 +4,9 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // Products, by cuBLAS if available and otherwise by the device functions, in full precision
@@ -116,7 +117,7 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 		for j := 0; j < c.cols; j += cols {
 			width := min(cols, c.cols-j)
 			right := b.view().op(tB).part(0, j, k, width).ptr
-			err := q.step(backend.GemmFlops(count, width, k), func() error {
+			err := q.step(flop.Gemm(count, width, k), func() error {
 				if err := q.engine.device.math(r.reduced); err != nil {
 					return err
 				}
@@ -145,7 +146,7 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 		if t == backend.Transpose {
 			m, n = count, x.rows
 		}
-		err := q.step(backend.GemmFlops(count, 1, x.rows), func() error {
+		err := q.step(flop.Gemm(count, 1, x.rows), func() error {
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
@@ -200,7 +201,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 	for i := 0; i < n; i += size {
 		count := min(size, n-i)
 		rows := rowsOf(i, count)
-		err := q.step(backend.SyrkFlops(count, k), func() error {
+		err := q.step(flop.Syrk(count, k), func() error {
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
@@ -239,8 +240,8 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *ma
 	if bl == nil || alpha == 0 || c.rows == 0 || c.cols <= thinMost {
 		return q.product(alpha, a.view(), b.view(), beta, c.view(), whole, regionOf(ul))
 	}
-	if n <= cuts.symm && backend.SymmFlops(n, c.cols) <= q.libraryStep() || n <= 2*block {
-		return q.step(backend.SymmFlops(n, c.cols), func() error {
+	if n <= cuts.symm && flop.Symm(n, c.cols) <= q.libraryStep() || n <= 2*block {
+		return q.step(flop.Symm(n, c.cols), func() error {
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 // queue is the backend.Backend of one precision, for one caller's work. Its methods create

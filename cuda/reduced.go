@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // rounding tells how a factorization for a preconditioner rounds the factors of its
@@ -164,7 +165,7 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 		for j := 0; j < c.cols; j += cols {
 			m, n := min(rows, c.rows-i), min(cols, c.cols-j)
 			left, right := a.from(i, 0), b.from(0, j)
-			err := q.step(backend.GemmFlops(m, n, k), func() error {
+			err := q.step(flop.Gemm(m, n, k), func() error {
 				return driver.GemmHalf(bl, opOf(b.t), opOf(a.t), n, m, k, factor, right.ptr, b.stride, left.ptr, a.stride, float32(beta), c.at(i, j), c.stride)
 			})
 			if err != nil {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -149,7 +150,7 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 			if rows != k && name != "TN" { // rectangles are measured in one order only
 				continue
 			}
-			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), backend.GemmFlops(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {
+			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), flop.Gemm(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {
 				if err := m.math(reduced); err != nil {
 					return err
 				}
@@ -184,7 +185,7 @@ func halfProducts(b *testing.B, m *meter) {
 	})
 	for t, order := range []string{"NN", "NT", "TN", "TT"} {
 		left.t, right.t = backend.Trans(t%2), backend.Trans(t/2)
-		m.figure(b, fmt.Sprintf("op=gemm/type=fp16/order=%s/m=%d/n=%d/k=%d/ld=%d", order, n, n, n, left.stride), backend.GemmFlops(n, n, n)/1e12, "TFLOP/s", nil,
+		m.figure(b, fmt.Sprintf("op=gemm/type=fp16/order=%s/m=%d/n=%d/k=%d/ld=%d", order, n, n, n, left.stride), flop.Gemm(n, n, n)/1e12, "TFLOP/s", nil,
 			func() error { return q.halfProduct(m.libraries.Blas, n, 1, left, right, 0, C, r) })
 	}
 	m.on(b, func() error { return m.release(r.memory) })
@@ -199,7 +200,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	for _, n := range []int{512, 1024, 4096} {
 		n /= m.scale
 		A, C := matrixOf(b, q, n, k), matrixOf(b, q, n, n)
-		m.figure(b, fmt.Sprintf("op=syrk/type=%s/n=%d/k=%d", precision, n, k), backend.SyrkFlops(n, k)/1e12, "TFLOP/s", nil, func() error {
+		m.figure(b, fmt.Sprintf("op=syrk/type=%s/n=%d/k=%d", precision, n, k), flop.Syrk(n, k)/1e12, "TFLOP/s", nil, func() error {
 			return driver.Syrk(m.libraries.Blas, driver.Lower, driver.T, n, k, T(1), A.ptr, A.stride, T(0), C.ptr, C.stride)
 		})
 		A.Free()
@@ -209,7 +210,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 		n := s.n / m.scale
 		L, B := matrixOf(b, q, n, n), matrixOf(b, q, s.columns, n)
 		m.on(b, func() error { return q.addDiag(L.diagonal(), 0, T(n)) })
-		m.figure(b, fmt.Sprintf("op=trsm/type=%s/n=%d/columns=%d", precision, n, s.columns), backend.TrsmFlops(n, s.columns)/1e12, "TFLOP/s",
+		m.figure(b, fmt.Sprintf("op=trsm/type=%s/n=%d/columns=%d", precision, n, s.columns), flop.Trsm(n, s.columns)/1e12, "TFLOP/s",
 			nil, func() error {
 				return driver.Trsm(m.libraries.Blas, driver.Left, driver.Lower, driver.N, n, s.columns, T(1), L.ptr, L.stride, B.ptr, B.stride)
 			})
@@ -248,7 +249,7 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 				}
 				return f.room(C)
 			})
-			m.figure(b, fmt.Sprintf("op=potrf/type=%s/triangle=%s/n=%d", precision, triangle, n), backend.PotrfFlops(n)/1e12, "TFLOP/s",
+			m.figure(b, fmt.Sprintf("op=potrf/type=%s/triangle=%s/n=%d", precision, triangle, n), flop.Potrf(n)/1e12, "TFLOP/s",
 				func() error { return q.copy(A.view(), C.view(), whole) },
 				func() error {
 					return driver.Potrf[T](f.solver, fill, n, C.ptr, C.stride, f.work, f.workBytes, f.locked, m.info+solverInfo)

@@ -1,8 +1,8 @@
 package cuda
 
 import (
-	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // thinMost is the largest number of columns of a product that reads its matrix once, and
@@ -101,7 +101,7 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
-		return q.step(backend.GemmFlops(m, n, k), func() error {
+		return q.step(flop.Gemm(m, n, k), func() error {
 			if err := launch(partial); err != nil {
 				return err
 			}

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 // pieces divides rows × cols elements into pieces that fit in a stage: whole rows, or parts

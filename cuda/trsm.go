@@ -2,8 +2,9 @@ package cuda
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
@@ -59,7 +60,7 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 		systems, op = b.view(), opOf(t)
 	}
 	for j := range systems.rows {
-		err := q.step(backend.TrsmFlops(a.rows, 1), func() error {
+		err := q.step(flop.Trsm(a.rows, 1), func() error {
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
@@ -82,7 +83,7 @@ func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool
 	if rightHandSides(s, b) <= cuts.few {
 		most = min(most, cuts.thin)
 	}
-	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
+	return a.rows <= 2*block || a.rows <= most && flop.Trsm(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
 }
 
 // rightHandSides returns the number of independent systems.
@@ -98,7 +99,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	n, columns := a.rows, rightHandSides(s, b)
 	if q.solveAtOnce(s, a, b, r) {
 		width := columns
-		if most := q.libraryStep() / backend.TrsmFlops(n, 1); most < float64(columns) {
+		if most := q.libraryStep() / flop.Trsm(n, 1); most < float64(columns) {
 			width = min(max(int(most)/cuts.columns, 1)*cuts.columns, columns)
 		}
 		side := driver.Right
@@ -112,7 +113,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 			} else {
 				part = b.window(0, j, b.rows, min(width, b.cols-j))
 			}
-			err := q.step(backend.TrsmFlops(n, min(width, columns-j)), func() error {
+			err := q.step(flop.Trsm(n, min(width, columns-j)), func() error {
 				if err := q.engine.device.math(false); err != nil {
 					return err
 				}
@@ -161,7 +162,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 func (q *queue[T]) solveLower(l, x view[T]) error {
 	n, m := x.rows, x.cols
 	if n <= block {
-		return q.step(backend.TrsmFlops(n, m), func() error {
+		return q.step(flop.Trsm(n, m), func() error {
 			args := q.engine.device.args.Reset().Int(n).Int(m)
 			viewArg(args, l)
 			viewArg(args, x)

@@ -15,10 +15,10 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
-	"github.com/mercer-go/mercer/backend/check"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 const seed = 9 // of all random numbers; logged with each failure

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -112,7 +113,7 @@ func (q *countedQueue) GramMul(dst backend.Matrix[float64], k kernels.Kernel, x,
 	n, d := x.Dims()
 	m, _ := z.Dims()
 	_, c := v.Dims()
-	q.dev.gramMul.Add(int64(backend.GramMulFlops(n, m, d, c)))
+	q.dev.gramMul.Add(int64(flop.GramMul(n, m, d, c)))
 	q.Backend.GramMul(dst, k, x, z, v)
 }
 
@@ -122,7 +123,7 @@ func (q *countedQueue) Gemm(tA, tB backend.Trans, alpha float64, a, b backend.Ma
 	if tA == backend.Transpose {
 		k = rows
 	}
-	q.dev.gemm.Add(int64(backend.GemmFlops(m, n, k)))
+	q.dev.gemm.Add(int64(flop.Gemm(m, n, k)))
 	q.Backend.Gemm(tA, tB, alpha, a, b, beta, c)
 }
 
@@ -148,9 +149,9 @@ func TestAffineOperations(t *testing.T) {
 		each := 4*n*d*outputs + c.extra + 20*n*outputs
 		largest := float64(res.Iters+5) * each
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())
-		evaluated := float64(res.Iters) * backend.GramMulFlops(n, n, d, outputs)
+		evaluated := float64(res.Iters) * flop.GramMul(n, n, d, outputs)
 		t.Logf("%v: %d iterations, %.3g operations in products, %.3g in values of K; values for each product would be %.3g", c.k, res.Iters, gemm, gramMul, evaluated)
-		if res.Iters < 4 || gemm > largest || gramMul > c.looks*backend.GramMulFlops(n, n, d, outputs) {
+		if res.Iters < 4 || gemm > largest || gramMul > c.looks*flop.GramMul(n, n, d, outputs) {
 			t.Errorf("%v: more than %.3g operations in products", c.k, largest)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
@@ -83,7 +84,7 @@ func (c CenterChoice) bytes(n, d int) int64 {
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return backend.GramFlops(pool, m, d, false) + backend.TrsmFlops(m, pool)
+		return flop.Gram(pool, m, d, false) + flop.Trsm(m, pool)
 	}
 	return 0
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/lowrank"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -172,12 +173,12 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	product, flops := z.productCost(c, o.single()), z.productFlops(z.columns)
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
-		product, flops = z.symmCost(c, o), backend.SymmFlops(z.n, z.columns)
-		gram, gramFlops = z.storedCost(o), backend.GramFlops(z.n, z.n, z.d, true)
+		product, flops = z.symmCost(c, o), flop.Symm(z.n, z.columns)
+		gram, gramFlops = z.storedCost(o), flop.Gram(z.n, z.n, z.d, true)
 	}
 	check, checkFlops := z.residualCost(), z.residualFlops()
 	if o == Stored64 && !z.linear {
-		check, checkFlops = z.symmCost(z.t, o), backend.SymmFlops(z.n, z.t)
+		check, checkFlops = z.symmCost(z.t, o), flop.Symm(z.n, z.t)
 	}
 	rate, values, size := 1.0, 1.0, 8.0
 	if o.single() {

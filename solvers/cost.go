@@ -1,6 +1,10 @@
 package solvers
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"github.com/mercer-go/mercer/backend"
+
+	"github.com/mercer-go/mercer/internal/flop"
+)
 
 // The cost model estimates the time of a step, in units of an operation of a large matrix product
 // in float64. Only ratios matter for a choice. The constants are those of the cpu backend with
@@ -99,7 +103,7 @@ func (z *sizes) gramCost(single bool) float64 {
 	k := z.costs()
 	c := float64(z.n) * float64(z.n) * (float64(z.d)*k.feature + k.value)
 	if z.linear {
-		c = backend.SyrkFlops(z.n, z.d) + 2*float64(z.n)*float64(z.n)
+		c = flop.Syrk(z.n, z.d) + 2*float64(z.n)*float64(z.n)
 	}
 	if single {
 		c /= z.rates().Values
@@ -150,16 +154,16 @@ func (z *sizes) storedCost(o Operator) float64 {
 
 // potrfCost is the cost of a Cholesky factorization; rate is relative to float64.
 func (z *sizes) potrfCost(rate float64) float64 {
-	return backend.PotrfFlops(z.n) / ratePotrf / rate
+	return flop.Potrf(z.n) / ratePotrf / rate
 }
 
 // residualFlops is the number of operations of a residual computed from the data: by a product
 // with K, which is not stored, or for a linear kernel by products with X and its transpose.
 func (z *sizes) residualFlops() float64 {
 	if z.linear {
-		return 2 * backend.GemmFlops(z.n, z.t, z.d)
+		return 2 * flop.Gemm(z.n, z.t, z.d)
 	}
-	return backend.GramMulFlops(z.n, z.n, z.d, z.t)
+	return flop.GramMul(z.n, z.n, z.d, z.t)
 }
 
 func (z *sizes) residualCost() float64 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -31,12 +32,12 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
-	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t)
+	solve := 2*flop.Trsm(z.n, z.columns) + 2*flop.Trsm(z.n, z.t)
 	e := estimate{how: dualChoice{keep}}
 	e.cost = z.storedCost(Stored64) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
 	if keep {
 		e.note = "K stays beside the factor"
-		solve += 2 * backend.SymmFlops(z.n, z.t)
+		solve += 2 * flop.Symm(z.n, z.t)
 		e.cost += 2 * z.symmCost(z.t, Stored64)
 	} else {
 		solve += 2 * z.residualFlops()
@@ -49,7 +50,7 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 		}
 		return numeric.Total(z.place(n), stored, z.refinedBytes(n))
 	}
-	e.stages = []stage{{"gram", backend.GramFlops(z.n, z.n, z.d, true)}, {"factor", backend.PotrfFlops(z.n)}, {"solve", solve}}
+	e.stages = []stage{{"gram", flop.Gram(z.n, z.n, z.d, true)}, {"factor", flop.Potrf(z.n)}, {"solve", solve}}
 	return e
 }
 

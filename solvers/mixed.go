@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/precision"
@@ -93,7 +94,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
 	single, narrows := z.storedCost(Stored32), false
 	if o.stored() {
-		product, flops, gram = z.symmCost(z.columns, Stored64), backend.SymmFlops(z.n, z.columns), z.storedCost(Stored64)
+		product, flops, gram = z.symmCost(z.columns, Stored64), flop.Symm(z.n, z.columns), z.storedCost(Stored64)
 		if _, narrows = z.dev.(backend.PackedNarrower); narrows {
 			single -= z.gramCost(true)
 		}
@@ -105,9 +106,9 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		cost: device.look + single + gram + z.potrfCost(rate) +
 			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
-			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
-			{"factor", backend.PotrfFlops(z.n)},
-			{"solve", its * (flops + 2*backend.TrsmFlops(z.n, z.columns))},
+			{"gram", flop.Gram(z.n, z.n, z.d, true)},
+			{"factor", flop.Potrf(z.n)},
+			{"solve", its * (flops + 2*flop.Trsm(z.n, z.columns))},
 		},
 		bytesOf: func(n int) int64 {
 			factor := numeric.SymmetricBytes(z.dev.F32(), n)

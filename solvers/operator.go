@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -83,11 +84,11 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 func (z *sizes) productFlops(c int) float64 {
 	f, ok := krylov.AffineOf(z.kernel)
 	if !ok {
-		return backend.GramMulFlops(z.n, z.n, z.d, c)
+		return flop.GramMul(z.n, z.n, z.d, c)
 	}
-	flops := 2 * backend.GemmFlops(z.n, c, z.d)
+	flops := 2 * flop.Gemm(z.n, c, z.d)
 	if f.C != 0 {
-		flops += 2 * backend.GemmFlops(z.n, c, 1)
+		flops += 2 * flop.Gemm(z.n, c, 1)
 	}
 	return flops
 }

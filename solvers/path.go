@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/band"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -348,15 +349,15 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 	}
 	cube := order * order * order
 	if m == PathCholesky {
-		each := backend.GramFlops(n, n, d, true) + cube*2/3 + backend.GramMulFlops(n, n, d, t)
+		each := flop.Gram(n, n, d, true) + cube*2/3 + flop.GramMul(n, n, d, t)
 		return l * each
 	}
 	width := float64(band.Width(loo))
 	f := 4./3*cube + l*(14*width*width*order+8*order*width*float64(t)+4*order*order*float64(t))
 	if m == PathPrimal {
-		f += backend.SyrkFlops(d, n) + l*4*float64(n)*order*float64(t)
+		f += flop.Syrk(d, n) + l*4*float64(n)*order*float64(t)
 	} else {
-		f += backend.GramFlops(n, n, d, true) + backend.GramMulFlops(n, n, d, lambdas*t)
+		f += flop.Gram(n, n, d, true) + flop.GramMul(n, n, d, lambdas*t)
 	}
 	if loo {
 		f += 4./3*cube + 4*l*width*order*float64(n)

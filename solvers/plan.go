@@ -21,7 +21,7 @@ type Plan struct {
 	Method Method
 	Reason string  // why this method was chosen, and the choices within it
 	Bytes  int64   // peak memory of matrices on the device
-	Flops  float64 // floating-point operations, counted as in backend/flops.go; an estimate for an iterative method
+	Flops  float64 // floating-point operations, counted as in internal/flop; an estimate for an iterative method
 
 	how       solution
 	sizes     *sizes

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 )
@@ -22,10 +23,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	e := estimate{
 		how: primalChoice{},
 		stages: []stage{
-			{"gram", backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n)},
-			{"factor", backend.PotrfFlops(d)},
+			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
+			{"factor", flop.Potrf(d)},
 			// These are two solves with two triangles each, and two residuals from X.
-			{"solve", 4*backend.TrsmFlops(d, t) + 4*backend.GemmFlops(n, t, d)},
+			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
 		// The memory holds XᵀX, the solution and its residual, and one block of rows.
 		bytesOf: func(n int) int64 {
@@ -37,7 +38,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			return numeric.Bytes(e)
 		},
 	}
-	e.cost = backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n) + backend.PotrfFlops(d)/ratePotrf + e.stages[2].flops*z.costs().thin
+	e.cost = flop.Syrk(d, n) + flop.Gemm(d, t, n) + flop.Potrf(d)/ratePotrf + e.stages[2].flops*z.costs().thin
 	return e, nil
 }
 
@@ -291,7 +292,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 	if z.p.Lambda == 0 {
 		return estimate{}, message.Errorf("solvers: primal: sparse samples need lambda > 0: {raise $lambda|make the samples dense}")
 	}
-	products := 2 * backend.GemmFlops(z.n, z.t, z.d)
+	products := 2 * flop.Gemm(z.n, z.t, z.d)
 	return estimate{
 		how:    sparsePrimal{},
 		stages: []stage{{"solve", sparsePrimalProducts * products}},
@@ -307,7 +308,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 // sparseDualCost is the cost of Dual for sparse samples and the linear kernel: a factor of K, whose
 // elements take a product each with the elements of one row that a column stores.
 func sparseDualCost(z *sizes) float64 {
-	return backend.PotrfFlops(z.n)/ratePotrf + float64(z.n)*float64(z.p.Sparse.NNZ())
+	return flop.Potrf(z.n)/ratePotrf + float64(z.n)*float64(z.p.Sparse.NNZ())
 }
 
 // normalEquations are the products of sparsePrimal.

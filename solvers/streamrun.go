@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -363,12 +364,12 @@ func (z streamSizes) pass() (flops, cost float64) {
 // of functions.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
-	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
-	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // for Normal, if rounding errors allow it
+	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
+	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // for Normal, if rounding errors allow it
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
-		factor += backend.SyrkFlops(z.m, sample) + backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
+		factor += flop.Syrk(z.m, sample) + flop.Potrf(z.m) + flop.Trsm(z.m, sample)
 	}
 	return streamEstimate{
 		method: m,

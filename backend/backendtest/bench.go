@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // Bench times the device that open opens, in both precisions, and reports
-// GFLOP/s as counted in backend/flops.go. Names are of the form
+// GFLOP/s as counted in internal/flop. Names are of the form
 // Gemm/float64/n=1024.
 func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
 
@@ -63,21 +64,21 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 			flops float64
 			run   func() error
 		}{
-			{"Gemm", backend.GemmFlops(n, n, n), func() error { q.Gemm(no, no, 1, a, e, 0, c); return q.Sync() }},
-			{"GemmTransposed", backend.GemmFlops(n, n, n), func() error { q.Gemm(yes, yes, 1, a, e, 0, c); return q.Sync() }},
-			{"Syrk", backend.SyrkFlops(n, n), func() error { q.Syrk(low, no, 1, a, 0, c); return q.Sync() }},
-			{"Symm", backend.SymmFlops(n, n), func() error { q.Symm(low, 1, a, e, 0, c); return q.Sync() }},
-			{"TrsmLeft", backend.TrsmFlops(n, n), func() error { q.Trsm(backend.Left, low, no, 1, unit, rhs); return q.Sync() }},
-			{"TrsmRight", backend.TrsmFlops(n, n), func() error { q.Trsm(backend.Right, low, yes, 1, unit, rhs); return q.Sync() }},
-			{"Potrf", backend.PotrfFlops(n), func() error {
+			{"Gemm", flop.Gemm(n, n, n), func() error { q.Gemm(no, no, 1, a, e, 0, c); return q.Sync() }},
+			{"GemmTransposed", flop.Gemm(n, n, n), func() error { q.Gemm(yes, yes, 1, a, e, 0, c); return q.Sync() }},
+			{"Syrk", flop.Syrk(n, n), func() error { q.Syrk(low, no, 1, a, 0, c); return q.Sync() }},
+			{"Symm", flop.Symm(n, n), func() error { q.Symm(low, 1, a, e, 0, c); return q.Sync() }},
+			{"TrsmLeft", flop.Trsm(n, n), func() error { q.Trsm(backend.Left, low, no, 1, unit, rhs); return q.Sync() }},
+			{"TrsmRight", flop.Trsm(n, n), func() error { q.Trsm(backend.Right, low, yes, 1, unit, rhs); return q.Sync() }},
+			{"Potrf", flop.Potrf(n), func() error {
 				if err := q.Upload(spd, spdHost); err != nil {
 					return err
 				}
 				return q.Potrf(low, spd)
 			}},
-			{"GramGaussian", backend.GramFlops(n, n, d, true), func() error { q.Gram(c, gaussian, x, x); return q.Sync() }},
-			{"GramMatern52", backend.GramFlops(n, n, d, false), func() error { q.Gram(c, matern, x, z); return q.Sync() }},
-			{"GramMul", backend.GramMulFlops(n, n, d, t), func() error { q.GramMul(out, gaussian, x, z, v); return q.Sync() }},
+			{"GramGaussian", flop.Gram(n, n, d, true), func() error { q.Gram(c, gaussian, x, x); return q.Sync() }},
+			{"GramMatern52", flop.Gram(n, n, d, false), func() error { q.Gram(c, matern, x, z); return q.Sync() }},
+			{"GramMul", flop.GramMul(n, n, d, t), func() error { q.GramMul(out, gaussian, x, z, v); return q.Sync() }},
 		} {
 			b.Run(fmt.Sprintf("%s/%s/n=%d", op.name, precision, n), func(b *testing.B) {
 				for b.Loop() {

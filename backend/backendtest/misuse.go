@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// requirePanic requires f to panic with a text of check.go for that operation.
+// requirePanic requires f to panic with a text of package internal/check for that operation.
 func requirePanic(t testing.TB, op string, f func()) string {
 	t.Helper()
 	text := func() (text string) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -37,53 +38,53 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	k := kernels.Gaussian{Sigma: 2}
 	const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
 	list = []job[T]{
-		{"Gemm", backend.GemmFlops(n, n, n-1), func(b backend.Backend[T]) error {
+		{"Gemm", flop.Gemm(n, n, n-1), func(b backend.Backend[T]) error {
 			b.Gemm(no, yes, 1, wide, wide, 0, out)
 			return nil
 		}},
-		{"Syrk", backend.SyrkFlops(n, n-1), func(b backend.Backend[T]) error {
+		{"Syrk", flop.Syrk(n, n-1), func(b backend.Backend[T]) error {
 			b.Syrk(low, no, 1, wide, 0, out)
 			return nil
 		}},
-		{"Symm", backend.SymmFlops(n, n-1), func(b backend.Backend[T]) error {
+		{"Symm", flop.Symm(n, n-1), func(b backend.Backend[T]) error {
 			b.Symm(low, 1, square, wide, 0, out.View(0, 0, n, n-1))
 			return nil
 		}},
-		{"Trsm left", backend.TrsmFlops(n, n-1), func(b backend.Backend[T]) error {
+		{"Trsm left", flop.Trsm(n, n-1), func(b backend.Backend[T]) error {
 			b.Trsm(backend.Left, low, no, 1, eye, wide)
 			return nil
 		}},
-		{"Trsm right", backend.TrsmFlops(n-1, n), func(b backend.Backend[T]) error {
+		{"Trsm right", flop.Trsm(n-1, n), func(b backend.Backend[T]) error {
 			b.Trsm(backend.Right, backend.Upper, yes, 1, eye.View(0, 0, n-1, n-1), wide)
 			return nil
 		}},
-		{"Potrf", backend.PotrfFlops(n), func(b backend.Backend[T]) error { return b.Potrf(low, eye) }},
-		{"Potrf upper", backend.PotrfFlops(n), func(b backend.Backend[T]) error { return b.Potrf(backend.Upper, eye) }},
-		{"Gram", backend.GramFlops(n, n, d, false), func(b backend.Backend[T]) error {
+		{"Potrf", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(low, eye) }},
+		{"Potrf upper", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(backend.Upper, eye) }},
+		{"Gram", flop.Gram(n, n, d, false), func(b backend.Backend[T]) error {
 			b.Gram(out, k, points, others)
 			return nil
 		}},
-		{"Gram symmetric", backend.GramFlops(n, n, d, true), func(b backend.Backend[T]) error {
+		{"Gram symmetric", flop.Gram(n, n, d, true), func(b backend.Backend[T]) error {
 			b.Gram(out, k, points, points)
 			return nil
 		}},
-		{"GramMul", backend.GramMulFlops(n, n, d, t), func(b backend.Backend[T]) error {
+		{"GramMul", flop.GramMul(n, n, d, t), func(b backend.Backend[T]) error {
 			b.GramMul(result, k, points, others, v)
 			return nil
 		}},
-		{"GramMul symmetric", backend.GramMulFlops(n, n, d, t), func(b backend.Backend[T]) error {
+		{"GramMul symmetric", flop.GramMul(n, n, d, t), func(b backend.Backend[T]) error {
 			b.GramMul(result, k, points, points, v)
 			return nil
 		}},
-		{"Symm of a few columns", backend.SymmFlops(n, t), func(b backend.Backend[T]) error {
+		{"Symm of a few columns", flop.Symm(n, t), func(b backend.Backend[T]) error {
 			b.Symm(low, 1, square, v, 0, result)
 			return nil
 		}},
-		{"Gemm of a few columns", backend.GemmFlops(n, t, n), func(b backend.Backend[T]) error {
+		{"Gemm of a few columns", flop.Gemm(n, t, n), func(b backend.Backend[T]) error {
 			b.Gemm(no, no, 1, square, v, 0, result)
 			return nil
 		}},
-		{"Gemm of a few columns, transposed", backend.GemmFlops(n, t, n), func(b backend.Backend[T]) error {
+		{"Gemm of a few columns, transposed", flop.Gemm(n, t, n), func(b backend.Backend[T]) error {
 			b.Gemm(yes, no, 1, square, v, 0, result)
 			return nil
 		}},
@@ -118,16 +119,16 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		return func(b backend.Backend[T]) error { return f(b.(backend.PackedBackend[T])) }
 	}
 	return []job[T]{
-			{"GramPacked", backend.GramFlops(n, n, d, true), on(func(b backend.PackedBackend[T]) error {
+			{"GramPacked", flop.Gram(n, n, d, true), on(func(b backend.PackedBackend[T]) error {
 				b.GramPacked(out, k, points)
 				return nil
 			})},
-			{"SymmPacked", backend.SymmFlops(n, t), on(func(b backend.PackedBackend[T]) error {
+			{"SymmPacked", flop.Symm(n, t), on(func(b backend.PackedBackend[T]) error {
 				b.SymmPacked(1, identity, v, 0, result)
 				return nil
 			})},
-			{"PotrfPacked", backend.PotrfFlops(n), on(func(b backend.PackedBackend[T]) error { return b.PotrfPacked(identity) })},
-			{"TrsmPacked", backend.TrsmFlops(n, t), on(func(b backend.PackedBackend[T]) error {
+			{"PotrfPacked", flop.Potrf(n), on(func(b backend.PackedBackend[T]) error { return b.PotrfPacked(identity) })},
+			{"TrsmPacked", flop.Trsm(n, t), on(func(b backend.PackedBackend[T]) error {
 				b.TrsmPacked(backend.Transpose, identity, v)
 				return nil
 			})},
@@ -266,7 +267,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 				case err != nil:
 					failures[c] = err
 				}
-				if all := backend.GemmFlops(n, n, n) + backend.PotrfFlops(n); c != 0 && math.Abs(told-all) > 1e-9*all {
+				if all := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(told-all) > 1e-9*all {
 					failures[c] = fmt.Errorf("done was told of %g flops, want %g", told, all)
 				}
 			}

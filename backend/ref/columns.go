@@ -2,7 +2,7 @@ package ref
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {

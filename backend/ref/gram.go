@@ -2,7 +2,8 @@ package ref
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -11,7 +12,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	K, X, Z := own(q.dev, "Gram", dst), own(q.dev, "Gram", x), own(q.dev, "Gram", z)
 	symmetric := X.same(Z)
 	eval := pair(k, X, Z)
-	progress := q.meter(backend.GramFlops(n, m, d, symmetric), n)
+	progress := q.meter(flop.Gram(n, m, d, symmetric), n)
 	for i := range n {
 		if q.stopped() {
 			return
@@ -33,7 +34,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	F, X, Z, V := own(q.dev, "GramMul", dst), own(q.dev, "GramMul", x), own(q.dev, "GramMul", z), own(q.dev, "GramMul", v)
 	eval := pair(k, X, Z)
 	row := make([]float64, m)
-	progress := q.meter(backend.GramMulFlops(n, m, d, t), n)
+	progress := q.meter(flop.GramMul(n, m, d, t), n)
 	for i := range n {
 		if q.stopped() {
 			return

@@ -2,13 +2,14 @@ package ref
 
 import (
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	m, n, k := check.Gemm(tA, tB, a, b, c)
 	A, B, C := own(q.dev, "Gemm", a).op(tA), own(q.dev, "Gemm", b).op(tB), own(q.dev, "Gemm", c)
-	progress := q.meter(backend.GemmFlops(m, n, k), m)
+	progress := q.meter(flop.Gemm(m, n, k), m)
 	for i := range m {
 		if q.stopped() {
 			return
@@ -27,7 +28,7 @@ func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], b
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	n, k := check.Syrk(ul, t, a, c)
 	A, C := own(q.dev, "Syrk", a).op(t), own(q.dev, "Syrk", c)
-	progress := q.meter(backend.SyrkFlops(n, k), n)
+	progress := q.meter(flop.Syrk(n, k), n)
 	for i := range n {
 		if q.stopped() {
 			return
@@ -53,7 +54,7 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 }
 
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T]) {
-	progress := q.meter(backend.SymmFlops(C.rows, C.cols), C.rows)
+	progress := q.meter(flop.Symm(C.rows, C.cols), C.rows)
 	for i := range C.rows {
 		if q.stopped() {
 			return
@@ -88,7 +89,7 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 // trsm is Trsm for Left and NoTrans.
 func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
 	m, n := B.rows, B.cols
-	progress := q.meter(backend.TrsmFlops(m, n), m)
+	progress := q.meter(flop.Trsm(m, n), m)
 	for step := range m {
 		if q.stopped() {
 			return

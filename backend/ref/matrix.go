@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 // allocation is the memory that a matrix and its views share.

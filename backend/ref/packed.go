@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -160,7 +161,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 		*K.coding = check.GramFixed(k, d)
 	}
 	eval := pair(k, X, X)
-	progress := q.meter(backend.GramFlops(n, n, d, true), n)
+	progress := q.meter(flop.Gram(n, n, d, true), n)
 	for i := range n {
 		if q.stopped() {
 			return

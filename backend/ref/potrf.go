@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // Potrf computes L row by row (Cholesky–Banachiewicz):
@@ -25,7 +26,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 
 // potrf is Potrf of a lower triangle.
 func (q *queue[T]) potrf(L grid[T]) error {
-	progress := q.meter(backend.PotrfFlops(L.rows), L.rows)
+	progress := q.meter(flop.Potrf(L.rows), L.rows)
 	for i := range L.rows {
 		if q.stopped() {
 			break

@@ -25,7 +25,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/backend/check"
+	"github.com/mercer-go/mercer/internal/check"
 )
 
 // DefaultMemory is the limit of a device that is opened with Config.Memory 0:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -75,13 +76,13 @@ func (w *setup) startOperation(_ context.Context, operation, precision string, _
 func operationFlops(operation string, n, d int) float64 {
 	switch operation {
 	case "gram":
-		return backend.GramFlops(n, n, d, true)
+		return flop.Gram(n, n, d, true)
 	case "mul":
-		return backend.GramMulFlops(n, n, d, 1)
+		return flop.GramMul(n, n, d, 1)
 	case "factor":
-		return backend.PotrfFlops(n)
+		return flop.Potrf(n)
 	case "fit":
-		return backend.GramFlops(n, n, d, true) + backend.PotrfFlops(n) + 2*backend.TrsmFlops(n, 1)
+		return flop.Gram(n, n, d, true) + flop.Potrf(n) + 2*flop.Trsm(n, 1)
 	}
 	return 0
 }
@@ -92,7 +93,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	n, d := x.Rows, x.Cols
 	flops := operationFlops(operation, n, d)
 	j := w.judge(s)
-	expected := max(flops, backend.PotrfFlops(n)) // the time of solve grows no faster than that of potrf
+	expected := max(flops, flop.Potrf(n)) // the time of solve grows no faster than that of potrf
 	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
 	late := func(implementation string) string {
 		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)

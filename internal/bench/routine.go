@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/bench/peer"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 // routine is a BLAS or LAPACK routine on n × n operands.
@@ -21,12 +22,12 @@ type routine struct {
 }
 
 var routines = []routine{
-	{name: "gemm", flops: func(n int) float64 { return backend.GemmFlops(n, n, n) }},
-	{name: "symm", flops: func(n int) float64 { return backend.SymmFlops(n, n) }},
-	{name: "syrk", flops: func(n int) float64 { return backend.SyrkFlops(n, n) }, triangle: true},
-	{name: "trsm", flops: func(n int) float64 { return backend.TrsmFlops(n, n) }, inPlace: true},
-	{name: "potrf", flops: backend.PotrfFlops, inPlace: true, triangle: true},
-	{name: "symv", flops: func(n int) float64 { return backend.SymmFlops(n, 1) }, vector: true},
+	{name: "gemm", flops: func(n int) float64 { return flop.Gemm(n, n, n) }},
+	{name: "symm", flops: func(n int) float64 { return flop.Symm(n, n) }},
+	{name: "syrk", flops: func(n int) float64 { return flop.Syrk(n, n) }, triangle: true},
+	{name: "trsm", flops: func(n int) float64 { return flop.Trsm(n, n) }, inPlace: true},
+	{name: "potrf", flops: flop.Potrf, inPlace: true, triangle: true},
+	{name: "symv", flops: func(n int) float64 { return flop.Symm(n, 1) }, vector: true},
 }
 
 // Routines lists the routines that can be measured.
