@@ -40,10 +40,11 @@ var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	// host has the matrices that all packages exchange, and accepts gonum's.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
-	{folder: "kernels/objects", ours: []string{"kernels", "host", "internal/count"}},
-	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host", "internal/elementary"}},
-	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host"}},
-	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "kernels/objects", ours: []string{"kernels", "host"}},
+	{folder: "internal/pairwise", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}},
+	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host", "internal/elementary", "internal/pairwise"}},
+	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host", "internal/pairwise"}},
+	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count", "internal/pairwise"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest bounds the errors of kernel values as kerneltest does.
 	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop"}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -31,7 +32,7 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 	if f == nil || n < 0 || m < 0 {
 		return host.Matrix[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)
 	}
-	return objects.Pairs(ctx, n, m, false, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+	return pairwise.Matrix(ctx, n, m, false, o, func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			for j := lo; j < hi && !stop(0); j++ {
 				out[j-lo] = f(i, j)

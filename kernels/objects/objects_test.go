@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -95,107 +94,6 @@ func TestLearnerOnTexts(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestFunction: a user function is a kernel if it is symmetric and finite.
-func TestFunction(t *testing.T) {
-	ctx := context.Background()
-	same := objects.Function{Name: "first letters", K: func(a, b string) float64 {
-		if a[0] == b[0] {
-			return 1
-		}
-		return 0
-	}}
-	gram, err := same.Gram(ctx, words, objects.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if gram.Row(0)[1] != 0 || gram.Row(1)[4] != 1 || gram.Row(4)[1] != 1 {
-		t.Errorf("the values are %v", gram.Data)
-	}
-	diag, err := same.Diag(ctx, words, objects.Options{})
-	if err != nil || diag[7] != 1 {
-		t.Errorf("the diagonal is %v, %v", diag, err)
-	}
-	for want, f := range map[string]func(a, b string) float64{
-		"not symmetric": func(a, b string) float64 { return float64(len(a)) },
-		"is NaN":        func(a, b string) float64 { return math.NaN() },
-		"K is nil":      nil,
-	} {
-		if _, err := (objects.Function{K: f}).Gram(ctx, words, objects.Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-}
-
-func TestNormalize(t *testing.T) {
-	k := backend.Host[float64]{Rows: 3, Cols: 3, Stride: 3, Data: []float64{4, 6, 0, 6, 16, 0, 0, 0, 0}}
-	d := []float64{4, 16, 0}
-	objects.Normalize(k, d, d)
-	for i, want := range []float64{1, 0.75, 0, 0.75, 1, 0, 0, 0, 0} {
-		if k.Data[i] != want {
-			t.Errorf("value %d is %v, want %v", i, k.Data[i], want)
-		}
-	}
-}
-
-// TestPairs: every pair is evaluated once, the work stops when its context is done, and
-// progress ends with 1 for any number of workers.
-func TestPairs(t *testing.T) {
-	ctx := context.Background()
-	for _, c := range []struct {
-		rows, cols int
-		lower      bool
-		pairs      int64
-	}{{7, 5, false, 35}, {200, 200, true, 20100}, {3, 300, false, 900}, {0, 5, false, 0}, {5, 0, false, 0}} {
-		for _, threads := range []int{0, 1, 7} {
-			var asked atomic.Int64
-			last := -1.0
-			o := objects.Options{Threads: threads, Progress: func(f float64) {
-				if f <= last {
-					t.Errorf("%+v: progress %v after %v", c, f, last)
-				}
-				last = f
-			}}
-			h, err := objects.Pairs(ctx, c.rows, c.cols, c.lower, o, func(objects.Stop) func(i, lo, hi int, out []float64) {
-				return func(i, lo, hi int, out []float64) {
-					for j := lo; j < hi; j++ {
-						asked.Add(1)
-						out[j-lo] = float64(1000*i + j)
-					}
-				}
-			})
-			if err != nil || asked.Load() != c.pairs || last != 1 {
-				t.Fatalf("%+v: %d pairs, progress %v, error %v", c, asked.Load(), last, err)
-			}
-			for i := range h.Rows {
-				for j, v := range h.Row(i) {
-					a, b := i, j
-					if c.lower {
-						a, b = max(i, j), min(i, j)
-					}
-					if v != float64(1000*a+b) {
-						t.Fatalf("%+v: (%d, %d) is %v", c, i, j, v)
-					}
-				}
-			}
-		}
-	}
-	stopped, cancel := context.WithCancelCause(ctx)
-	reason := errors.New("enough")
-	_, err := objects.Pairs(stopped, 100, 100, false, objects.Options{Threads: 2}, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
-		return func(i, lo, hi int, out []float64) {
-			cancel(reason)
-			for !stop(0) {
-			}
-		}
-	})
-	if !errors.Is(err, reason) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := objects.Each(ctx, 1, objects.Options{Threads: -1}, nil); err == nil || err.Error() != "objects: threads must be ≥ 0, got -1" {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -8,31 +8,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Build returns a kernel with the given parameter values, or an error.
-type Build func(values map[string]float64) (Kernel, error)
-
-// Normalized is the parameter that selects division of a kernel by √(k(a,a) k(b,b)); its default is
-// 1.
-var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
-
-// Raw reports whether the parameter Normalized is 0.
-func Raw(values map[string]float64) (bool, error) {
-	switch v := values[Normalized.Name]; v {
-	case 0, 1:
-		return v == 0, nil
-	default:
-		return false, fmt.Errorf("objects: normalized must be 1 or 0, got %v", v)
-	}
-}
-
 var (
 	mu     sync.RWMutex
 	list   []kernels.Description
-	builds = map[string]Build{}
+	builds = map[string]func(map[string]float64) (Kernel, error){}
 )
 
-// Register adds a kernel to Parse and Catalogue. It panics if the name is already registered.
-func Register(d kernels.Description, build Build) {
+// Register adds a kernel to Parse and Catalogue; build returns the kernel with the given parameter
+// values, or an error. It panics if the name is already registered.
+func Register(d kernels.Description, build func(values map[string]float64) (Kernel, error)) {
 	mu.Lock()
 	defer mu.Unlock()
 	if builds[d.Name] != nil {

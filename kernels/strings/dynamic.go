@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/internal/elementary"
-	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/internal/pairwise"
 )
 
 // dynamic is the dynamic program of the subsequence kernel for one string t against any number of
@@ -84,7 +84,7 @@ func (d *dynamic) load(t []int32) {
 }
 
 // value returns k(s, t), not normalized. It reports finished rows to stop.
-func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
+func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {
 		return 0
@@ -128,7 +128,7 @@ func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 				since += work
 			}
 		}
-		if since += 1 + len(places); since >= objects.Poll {
+		if since += 1 + len(places); since >= pairwise.Poll {
 			if stop(float64(i+1-from) / float64(len(s))) {
 				return 0
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
@@ -80,7 +81,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		return asked == calls
 	})
 	const row = (3 + 1) * n // operations and positions per row
-	if most := calls * (objects.Poll + row); asked != calls || d.operations > most {
+	if most := calls * (pairwise.Poll + row); asked != calls || d.operations > most {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
 	}
 	// All rows have the same length here, and 3 of 4 counted operations are operations on
@@ -95,7 +96,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		}
 		reports, last = reports+1, f
 	}})
-	if err != nil || reports < 3*n*n/objects.Poll/2 || last != 1 {
+	if err != nil || reports < 3*n*n/pairwise.Poll/2 || last != 1 {
 		t.Errorf("%d reports of one value, the last %v, error %v", reports, last, err)
 	}
 }

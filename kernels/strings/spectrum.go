@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -29,12 +30,12 @@ func init() {
 		Formula: "Σ over substrings of the given length of (count in s)·(count in t), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
-			objects.Normalized,
+			pairwise.Normalized,
 		},
 		Example: "spectrum(length=3)",
 		Source:  "Leslie, Eskin and Noble (2002), The spectrum kernel: a string kernel for SVM protein classification",
 	}, func(v map[string]float64) (objects.Kernel, error) {
-		raw, err := objects.Raw(v)
+		raw, err := pairwise.Raw(v)
 		return Spectrum{Length: int(v["length"]), Raw: raw}, err
 	})
 }
@@ -58,7 +59,7 @@ func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (
 	gram, err := products(ctx, counts, counts, true, o)
 	if err == nil && !k.Raw {
 		diag := squares(counts)
-		objects.Normalize(gram, diag, diag)
+		pairwise.Normalize(gram, diag, diag)
 	}
 	return gram, err
 }
@@ -72,7 +73,7 @@ func (k Spectrum) Cross(ctx context.Context, a, b []string, o objects.Options) (
 	ca := k.counts(numbers, a)
 	cross, err := products(ctx, ca, cb, false, o)
 	if err == nil && !k.Raw {
-		objects.Normalize(cross, squares(ca), squares(cb))
+		pairwise.Normalize(cross, squares(ca), squares(cb))
 	}
 	return cross, err
 }
@@ -86,7 +87,7 @@ func (k Spectrum) Diag(ctx context.Context, texts []string, o objects.Options) (
 	}
 	diag := squares(k.counts(map[string]int32{}, texts))
 	if !k.Raw {
-		diag = objects.Ones(diag)
+		diag = pairwise.Ones(diag)
 	}
 	return diag, nil
 }
@@ -166,7 +167,7 @@ func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options
 			holders[c.substring] = append(holders[c.substring], holder{int32(j), c.times})
 		}
 	}
-	return objects.Pairs(ctx, len(a), len(b), lower, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+	return pairwise.Matrix(ctx, len(a), len(b), lower, o, func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			for _, c := range a[i] {
 				if int(c.substring) >= len(holders) || stop(0) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -38,12 +39,12 @@ func init() {
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
-			objects.Normalized,
+			pairwise.Normalized,
 		},
 		Example: "subsequence(length=3,decay=0.5)",
 		Source:  "Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification using string kernels, JMLR 2",
 	}, func(v map[string]float64) (objects.Kernel, error) {
-		raw, err := objects.Raw(v)
+		raw, err := pairwise.Raw(v)
 		return Subsequence{Length: int(v["length"]), Decay: v["decay"], Raw: raw}, err
 	})
 }
@@ -85,8 +86,8 @@ func (k Subsequence) Check() error {
 }
 
 // evaluator returns an error for texts whose number of subsequences overflows float64.
-func (k Subsequence) evaluator() objects.Evaluator {
-	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
+func (k Subsequence) evaluator() pairwise.Evaluator {
+	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
 	}}
 }
@@ -112,7 +113,7 @@ func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options
 	if err := k.feasible(c, ca, cb, false, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(c, ca, cb), [2]objects.Worker{k.worker(c, ca, ca), k.worker(c, cb, cb)})
+	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(c, ca, cb), [2]pairwise.Worker{k.worker(c, ca, ca), k.worker(c, cb, cb)})
 }
 
 func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
@@ -142,10 +143,10 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	}
 	what := fmt.Sprintf("strings: %v: texts of up to %d characters", k, longest)
 	advice := fmt.Sprintf("use spectrum(length=%d), whose work is proportional to the sum of their sizes", k.Length)
-	if err := objects.Feasible(what, operations, advice); err != nil || longest < k.Length {
+	if err := pairwise.Feasible(what, operations, advice); err != nil || longest < k.Length {
 		return err
 	}
-	return o.Room(what, 2*float64(k.Length)*float64(longest))
+	return pairwise.Room(o, what, 2*float64(k.Length)*float64(longest))
 }
 
 // operations returns the number of operations that dynamic will count for the values of texts a
@@ -188,13 +189,13 @@ func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 }
 
 // worker returns the function that evaluates a row of pairs.
-func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 	longest := 0
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
 	if k.Length > longest { // no common subsequence; the levels could exhaust memory
-		return func(objects.Stop) func(i, lo, hi int, out []float64) {
+		return func(pairwise.Stop) func(i, lo, hi int, out []float64) {
 			return func(_, _, _ int, out []float64) { clear(out) }
 		}
 	}
@@ -205,7 +206,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) fu
 			powers[d] = p
 		}
 	}
-	return func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+	return func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		d := newDynamic(k, powers, c.size(), longest)
 		return func(i, lo, hi int, out []float64) {
 			d.load(a[i])

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
@@ -62,7 +63,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		part += values
 		return asked == calls
 	})
-	if most := calls * (objects.Poll + n); asked != calls || m.operations > most || part <= 0 || part >= 1 {
+	if most := calls * (pairwise.Poll + n); asked != calls || m.operations > most || part <= 0 || part >= 1 {
 		t.Errorf("%d operations with %d calls, more than %d; %v of the value is done", m.operations, asked, most, part)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/pairwise"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -38,12 +39,12 @@ func init() {
 		Formula: "Σ over common subtrees of decay^(productions), normalized",
 		Parameters: []kernels.Parameter{
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
-			objects.Normalized,
+			pairwise.Normalized,
 		},
 		Example: "subtree(decay=0.5)",
 		Source:  "Collins and Duffy (2001), Convolution kernels for natural language, NIPS 14",
 	}, func(v map[string]float64) (objects.Kernel, error) {
-		raw, err := objects.Raw(v)
+		raw, err := pairwise.Raw(v)
 		return Subtree{Decay: v["decay"], Raw: raw}, err
 	})
 }
@@ -90,7 +91,7 @@ func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (h
 	if err := k.feasible(g, ta, tb, false, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(g, ta, tb), [2]objects.Worker{k.worker(g, ta, ta), k.worker(g, tb, tb)})
+	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(g, ta, tb), [2]pairwise.Worker{k.worker(g, ta, ta), k.worker(g, tb, tb)})
 }
 
 func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
@@ -127,12 +128,12 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 		}
 	}
 	const what = "trees: subtree: pairs of nodes with the same production"
-	if err := objects.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
+	if err := pairwise.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
 	// By the Cauchy–Schwarz inequality two trees have at most as many pairs as the larger of the
 	// counts of each tree with itself.
-	return o.Room(what, pairs)
+	return pairwise.Room(o, what, pairs)
 }
 
 // operations returns the number of operations that matcher will count for the values of trees a
@@ -162,8 +163,8 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 }
 
 // evaluator returns an error for trees whose number of subtrees overflows float64.
-func (k Subtree) evaluator() objects.Evaluator {
-	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
+func (k Subtree) evaluator() pairwise.Evaluator {
+	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
 	}}
 }
@@ -221,8 +222,8 @@ func (g grammar) index(t *Tree) indexed {
 }
 
 // worker returns the function that evaluates a row of pairs.
-func (k Subtree) worker(g grammar, a, b []indexed) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
-	return func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+func (k Subtree) worker(g grammar, a, b []indexed) func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
+	return func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
 		return func(i, lo, hi int, out []float64) {
 			m.load(a[i])
@@ -273,14 +274,14 @@ func (m *matcher) load(t indexed) {
 // value returns k of the loaded tree and b, not normalized. The nodes of b are in postorder, so
 // that pairs of children are evaluated before their parents. Pairs with different productions are
 // not stored.
-func (m *matcher) value(b indexed, stop objects.Stop) float64 {
+func (m *matcher) value(b indexed, stop pairwise.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
 	sum, from, since := 0.0, 0, 0
 	for n, p := range b.production {
 		below := b.children[n]
 		work := int(m.start[p+1]-m.start[p]) * (1 + len(below))
 		m.operations += work
-		if since += 1 + work; since >= objects.Poll {
+		if since += 1 + work; since >= pairwise.Poll {
 			if stop(float64(n-from) / float64(len(b.production))) {
 				return 0
 			}

@@ -1,4 +1,4 @@
-package objects
+package pairwise
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels/objects"
 )
 
 // Stop reports whether the computation must end; its results are then discarded. values is the
@@ -35,20 +37,61 @@ func Feasible(what string, operations float64, advice string) error {
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
+// anywhere is a size in bytes below which the available memory is not checked.
+const anywhere = 1 << 26
+
+// limit returns the number of bytes that may be allocated; ok is false if it is not known.
+func limit(o objects.Options) (int64, bool) {
+	if o.Memory != 0 {
+		return o.Memory, true
+	}
+	free, known := host.Memory()
+	return free / 10 * 8, known
+}
+
+// fits returns nil if a rows × cols matrix and a copy of it fit in memory, otherwise an error that
+// matches host.ErrMemory.
+func fits(o objects.Options, rows, cols int) error {
+	need := 2 * 8 * int64(rows) * int64(cols)
+	if o.Memory == 0 && need <= anywhere {
+		return nil
+	}
+	if limit, known := limit(o); known && need > limit {
+		return fmt.Errorf("%w: the kernel values of %d × %s and their points need %d bytes, but %d are available", host.ErrMemory, rows, count.Of(cols, "object"), need, limit)
+	}
+	return nil
+}
+
+// Room returns an error that matches host.ErrMemory if the given count of 8-byte numbers for each
+// worker does not fit in memory.
+func Room(o objects.Options, what string, numbers float64) error {
+	need := 8 * numbers * float64(threads(o))
+	if need <= anywhere {
+		return nil
+	}
+	if limit, known := limit(o); known && need > float64(limit) {
+		return fmt.Errorf("%w: %s need %.0f bytes for %s, but %d are available: shorten the objects or use fewer threads", host.ErrMemory, what, need, count.Of(threads(o), "thread"), limit)
+	}
+	return nil
+}
+
 // columns is the minimum number of values of a row in a task, and maxTasks the approximate maximum
 // number of tasks.
 const columns, maxTasks = 64, 1 << 18
 
-// Pairs fills a rows × cols matrix in parallel. worker returns a function for each worker that sets
-// out to the values of row i in columns lo, …, hi−1. If lower is set, the matrix must be square,
+// Worker returns the function of one worker of Matrix, which sets out to the values of row i in
+// columns lo, …, hi−1.
+type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
+
+// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square,
 // only the values up to the diagonal are computed, and the others are mirrored. It fails with
 // host.ErrMemory, before any work, if the matrix does not fit in memory.
-func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker func(stop Stop) func(i, lo, hi int, out []float64)) (host.Matrix[float64], error) {
-	if err := o.fits(rows, cols); err != nil {
+func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, worker Worker) (host.Matrix[float64], error) {
+	if err := fits(o, rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
 	room := rows * cols
-	if lower { // for TrainingPoints, which takes the memory of the matrix
+	if lower { // for objects.TrainingPoints, which takes the memory of the matrix
 		room += 2 * rows
 	}
 	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, room)[:rows*cols]}
@@ -87,8 +130,8 @@ func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker fu
 	return out, nil
 }
 
-// Each computes one value for each of n objects, in parallel; worker is as in Pairs.
-func Each(ctx context.Context, n int, o Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
+// Each computes one value for each of n objects, in parallel; worker is as in Matrix.
+func Each(ctx context.Context, n int, o objects.Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
 	out := make([]float64, n)
 	err := run(ctx, n, n, o, func(stop Stop) func(n int) int {
 		f := worker(stop)
@@ -104,7 +147,7 @@ func Each(ctx context.Context, n int, o Options, worker func(stop Stop) func(i i
 }
 
 // threads returns the number of workers.
-func (o Options) threads() int {
+func threads(o objects.Options) int {
 	if o.Threads == 0 {
 		return runtime.GOMAXPROCS(0)
 	}
@@ -112,7 +155,7 @@ func (o Options) threads() int {
 }
 
 // run executes tasks 0, …, n−1. A task returns its share of total.
-func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) func(n int) int) error {
+func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
 	}
@@ -158,7 +201,7 @@ func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) fu
 		}
 	}
 	var group sync.WaitGroup
-	for range min(o.threads(), n) - 1 {
+	for range min(threads(o), n) - 1 {
 		group.Go(work)
 	}
 	if n > 0 {
