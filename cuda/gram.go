@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
@@ -23,25 +24,55 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// pairsOfStep returns the number of pairs of points in a step of about 30 ms, at half the peak
-// instruction rate of the device.
-func (q *queue[T]) pairsOfStep(instructions float64) float64 {
+// blockInstructions is the largest number of instructions of a block of threads in float64:
+// 34 ms on the slowest multiprocessors, with two units of float64 and two blocks. The sums
+// of a kernel product are divided by it, so that it does not depend on the device.
+const blockInstructions = 3.5e7
+
+// tilesOfBlock returns the number of tiles, with a number of instructions per pair of
+// points, of a block of threads. Float32 has no multiprocessors that slow.
+func tilesOfBlock[T backend.Float](instructions float64) int {
+	if sizeOf[T]() == 4 {
+		return 1 << 16
+	}
+	return max(int(blockInstructions/(tile*tile*instructions)), 1)
+}
+
+// places returns the number of blocks of threads that the device runs at a time: the
+// functions of Gram matrices have registers for two on a multiprocessor.
+func (p properties) places() int { return 2 * max(p.processors, 1) }
+
+// blocksOfStep returns the number of blocks of threads, each with the given number of
+// instructions, in a step of about 30 ms at half the peak instruction rate of the device: a
+// multiple of the device's places.
+func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
 	rate := p.single() / 2
 	if sizeOf[T]() == 8 {
 		rate /= float64(max(p.ratio, 1))
 	}
-	return 0.03 * 0.5 * rate / instructions
+	waves := 0.03 * 0.5 * rate / (instructions * float64(p.places()))
+	return int(min(max(waves, 1), 1<<20)) * p.places()
 }
 
-// rowsOfPairs returns the number of the n rows, each with m pairs of points, that make up a
-// step.
-func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
-	rows := q.pairsOfStep(instructions) / float64(max(m, 1))
-	if rows >= float64(n) {
-		return max(n, 1)
+// cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most
+// `high` rows, and at most `most` blocks if that is a row or more. Of the numbers of rows
+// up to the largest possible, or 16 if that is less, it takes the one for which the device
+// runs all blocks in the smallest number of rounds.
+func (p properties) cut(rows, cols, high, most int) (r, c int) {
+	columns := func(r int) int { return min(cols, max(most/r, 1)) }
+	rounds := func(h, c int) int {
+		return cols/c*ceil(h*c, p.places()) + ceil(h*(cols%c), p.places())
 	}
-	return max(1, int(rows)/tile) * tile
+	largest := max(min(rows, high, max(most/max(cols, 1), 16)), 1)
+	r, least := largest, math.MaxInt
+	for try := largest; try > 0 && (try > largest/2 || largest <= 16); try-- {
+		c := columns(try)
+		if all := rows/try*rounds(try, c) + rounds(rows%try, c); all < least {
+			r, least = try, all
+		}
+	}
+	return r, columns(r)
 }
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
@@ -66,26 +97,27 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	if err != nil {
 		return err
 	}
-	rows := min(q.rowsOfPairs(n, m, p.cost(d)), 65535*tile)
-	for i := 0; i < n && err == nil; i += rows {
+	rows, cols := q.engine.device.props.cut(ceil(n, tile), ceil(m, tile), 65535, q.blocksOfStep(tile*tile*p.cost(d)))
+	rows, cols = rows*tile, cols*tile
+	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
-		work := flop.Gemm(count, m, d)
-		if part != whole { // the square on the diagonal, and the rectangle beside it
-			beside := i
-			if part == upper {
-				beside = m - i - count
-			}
-			work = flop.Gemm(count, beside, d) + flop.Syrk(count, d)
+		from, to := 0, m
+		switch part { // the rectangle beside the square on the diagonal
+		case lower:
+			to = i
+		case upper:
+			from = i + count
 		}
-		err = q.step(work, func() error {
-			switch part {
-			case lower:
-				return q.gramRows(p, out, x, z, i, count)
-			case upper:
-				return q.gramTile(p, out, x, z, i, count, i, m-i, upper)
-			}
-			return q.gramTile(p, out, x, z, i, count, 0, m, whole)
-		})
+		if part != whole {
+			err = q.step(flop.Syrk(count, d), func() error { return q.gramTile(p, out, x, z, i, count, i, count, part) })
+		}
+		for j := from; j < to && err == nil; j += cols {
+			width := min(cols, to-j)
+			err = q.step(flop.Gemm(count, width, d), func() error { return q.gramTile(p, out, x, z, i, count, j, width, whole) })
+		}
+		if err != nil {
+			break
+		}
 	}
 	if free := p.free(); err == nil {
 		err = free
@@ -171,66 +203,77 @@ func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	check.GramMul(dst, k, x, z, v)
 	out, X, Z, V := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
-	q.run("gram product", func() error {
-		n, m, t := out.rows, Z.rows, out.cols
-		if n == 0 || t == 0 {
-			return nil
-		}
-		if m == 0 {
-			return q.scale(0, out.view(), whole, false)
-		}
-		p, err := q.program(k, X, Z)
-		if err != nil {
-			return err
-		}
-		if t == 1 && X.same(Z) && p.formed() != "" && (sizeOf[T]() == 8 || X.cols > 16) {
-			return errors.Join(q.gramSymv(p, out, X, V), p.free())
-		}
-		for c := 0; c < t && err == nil; c += wide {
-			cols := min(wide, t-c)
-			err = q.gramMul(p, out.View(0, c, n, cols).(*matrix[T]), X, Z, V.View(0, c, m, cols).(*matrix[T]))
-		}
-		if free := p.free(); err == nil {
-			err = free
-		}
-		return err
-	})
+	q.run("gram product", func() error { return q.gramProduct(out, k, X, Z, V) })
 }
 
-// The columns of K are divided into shares, one per block of threads. A share has at least
-// shareTiles tiles, so that reading the rows pays, and at most shareColumns columns, so
-// that a step has enough blocks to occupy a device. Between these limits, mostBlocks blocks
-// are used. Shares depend only on the shapes, so that the sums do not depend on the device.
+func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix[T]) error {
+	n, m, t := out.rows, z.rows, out.cols
+	if n == 0 || t == 0 {
+		return nil
+	}
+	if m == 0 {
+		return q.scale(0, out.view(), whole, false)
+	}
+	p, err := q.program(k, x, z)
+	if err != nil {
+		return err
+	}
+	if t == 1 && x.same(z) && p.formed() != "" && (sizeOf[T]() == 8 || x.cols > 16) {
+		return errors.Join(q.gramSymv(p, out, x, v), p.free())
+	}
+	for c := 0; c < t && err == nil; c += wide {
+		cols := min(wide, t-c)
+		err = q.gramMul(p, out.window(0, c, n, cols), x, z, v.window(0, c, m, cols))
+	}
+	if free := p.free(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// The columns of K are divided into shares, one per block of threads. A share has at most
+// shareColumns columns, so that a step has enough blocks to occupy a device; up to this
+// limit, mostBlocks blocks are used. Shares depend only on the shapes, so that the sums do
+// not depend on the device.
 const (
-	shareTiles   = 2
 	shareColumns = 4096
-	mostBlocks   = 1024
+	mostBlocks   = 4096
 )
 
-// gramMul computes out ← k(X, Z) V for a small number of columns, a range of rows at a
-// time.
+// partialBytes is the approximate limit of the sums of the shares of a step.
+const partialBytes = 64 << 20
+
+// gramMul computes out ← k(X, Z) V for a small number of columns, in steps of rows or, if a
+// row of blocks is more than a step, of shares.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
+	props, size := q.engine.device.props, sizeOf[T]()
 	name, side, width := p.mul(d, t)
-	tiles := ceil(m, width)
-	shares := min(max(mostBlocks/ceil(n, side), ceil(m, shareColumns)), max(tiles/shareTiles, 1), 65535)
+	tiles, cost := ceil(m, width), p.cost(d)+float64(t)
+	most := min(shareColumns/width, max(tilesOfBlock[T](cost)*tile*tile/(side*width), 1)) // tiles of a share
+	shares := min(max(mostBlocks/ceil(n, side), ceil(tiles, most)), tiles)
 	share := ceil(tiles, shares)
 	shares = ceil(tiles, share)
-	rows := min(max(q.rowsOfPairs(n, m, p.cost(d)+float64(t)), side), n)
-	return q.scratch(int64(shares)*int64(rows)*int64(t)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
+	step := q.blocksOfStep(float64(side*width*share) * cost)
+	rows, cols := props.cut(ceil(n, side), min(shares, 65535), partialBytes/(shares*side*t*size), step)
+	rows = min(rows*side, n)
+	return q.scratch(int64(shares)*int64(rows)*int64(t)*int64(size), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
 			count := min(rows, n-i)
-			err := q.step(flop.GramMul(count, m, d, t), func() error {
-				args := q.engine.device.args.Reset().Int(count).Int(m).Int(d).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.ptr).Long(z.stride)
-				args.Ptr(v.ptr).Long(v.stride).Int(t).Ptr(partial).Int(share).Bytes(p.shifted(i, 0))
-				grid := driver.Grid{Blocks: [3]int{ceil(count, side), shares, 1}, Threads: [3]int{threads, 1, 1}}
-				if err := q.engine.launch(name, grid); err != nil {
+			for s := 0; s < shares; s += cols {
+				some := min(cols, shares-s)
+				j := s * share * width
+				points := min(some*share*width, m-j)
+				err := q.step(flop.GramMul(count, points, d, t), func() error {
+					args := q.engine.device.args.Reset().Int(count).Int(points).Int(d).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.at(j, 0)).Long(z.stride)
+					args.Ptr(v.at(j, 0)).Long(v.stride).Int(t).Ptr(partial + driver.DevicePtr(s*count*t*size)).Int(share).Bytes(p.shifted(i, j))
+					return q.engine.launch(name, driver.Grid{Blocks: [3]int{ceil(count, side), some, 1}, Threads: [3]int{threads, 1, 1}})
+				})
+				if err != nil {
 					return err
 				}
-				q.engine.device.args.Reset().Int(count).Int(t).Int(shares).Ptr(partial).Ptr(out.at(i, 0)).Long(out.stride)
-				return q.engine.launch("sum_shares", line(count*t))
-			})
-			if err != nil {
+			}
+			if err := q.addShares(shares, partial, 1, 0, out.view().part(i, 0, count, t)); err != nil {
 				return err
 			}
 		}
@@ -238,38 +281,68 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	})
 }
 
-// symvBytes is the approximate size of the sums of gramSymv, which have one more share than
-// there are squares along a side of K.
-const symvBytes = 64 << 20
-
-// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once,
-// some rows of squares at a time. It is not used if there is a specialized function in
-// float32 for the number of features: evaluating a pair twice there takes fewer
-// instructions than summing over the threads of a block.
+// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once. It
+// is not used if there is a specialized function in float32 for the number of features:
+// evaluating a pair twice there takes fewer instructions than summing over the threads of a
+// block.
+//
+// Blocks of threads have squares of tiles. For a large X, K is divided into parts of at most
+// `most` squares a side, whose sums are at most partialBytes; their order, and the order of
+// the sums, depends only on the shape.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
-	n, d := x.rows, x.cols
-	wanted := min(max(symvBytes/(n*sizeOf[T]()), 32), cuts.squares)
-	side := ceil(n, tile*wanted)
+	n, d, size := x.rows, x.cols, sizeOf[T]()
+	cost := p.cost(d) + 2
+	side := min(ceil(n, tile*cuts.squares), cuts.side, int(math.Sqrt(float64(tilesOfBlock[T](cost)))))
+	most := min(cuts.squares, int(math.Sqrt(partialBytes/float64(2*tile*side*size))))
 	squares := ceil(n, tile*side)
-	most := q.pairsOfStep(p.cost(d)+2) / float64(tile*side*tile*side) // squares per step
-	return q.scratch(int64(squares+1)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
-		for first := 0; first < squares; {
-			rows := 1
-			for first+rows < squares && float64(rows+1)*float64(first+rows+1) <= most {
-				rows++
+	order := ceil(squares, ceil(squares, most)) // squares along a side of a part
+	rows := min(order*side*tile, n)
+	return q.scratch(int64(2*order)*int64(rows)*int64(size), func(partial driver.DevicePtr) error {
+		for i := 0; i < n; i += rows {
+			for j := 0; j <= i; j += rows {
+				if err := q.gramSymvPart(p, out, x, v, partial, side, i, j, min(rows, n-i), min(rows, n-j)); err != nil {
+					return err
+				}
 			}
-			done := float64(first+rows)/float64(squares) + float64(first)/float64(squares)
-			err := q.step(flop.GramMul(n, n, d, 1)*done*float64(rows)/float64(squares), func() error {
-				args := q.engine.device.args.Reset().Int(n).Int(d).Ptr(x.ptr).Long(x.stride).Ptr(v.ptr).Long(v.stride)
-				args.Ptr(partial).Int(side).Int(first).Bytes(p.bytes)
-				return q.engine.launch("gram_symv"+p.formed(), driver.Grid{Blocks: [3]int{first + rows, rows, 1}, Threads: [3]int{threads, 1, 1}})
-			})
-			if err != nil {
-				return err
-			}
-			first += rows
 		}
-		q.engine.device.args.Reset().Int(n).Int(1).Int(squares + 1).Ptr(partial).Ptr(out.ptr).Long(out.stride)
-		return q.engine.launch("sum_shares", line(n))
+		return nil
 	})
+}
+
+// gramSymvPart adds the part of gramSymv with the rows i … i+n−1 and the columns j … j+m−1
+// of K, and, if that is not on the diagonal, its transpose. The first parts of a row of K
+// write out; the others add to it.
+func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
+	height, width := ceil(n, tile*side), ceil(m, tile*side) // in squares
+	blocks, across, triangle := height*width, width, 0
+	shares, weight := width, 2*float64(n)*float64(m) // of each row
+	columns := partial + driver.DevicePtr(width*n*sizeOf[T]())
+	if i == j {
+		blocks, across, triangle = height*(height+1)/2, height+1, 1
+		shares, weight = height+1, float64(n)*float64(n)
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // share I + 1 of its rows
+	}
+	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
+	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))
+	for first := 0; first < blocks; first += step {
+		count := min(step, blocks-first)
+		err := q.step(work*float64(count)/float64(blocks), func() error {
+			args := q.engine.device.args.Reset().Int(n).Int(m).Int(x.cols).Ptr(x.at(i, 0)).Ptr(x.at(j, 0)).Long(x.stride)
+			args.Ptr(v.at(i, 0)).Ptr(v.at(j, 0)).Long(v.stride).Ptr(partial).Ptr(columns)
+			args.Int(side).Int(first).Int(across).Int(triangle).Bytes(p.bytes)
+			return q.engine.launch("gram_symv"+p.formed(), driver.Grid{Blocks: [3]int{count, 1, 1}, Threads: [3]int{threads, 1, 1}})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	beta := T(1)
+	if j == 0 {
+		beta = 0
+	}
+	err := q.addShares(shares, partial, 1, beta, out.view().part(i, 0, n, 1))
+	if err == nil && i != j {
+		err = q.addShares(height, columns, 1, 1, out.view().part(j, 0, m, 1))
+	}
+	return err
 }

@@ -48,6 +48,8 @@ var cuts = struct {
 	// divided for a small number of columns: this gives some thousand blocks of threads,
 	// and sums of a hundredth of the matrix's bytes.
 	squares int
+	// side is the largest number of tiles along a side of a square of k(X, X) v.
+	side int
 	// reduced is the order of the blocks that a reduced-precision factorization does in
 	// full float32, 3·reduced/n of its operations: small, because these operations are
 	// slow, but large enough for efficient products between the blocks. A product with at
@@ -59,7 +61,7 @@ var cuts = struct {
 	// as fast on the lower triangle in column-major order (ml-explore/mlx#4208), up to the
 	// order lower; the other triangle is copied, up to the order copied.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, side: 8, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
 // opOf returns the operation for the library: row-major factors are transposed in
 // column-major order, and so their order is reversed.

@@ -17,7 +17,7 @@ func SmallCuts(t testing.TB) {
 	before, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
 	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.reduced = 16, 3*block, 16, 2*block, 2*block
-	cuts.squares, cuts.solver, cuts.lower, cuts.copied, cuts.few, cuts.thin = 2, 40, 100, 70, 3, 2*block
+	cuts.squares, cuts.side, cuts.solver, cuts.lower, cuts.copied, cuts.few, cuts.thin = 2, 1, 40, 100, 70, 3, 2*block
 	cuts.halves, cuts.halfBytes = 16, 0
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }

@@ -105,15 +105,20 @@ func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(p
 			if err := launch(partial); err != nil {
 				return err
 			}
-			lanes := powerOfTwo(shares, 1, 32)
-			args := q.engine.device.args.Reset().Int(m).Int(n).Int(shares).Ptr(partial)
-			scalarArg(args, alpha)
-			scalarArg(args, beta)
-			viewArg(args, c)
-			args.Int(lanes)
-			return q.engine.launch("thin_sum", line(m*n*lanes))
+			return q.addShares(shares, partial, alpha, beta, c)
 		})
 	})
+}
+
+// addShares computes C ← α Σ_s P_s + β C.
+func (q *queue[T]) addShares(shares int, partial driver.DevicePtr, alpha, beta T, c view[T]) error {
+	lanes := powerOfTwo(shares, 1, 32)
+	args := q.engine.device.args.Reset().Int(c.rows).Int(c.cols).Int(shares).Ptr(partial)
+	scalarArg(args, alpha)
+	scalarArg(args, beta)
+	viewArg(args, c)
+	args.Int(lanes)
+	return q.engine.launch("thin_sum", line(c.rows*c.cols*lanes))
 }
 
 func abs(n int) int {

@@ -58,7 +58,6 @@ static const bool added = [] {
 	BOTH(gram_mul_low3, true)
 	BOTH(gram_mul_low8, true)
 	BOTH(gram_mul_low16, true)
-	BOTH(sum_shares, false)
 	sim::add("narrow", sim::kernel(false, &narrow));
 	sim::add("widen", sim::kernel(false, &widen));
 	sim::add("to_half", sim::kernel(false, &to_half));

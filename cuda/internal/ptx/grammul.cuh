@@ -115,72 +115,83 @@ FORMED(scaled1, SQDIST, true, 1)
 #undef FORMED
 
 // gram_symv is k(X, X) v for one column and a program as those above: a value of the
-// kernel serves for its row and for its column. Blocks of threads have squares of `side`
-// tiles: block (J, I), counted from row `first` of squares on, those of rows 64·side·I and
-// columns 64·side·J on, J ≤ I. What its rows sum to goes to share J, what its columns do to
-// share I + 1, so that each element of the result has as many shares as there are squares
-// along a side, and one. Tiles on the diagonal are evaluated whole.
+// kernel serves for its row and for its column. A launch works on the rows of X, n points
+// with the elements vx of v, and the columns of Z, m points with the elements vz. X and Z
+// are the same points, of which the lower triangle is evaluated, or different ones, of
+// which every pair is.
+//
+// A block of threads has one square of `side` tiles: block (I, J) has the rows 64·side·I
+// and the columns 64·side·J onward, and I ≥ J in a triangle. The blocks from `first` on are
+// counted row by row, `across` in a row. In a triangle of S squares a side, across is S + 1:
+// a row holds row S − 1 − r of the triangle and then row r.
+// The sums of the rows go to share J of `rows`, those of the columns to share I of `cols`.
+// Tiles on the diagonal are evaluated whole, and their columns sum to 0.
 #define FORMED(NAME, KIND, SCALED)                                                                                           \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
-	FN(gram_symv_##NAME)(int n, int d, const T *X, i64 xs, const T *V, i64 vs, T *partial, int side, int first,          \
-		const struct Program p)                                                                                      \
+	FN(gram_symv_##NAME)(int n, int m, int d, const T *X, const T *Z, i64 xs, const T *vx, const T *vz, i64 vs, T *rows, \
+		T *cols, int side, int first, int across, int triangle, const struct Program p)                              \
 	{                                                                                                                    \
 		__shared__ T sums[TILE][SIDE + 1];                                                                           \
-		i64 I = first + (i64)blockIdx.y, J = blockIdx.x;                                                             \
-		if (J > I)                                                                                                   \
-			return;                                                                                              \
+		int place = first + (int)blockIdx.x;                                                                         \
+		i64 I = place / across, J = place % across;                                                                  \
+		if (triangle) {                                                                                              \
+			i64 other = across - 2 - I;                                                                          \
+			if (J <= other)                                                                                      \
+				I = other;                                                                                   \
+			else                                                                                                 \
+				J -= other + 1;                                                                              \
+		}                                                                                                            \
 		int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;                                      \
 		for (int ti = 0; ti < side; ti++) {                                                                          \
 			i64 i0 = (I * side + ti) * TILE;                                                                     \
 			if (i0 >= n)                                                                                         \
 				break;                                                                                       \
-			T vi[EACH], across[EACH];                                                                            \
+			T vi[EACH], sum_i[EACH];                                                                             \
 			_Pragma("unroll") for (int r = 0; r < EACH; r++)                                                     \
 			{                                                                                                    \
 				i64 i = i0 + ty + SIDE * r;                                                                  \
-				vi[r] = i < n ? V[i * vs] : (T)0;                                                            \
-				across[r] = 0;                                                                               \
+				vi[r] = i < n ? vx[i * vs] : (T)0;                                                           \
+				sum_i[r] = 0;                                                                                \
 			}                                                                                                    \
 			for (int tj = 0; tj < side; tj++) {                                                                  \
 				i64 j0 = (J * side + tj) * TILE;                                                             \
-				if (j0 > i0)                                                                                 \
+				if (j0 >= m || (triangle && j0 > i0))                                                        \
 					break;                                                                               \
-				int beside = j0 != i0;                                                                       \
+				int beside = !triangle || j0 != i0;                                                          \
 				T k[EACH][EACH];                                                                             \
-				FN(pairs)<KIND, SCALED>((const T *)p.stat[0].scale, d, X, xs, n, i0, X, xs, n, j0, k);       \
+				FN(pairs)<KIND, SCALED>((const T *)p.stat[0].scale, d, X, xs, n, i0, Z, xs, m, j0, k);       \
 				_Pragma("unroll") for (int b = 0; b < EACH; b++)                                             \
 				{                                                                                            \
 					i64 j = j0 + tx + SIDE * b;                                                          \
-					T vj = j < n ? V[j * vs] : (T)0, down = 0;                                           \
+					T vj = j < m ? vz[j * vs] : (T)0, down = 0;                                          \
 					_Pragma("unroll") for (int r = 0; r < EACH; r++)                                     \
 					{                                                                                    \
 						T value = FN(form_call)<KIND>(p, k[r][b]);                                   \
-						/* what is beyond n is no point */                                           \
-						value = i0 + ty + SIDE * r < n && j < n ? value : (T)0;                      \
-						across[r] += value * vj;                                                     \
+						/* what is beyond the last point is no point */                              \
+						value = i0 + ty + SIDE * r < n && j < m ? value : (T)0;                      \
+						sum_i[r] += value * vj;                                                      \
 						down += value * vi[r];                                                       \
 					}                                                                                    \
 					sums[tx + SIDE * b][ty] = down;                                                      \
 				}                                                                                            \
 				__syncthreads();                                                                             \
-				if (id < TILE && j0 + id < n) {                                                              \
+				if (id < TILE && j0 + id < m) {                                                              \
 					T sum = 0;                                                                           \
 					for (int y = 0; y < SIDE; y++)                                                       \
 						sum += sums[id][y];                                                          \
 					/* the tiles of a column follow each other in this block */                          \
-					T *to = &partial[(I + 1) * n + j0 + id];                                             \
+					T *to = &cols[I * m + j0 + id];                                                      \
 					*to = !beside ? (T)0 : ti == 0 ? sum : *to + sum;                                    \
 				}                                                                                            \
 				__syncthreads(); /* sums has been used */                                                    \
 			}                                                                                                    \
-			__syncthreads();                                                                                     \
-			_Pragma("unroll") for (int r = 0; r < EACH; r++) sums[ty + SIDE * r][tx] = across[r];                \
+			_Pragma("unroll") for (int r = 0; r < EACH; r++) sums[ty + SIDE * r][tx] = sum_i[r];                 \
 			__syncthreads();                                                                                     \
 			if (id < TILE && i0 + id < n) {                                                                      \
 				T sum = 0;                                                                                   \
 				for (int x = 0; x < SIDE; x++)                                                               \
 					sum += sums[id][x];                                                                  \
-				partial[J * n + i0 + id] = sum;                                                              \
+				rows[J * n + i0 + id] = sum;                                                                 \
 			}                                                                                                    \
 			__syncthreads();                                                                                     \
 		}                                                                                                            \
@@ -190,17 +201,3 @@ FORMED(dot, DOT, false)
 FORMED(sqdist, SQDIST, false)
 FORMED(scaled, SQDIST, true)
 #undef FORMED
-
-// sum_shares is dst ← the sum over the shares of partial, in order.
-extern "C" __global__ void __launch_bounds__(THREADS) FN(sum_shares)(int n, int t, int shares, const T *partial, T *dst, i64 ds)
-{
-	i64 e = (i64)blockIdx.x * THREADS + threadIdx.x;
-	i64 i = e / t;
-	int c = e % t;
-	if (i >= n)
-		return;
-	T sum = 0;
-	for (int s = 0; s < shares; s++)
-		sum += partial[((i64)s * n + i) * t + c];
-	dst[i * ds + c] = sum;
-}
