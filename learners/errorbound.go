@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/verified"
@@ -186,6 +187,9 @@ func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Pro
 		residuals = dropZeroWeight(residuals, weights)
 	}
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Lambdas: lambdas, Intercept: p.Intercept}
+	if res.Method == solvers.Kalman {
+		system.Roundings = markov.Roundings
+	}
 	if bound := system.Rounded(m.coef, m.intercept, residuals, b.roundoffOn(dev, m)); finiteBound(bound) < 0 {
 		b.set(m, bound)
 	}

@@ -14,6 +14,7 @@
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64;
 //	            or dual or mixed with the factor in the memory of the host, for a GPU
 //	cg.go       preconditioned block conjugate gradients, K stored or not (operator.go)
+//	kalman.go   Cholesky of K + λW⁻¹ in O(n) operations, for one feature and a Markov kernel
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	plan.go     the list of methods, and the choice of the cheapest one: it knows the memory and

@@ -264,8 +264,11 @@ func alternatives(list []Method) string {
 	return text
 }
 
-// smallCost is about a fifth of a second.
-const smallCost = 2e10
+// smallCost is about smallSeconds.
+const (
+	smallCost    = 2e10
+	smallSeconds = 0.2
+)
 
 // operations is the unit of estimated costs in Plan.Reason.
 const operations = "operations, weighted by their time relative to a matrix product"
@@ -286,8 +289,8 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 			unused = e
 			continue
 		}
-		if m.iterates && fits && chosen.cost < z.costs().small {
-			continue // estimating the spectrum would take longer than the work
+		if m.iterates && fits && chosen.cost < max(z.costs().small, z.gramCost(true)) {
+			continue // estimating the spectrum would take longer than the work, or one product with K
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
@@ -340,6 +343,9 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))
 		}
 	}
+	if best.name == Kalman {
+		why = fmt.Sprintf("O(n) time and memory for %v of one feature; %s", z.kernel, why)
+	}
 	return best, chosen, why, nil
 }
 
@@ -368,6 +374,7 @@ type solution interface {
 var methods = []method{
 	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
 	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
+	{name: Kalman, estimate: kalmanEstimate},
 	{name: Mixed, estimate: mixedEstimate, iterates: true, saves: true},
 	{name: OutOfCore, estimate: outOfCoreEstimate, iterates: true},
 	{name: CG, estimate: cgEstimate, iterates: true, saves: true},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -99,6 +100,15 @@ func (s *samples) shift() []float64 {
 		d[i] = s.Lambda / w
 	}
 	return d
+}
+
+// line returns the samples, points of one feature, in order.
+func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error) {
+	x := make([]float64, s.n)
+	for i := range x {
+		x[i] = s.X.Row(s.row(i))[0]
+	}
+	return markov.NewLine(ctx, m, x)
 }
 
 // part is the rows that take part.

@@ -120,6 +120,8 @@ type System struct {
 	Lambda    float64
 	Lambdas   []float64 // nil, or the λ of each target instead of Lambda; for Rounded only
 	Intercept bool
+	// Roundings is, for Rounded, the number of roundings of a residual for each sample; 0 means 1.
+	Roundings int
 	// Solve overwrites r, of n rows, with about (K + λW⁻¹)⁻¹r. It need not be accurate: the bounds
 	// hold for any result, and are narrow if it has a few digits. nil: no correction.
 	Solve func(r backend.Host[float64]) error
@@ -258,7 +260,7 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
-// where m is the number of roundings: n, and some for the other terms. (Higham 2002, equation 3.5,
+// where m is the number of roundings: n times s.Roundings, and some for the other terms. (Higham 2002, equation 3.5,
 // holds for every order of summation.) The errors of the other terms are at most 16u(3 max|y| +
 // 2|b̂| + D_ii|α̂_i|), in whatever way y was centered first.
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
@@ -284,7 +286,7 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / least)
 		b.Square = up(mean * mean) // ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
 	}
-	relative := up(r.relative(1) + gamma(n+33))
+	relative := up(r.relative(1) + gamma(max(s.Roundings, 1)*n+33))
 	for c := range b.Targets {
 		target := &b.Targets[c]
 		at := func(i int) float64 { return math.Abs(alpha.Row(i)[c]) }

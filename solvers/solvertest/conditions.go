@@ -28,7 +28,10 @@ func testConditions(c *cell) {
 		}},
 		{"constant", func(x backend.Host[float64]) {
 			for i := range x.Rows {
-				x.Row(i)[1], x.Row(i)[2] = 3, 0
+				x.Row(i)[x.Cols/4] = 3 // the second of four columns, or the only one
+				if x.Cols > 2 {
+					x.Row(i)[2] = 0
+				}
 			}
 		}},
 	} {
@@ -36,7 +39,7 @@ func testConditions(c *cell) {
 			c.Run(fmt.Sprintf("%s,lambda=%g·n", data.name, scale), func(t *testing.T) {
 				sub := *c
 				sub.T = t
-				p := sub.problem(sub.random(), 20, 4, 2)
+				p := sub.problem(sub.random(), 20, sub.features, 2)
 				p.Weights, p.Lambda = nil, scale*float64(p.X.Rows)
 				p.Intercept = scale == 1e-3
 				data.change(p.X)

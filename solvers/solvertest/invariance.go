@@ -67,7 +67,7 @@ func shifted(h backend.Host[float64]) backend.Host[float64] {
 // changes.
 func testShiftedTargets(c *cell) {
 	r := c.random()
-	p := c.problem(r, 24, 4, 2)
+	p := c.problem(r, 24, c.features, 2)
 	p.Intercept = true
 	q := p
 	q.Y = shifted(p.Y)
@@ -93,7 +93,7 @@ func testShiftedFeatures(c *cell) {
 		return // for other kernels it is another problem, or the backend handles the offset
 	}
 	r := c.random()
-	p := c.problem(r, 24, 4, 2)
+	p := c.problem(r, 24, c.features, 2)
 	p.Intercept = true
 	q := p
 	q.X = shifted(p.X)
@@ -105,7 +105,7 @@ func testShiftedFeatures(c *cell) {
 func testWeightsAreRepetitions(c *cell) {
 	for _, intercept := range []bool{false, true} {
 		r := c.random()
-		p := c.problem(r, 12, 4, 2) // 24 repeated samples
+		p := c.problem(r, 12, c.features, 2) // 24 repeated samples
 		p.Intercept = intercept
 		var rows []int
 		for i := range p.Weights {
@@ -126,7 +126,7 @@ func testWeightsAreRepetitions(c *cell) {
 func testZeroWeights(c *cell) {
 	for _, intercept := range []bool{false, true} {
 		r := c.random()
-		p := c.problem(r, 24, 4, 2)
+		p := c.problem(r, 24, c.features, 2)
 		p.Intercept = intercept
 		var rows []int
 		for i := range p.Weights {

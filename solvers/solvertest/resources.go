@@ -23,7 +23,7 @@ func (c *cell) large() solvers.Problem {
 	if isLinear(c.kernel) {
 		return c.problem(r, 160, 64, 2)
 	}
-	return c.problem(r, 160, 4, 2)
+	return c.problem(r, 160, c.features, 2)
 }
 
 // testMemory checks that the plan is within a tenth of the measured memory, and that all memory

@@ -71,7 +71,7 @@ func testOneSample(c *cell) {
 // testLargeLambda checks α → Wy/λ; the next term of the series is WKWy/λ².
 func testLargeLambda(c *cell) {
 	r := c.random()
-	p := c.problem(r, 24, 4, 2)
+	p := c.problem(r, 24, c.features, 2)
 	o := newOracle(p)
 	p.Lambda = 1e6 * o.a
 	z := points(r, p)
@@ -103,13 +103,13 @@ func testLargeLambda(c *cell) {
 func testSmallLambda(c *cell) {
 	r := c.random()
 	if c.method == solvers.Primal {
-		c.linearTargets(c.problem(r, 24, 4, 2))
+		c.linearTargets(c.problem(r, 24, c.features, 2))
 		return
 	}
 	for _, intercept := range []bool{false, true} {
 		// Four samples in four dimensions: K has full rank for every kernel except the centered
 		// linear one.
-		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
+		if p := c.problem(r, 4, c.features, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)
 			cond := o.a * norm(o.inverse)
@@ -276,7 +276,7 @@ func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
 // testSingular checks that a system without a unique solution gives an error and no numbers.
 func testSingular(c *cell) {
 	r := c.random()
-	p := c.problem(r, 24, 4, 1)
+	p := c.problem(r, 24, c.features, 1)
 	p.Lambda, p.Weights = 0, nil
 	refused := func(p solvers.Problem) {
 		c.Helper()

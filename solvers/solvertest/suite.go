@@ -15,6 +15,7 @@
 package solvertest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -32,6 +33,8 @@ type Suite struct {
 	Params  solvers.Params   // for every Solve; Method is replaced
 	Kernels []kernels.Kernel // kernels that the method accepts
 	Device  string           // "", or the only device to test
+	// Features is the number of features of the samples; 0 is 4.
+	Features int
 	// Able says that the method needs an optional ability of its device, so that tests on a
 	// device without optional abilities are skipped.
 	Able bool
@@ -53,7 +56,7 @@ func Run(t *testing.T, s Suite) {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
 					t.Run(test.name, func(t *testing.T) {
-						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, kernel: k, seed: s.Seed}
+						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, kernel: k, features: cmp.Or(s.Features, 4), seed: s.Seed}
 						c.par.Method = s.Method
 						test.run(c)
 						c.nothingLeft()
@@ -137,13 +140,14 @@ func openAs(name string, bare bool) Open {
 // cell is a test of one kernel on one device.
 type cell struct {
 	*testing.T
-	open   Open
-	dev    backend.Device
-	method solvers.Method
-	par    solvers.Params
-	able   bool
-	kernel kernels.Kernel
-	seed   uint64
+	open     Open
+	dev      backend.Device
+	method   solvers.Method
+	par      solvers.Params
+	able     bool
+	features int
+	kernel   kernels.Kernel
+	seed     uint64
 }
 
 // random returns the random number generator of this test and logs its seed.
@@ -177,7 +181,7 @@ func (c *cell) each(f func(c *cell, p solvers.Problem)) {
 			c.Run(fmt.Sprintf("intercept=%v,weights=%v", intercept, weighted), func(t *testing.T) {
 				sub := *c
 				sub.T = t
-				p := sub.problem(sub.random(), 24, 4, 2)
+				p := sub.problem(sub.random(), 24, sub.features, 2)
 				p.Intercept = intercept
 				if !weighted {
 					p.Weights = nil

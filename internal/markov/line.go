@@ -1,0 +1,386 @@
+package markov
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/numeric"
+)
+
+// A Line has the points of a problem in ascending order, and after Filter the factor of K + D.
+// Rows of its arguments and results are in the order in which the points were given.
+type Line struct {
+	Model
+	order []int     // rows of the points in ascending order
+	x     []float64 // the points in ascending order
+	steps []float64 // to a point from the one before it; 0 for the first
+	decay []float64 // exp(−s) of these steps, for each term
+
+	pivots []float64 // the variance of a value given the values before it: the squared diagonal of L
+	gain   []float64 // n × Dim: the change of the state by a unit of the innovation
+}
+
+// Elements is the number of float64 that a Line with a factor takes for n points.
+func (m Model) Elements(n int) int64 {
+	return numeric.Elements(n, 4+len(m.terms)+m.dim)
+}
+
+// Roundings is the number of roundings of Multiply for each point, relative to Σ_j |v_j| k(0). In the
+// norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not lengthen any vector, and Ph has
+// the length √k(0). A step rounds 12 times numbers of at most 3.3 times the size of the result, which is
+// the norm of exp(−s)(I + s|N| + s²/2 |N²|); the five roundings of s change A by at most 4 times
+// their sum; and P has the condition number 4, whose root is the factor between the norms.
+const Roundings = 128
+
+// checkEvery is the number of points between checks of a context.
+const checkEvery = 1 << 16
+
+// NewLine sorts the points, a column.
+func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
+	n := len(x)
+	l := &Line{Model: m, x: make([]float64, n), steps: make([]float64, n), decay: make([]float64, n*len(m.terms))}
+	l.order = ascending(x)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for i, row := range l.order {
+		l.x[i] = x[row]
+	}
+	for i := 1; i < n; i++ {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		l.steps[i] = min(l.x[i]-l.x[i-1], math.MaxFloat64)
+		for k := range m.terms {
+			_, l.decay[i*len(m.terms)+k] = m.terms[k].scaled(l.steps[i])
+		}
+	}
+	return l, nil
+}
+
+// ascending returns the rows of x in ascending order, equal points in the order of their rows.
+func ascending(x []float64) []int {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	if slices.IsSorted(x) {
+		return order
+	}
+	type point struct {
+		x   float64
+		row int
+	}
+	points := make([]point, len(x))
+	for i, v := range x {
+		points[i] = point{v, i}
+	}
+	compare := func(a, b point) int {
+		switch {
+		case a.x < b.x:
+			return -1
+		case a.x > b.x:
+			return 1
+		}
+		return cmp.Compare(a.row, b.row)
+	}
+	half := len(points) / 2
+	var wg sync.WaitGroup
+	wg.Go(func() { slices.SortFunc(points[:half], compare) })
+	slices.SortFunc(points[half:], compare)
+	wg.Wait()
+	for i, a, b := 0, points[:half], points[half:]; i < len(order); i++ {
+		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) < 0 {
+			order[i], a = a[0].row, a[1:]
+		} else {
+			order[i], b = b[0].row, b[1:]
+		}
+	}
+	return order
+}
+
+// advance sets v to Av for the step to point i.
+func (l *Line) advance(i int, v *vector) {
+	for k := range l.terms {
+		t := &l.terms[k]
+		t.apply(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.at:t.at+t.order])
+	}
+}
+
+// retreat sets v to Aᵀv for the step to point i.
+func (l *Line) retreat(i int, v *vector) {
+	for k := range l.terms {
+		t := &l.terms[k]
+		t.applyTransposed(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.at:t.at+t.order])
+	}
+}
+
+// value is hᵀv.
+func (m Model) value(v *vector) (sum float64) {
+	for k := range m.terms {
+		sum += v[m.terms[k].at]
+	}
+	return sum
+}
+
+// addValue adds f·h to v.
+func (m Model) addValue(f float64, v *vector) {
+	for k := range m.terms {
+		v[m.terms[k].at] += f
+	}
+}
+
+// stationary returns the covariance of the state.
+func (m Model) stationary() (p matrix) {
+	for k := range m.terms {
+		m.terms[k].addStationary(&p)
+	}
+	return p
+}
+
+// sandwich sets p to f(f(p)ᵀ)ᵀ for an f that multiplies the rows of a symmetric p by a matrix, and
+// removes what rounding has made unsymmetric.
+func (m Model) sandwich(p *matrix, f func(v *vector)) {
+	for range 2 {
+		for i := range m.dim {
+			f(&p[i])
+		}
+		for i := range m.dim {
+			for j := range i {
+				p[i][j], p[j][i] = p[j][i], p[i][j]
+			}
+		}
+	}
+	for i := range m.dim {
+		for j := range i {
+			v := (p[i][j] + p[j][i]) / 2
+			p[i][j], p[j][i] = v, v
+		}
+	}
+}
+
+// predict sets p, a covariance before the step to point i, to APAᵀ + Q.
+func (l *Line) predict(i int, p *matrix) {
+	l.sandwich(p, func(v *vector) { l.advance(i, v) })
+	for k := range l.terms {
+		t := &l.terms[k]
+		t.addNoise(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], p)
+	}
+}
+
+// first is Ph.
+func (m Model) first(p *matrix) (v vector) {
+	for k := range m.terms {
+		for i := range m.dim {
+			v[i] += p[m.terms[k].at][i]
+		}
+	}
+	return v
+}
+
+// observe sets p to the covariance given a value of noise variance r, where ph = Ph and
+// f = hᵀPh + r. For one term the first row, P₁r/f, has no cancellation.
+func (m Model) observe(p *matrix, ph *vector, f, r float64) {
+	for i := range m.dim {
+		for j := range m.dim {
+			p[i][j] -= ph[i] * (ph[j] / f)
+		}
+	}
+	if len(m.terms) == 1 {
+		for j := range m.dim {
+			v := ph[j] * (r / f)
+			p[0][j], p[j][0] = v, v
+		}
+	}
+}
+
+// at returns element i of a diagonal of length 1 or n.
+func at(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
+
+// Filter factors K + D for the diagonal D of length 1 or n. A pivot that is only a rounding error is
+// a *backend.PivotError with its row.
+func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
+	n := len(l.x)
+	l.pivots, l.gain = make([]float64, n), make([]float64, n*l.dim)
+	p := l.stationary()
+	ph := l.first(&p)
+	tol, k := numeric.PivotTol(float64(l.dim*l.dim)), l.value(&ph)
+	for i, row := range l.order {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if i > 0 {
+			l.predict(i, &p)
+		}
+		r := at(diagonal, row)
+		ph := l.first(&p)
+		f := l.value(&ph) + r
+		if !(f > tol*(k+r)) || math.IsInf(f, 1) {
+			return &backend.PivotError{Index: row, Value: f}
+		}
+		l.pivots[i] = f
+		for j := range l.dim {
+			l.gain[i*l.dim+j] = ph[j] / f
+		}
+		l.observe(&p, &ph, f, r)
+	}
+	return nil
+}
+
+// columns calls f for every column of h at once, with its elements in ascending order of the points,
+// which replace the column afterwards.
+func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
+	var wg sync.WaitGroup
+	for j := range h.Cols {
+		wg.Go(func() {
+			v := make([]float64, len(l.order))
+			for i, row := range l.order {
+				v[i] = h.Data[row*h.Stride+j]
+			}
+			f(j, v)
+			for i, row := range l.order {
+				h.Data[row*h.Stride+j] = v[i]
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// innovate sets v to its innovations: each minus its mean given the values before it.
+func (l *Line) innovate(v []float64) {
+	var state vector
+	for i := range v {
+		if i > 0 {
+			l.advance(i, &state)
+		}
+		v[i] -= l.value(&state)
+		for j, g := range l.gain[i*l.dim : (i+1)*l.dim] {
+			state[j] += g * v[i]
+		}
+	}
+}
+
+// Solve overwrites each column of b with (K + D)⁻¹b, by the innovations in ascending order and the
+// smoothing errors in descending order (de Jong 1989, Smoothing and interpolation with the state-space
+// model).
+func (l *Line) Solve(b backend.Host[float64]) {
+	l.columns(b, func(_ int, v []float64) {
+		l.innovate(v)
+		var r vector
+		for i := len(v) - 1; i >= 0; i-- {
+			v[i] /= l.pivots[i]
+			for j, g := range l.gain[i*l.dim : (i+1)*l.dim] {
+				v[i] -= g * r[j]
+			}
+			l.addValue(v[i], &r)
+			if i > 0 {
+				l.retreat(i, &r)
+			}
+		}
+	})
+}
+
+// Squares returns bᵀ(K + D)⁻¹b for each column of b, which is overwritten.
+func (l *Line) Squares(b backend.Host[float64]) []float64 {
+	sums := make([]float64, b.Cols)
+	l.columns(b, func(j int, v []float64) {
+		l.innovate(v)
+		for i, e := range v {
+			sums[j] += e / l.pivots[i] * e
+		}
+	})
+	return sums
+}
+
+// LogDet returns the logarithm of the determinant of K + D.
+func (l *Line) LogDet() (sum float64) {
+	for _, f := range l.pivots {
+		sum += elementary.Log(f)
+	}
+	return sum
+}
+
+// Multiply overwrites each column of v with Kv: the sum over the points up to each one in ascending
+// order, plus the sum over the others in descending order.
+func (l *Line) Multiply(v backend.Host[float64]) {
+	l.columns(v, func(_ int, v []float64) {
+		sums := make([]float64, len(v))
+		var state vector
+		for i, a := range v {
+			if i > 0 {
+				l.advance(i, &state)
+			}
+			for k := range l.terms {
+				l.terms[k].addFirst(a, &state)
+			}
+			sums[i] = l.value(&state)
+		}
+		state = vector{}
+		for i := len(v) - 1; i > 0; i-- {
+			l.addValue(v[i], &state)
+			l.retreat(i, &state)
+			sums[i-1] += l.later(&state)
+		}
+		copy(v, sums)
+	})
+}
+
+// later is the product of the first row of the covariance of the state and v.
+func (m Model) later(v *vector) (sum float64) {
+	for k := range m.terms {
+		t := &m.terms[k]
+		part := v[t.at]
+		if t.order == 3 {
+			part -= v[t.at+2] / 3
+		}
+		sum += t.variance * part
+	}
+	return sum
+}
+
+// Inverse returns the diagonal of (K + D)⁻¹.
+func (l *Line) Inverse() []float64 {
+	d := make([]float64, len(l.order))
+	l.information(func(i int, inverse float64, _ *matrix) { d[l.order[i]] = inverse })
+	return d
+}
+
+// information calls visit for the points in descending order, with the element of the diagonal of
+// (K + D)⁻¹ and the covariance of the smoothing errors of the state, of the value of point i and those
+// after it.
+func (l *Line) information(visit func(i int, inverse float64, n *matrix)) {
+	var n matrix
+	for i := len(l.x) - 1; i >= 0; i-- {
+		gain := l.gain[i*l.dim : (i+1)*l.dim]
+		// N ← hhᵀ/F + (I − hgᵀ)N(I − ghᵀ)
+		var ng vector
+		inverse := 1 / l.pivots[i]
+		for r := range l.dim {
+			for c, g := range gain {
+				ng[r] += n[r][c] * g
+			}
+			inverse += gain[r] * ng[r]
+		}
+		for a := range l.terms {
+			row := l.terms[a].at
+			for c := range l.dim {
+				n[row][c] -= ng[c]
+				n[c][row] -= ng[c]
+			}
+		}
+		for a := range l.terms {
+			for b := range l.terms {
+				n[l.terms[a].at][l.terms[b].at] += inverse
+			}
+		}
+		visit(i, inverse, &n)
+		if i > 0 {
+			l.sandwich(&n, func(v *vector) { l.retreat(i, v) })
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package markov
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// maxDim is the largest dimension of a state.
+const maxDim = 8
+
+type (
+	vector [maxDim]float64
+	matrix [maxDim]vector
+)
+
+// Model is the state space of a kernel.
+type Model struct {
+	terms []term
+	dim   int
+}
+
+// Dim is the dimension of the state.
+func (m Model) Dim() int { return m.dim }
+
+// Terms is the number of terms of the kernel.
+func (m Model) Terms() int { return len(m.terms) }
+
+// A term is variance times a Matérn kernel of smoothness ν = order − ½, or a constant. Its state is
+// entries at, at+1, … of the whole state.
+type term struct {
+	order, at int
+	rate      float64 // √(2ν)/σ; 0 for a constant
+	variance  float64
+	sigma     int   // index of σ in kernels.Params; −1 for a constant
+	weights   []int // indexes of the factors of variance there
+}
+
+// Of returns the state space of k for points of one feature; ok is false if there is none.
+func Of(k kernels.Kernel) (m Model, ok bool) {
+	if k == nil || k.Check(1) != nil {
+		return m, false
+	}
+	params := 0
+	m.terms, ok = termsOf(k, &params)
+	for i := range m.terms {
+		m.terms[i].at = m.dim
+		m.dim += m.terms[i].order
+	}
+	return m, ok && m.dim <= maxDim
+}
+
+// termsOf returns the terms of k. params is the index of its first parameter, and then that of the
+// parameter after its last one.
+func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
+	next := func() int { *params++; return *params - 1 }
+	switch k := k.(type) {
+	case kernels.Laplacian:
+		return []term{{order: 1, rate: 1 / k.Sigma, variance: 1, sigma: next()}}, true
+	case kernels.Matern:
+		return []term{{order: int(k.Nu + 0.5), rate: math.Sqrt(2*k.Nu) / k.Sigma, variance: 1, sigma: next()}}, true
+	case kernels.Constant:
+		return []term{{order: 1, variance: k.Value, sigma: -1, weights: []int{next()}}}, true
+	case kernels.Scaled:
+		constant, _ := termsOf(kernels.Constant{Value: k.Weight}, params)
+		terms, ok := termsOf(k.Kernel, params)
+		return times(terms, constant[0]), ok
+	case kernels.Sum:
+		var all []term
+		for _, part := range k {
+			terms, ok := termsOf(part, params)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, terms...)
+		}
+		return all, true
+	case kernels.Product: // of one kernel and constants
+		all := []term{{order: 1, variance: 1, sigma: -1}}
+		for _, part := range k {
+			terms, ok := termsOf(part, params)
+			switch {
+			case !ok:
+				return nil, false
+			case len(terms) == 1 && terms[0].sigma < 0:
+				all = times(all, terms[0])
+			case len(all) == 1 && all[0].sigma < 0:
+				all = times(terms, all[0])
+			default:
+				return nil, false
+			}
+		}
+		return all, true
+	}
+	return nil, false
+}
+
+// times returns the terms multiplied by a constant.
+func times(terms []term, constant term) []term {
+	for i := range terms {
+		terms[i].variance *= constant.variance
+		terms[i].weights = slices.Concat(terms[i].weights, constant.weights)
+	}
+	return terms
+}
+
+// scaled returns s for a step of the term, limited to where A is 0, and exp(−s).
+func (t *term) scaled(step float64) (s, decay float64) {
+	s = min(t.rate*step, 1000)
+	return s, elementary.Exp(-s)
+}
+
+// apply sets v to A(s) v: A = exp(−s)(I + Ns + N²s²/2), where the generator is N − I.
+func (t *term) apply(s, decay float64, v []float64) {
+	switch t.order {
+	case 1:
+		v[0] *= decay
+	case 2:
+		u := s * (v[0] + v[1])
+		v[0], v[1] = decay*(v[0]+u), decay*(v[1]-u)
+	case 3:
+		h := s * s / 2
+		a, b, c := v[0], v[1], v[2]
+		w := h * (a + 2*b + c)
+		v[0] = decay * (a + s*(a+b) + w)
+		v[1] = decay * (b + s*(b+c) - w)
+		v[2] = decay * (c - s*(a+3*b+2*c) + w)
+	}
+}
+
+// applyTransposed sets v to A(s)ᵀ v.
+func (t *term) applyTransposed(s, decay float64, v []float64) {
+	switch t.order {
+	case 1:
+		v[0] *= decay
+	case 2:
+		u := s * (v[0] - v[1])
+		v[0], v[1] = decay*(v[0]+u), decay*(v[1]+u)
+	case 3:
+		h := s * s / 2
+		a, b, c := v[0], v[1], v[2]
+		w := h * (a - b + c)
+		v[0] = decay * (a + s*(a-c) + w)
+		v[1] = decay * (b + s*(a+b-3*c) + 2*w)
+		v[2] = decay * (c + s*(b-2*c) + w)
+	}
+}
+
+// generate adds f times the product of the generator and v to dst.
+func (t *term) generate(f float64, dst, v []float64) {
+	if t.rate == 0 {
+		return
+	}
+	last := t.order - 1
+	for i := range last {
+		dst[i] += f * v[i+1]
+	}
+	switch t.order { // the coefficients of (1 + z)^order
+	case 1:
+		dst[last] -= f * v[0]
+	case 2:
+		dst[last] -= f * (v[0] + 2*v[1])
+	case 3:
+		dst[last] -= f * (v[0] + 3*v[1] + 3*v[2])
+	}
+}
+
+// intensity is the spectral density of the noise, in the last entry of the state.
+func (t *term) intensity() float64 {
+	if t.rate == 0 {
+		return 0
+	}
+	return t.variance * [...]float64{2, 4, 16. / 3}[t.order-1]
+}
+
+// addStationary adds the covariance of the state to p.
+func (t *term) addStationary(p *matrix) {
+	for i := range t.order {
+		p[t.at+i][t.at+i] += t.variance
+	}
+	if t.order == 3 {
+		third := t.variance / 3
+		p[t.at+1][t.at+1] += third - t.variance
+		p[t.at][t.at+2] -= third
+		p[t.at+2][t.at] -= third
+	}
+}
+
+// addFirst adds the first column of the covariance of the state, times f, to v.
+func (t *term) addFirst(f float64, v *vector) {
+	v[t.at] += f * t.variance
+	if t.order == 3 {
+		v[t.at+2] -= f * t.variance / 3
+	}
+}
+
+// addNoise adds Q(s) to p. With I_k = ∫₀ˢ uᵏ exp(−2u) du it is the intensity times the integral of
+// vvᵀ, where v is the last column of A.
+func (t *term) addNoise(s, decay float64, p *matrix) {
+	q := t.intensity()
+	if q == 0 || s == 0 {
+		return
+	}
+	i := integrals(2*t.order-2, s, decay*decay)
+	add := func(row, col int, v float64) {
+		p[t.at+row][t.at+col] += q * v
+		if row != col {
+			p[t.at+col][t.at+row] += q * v
+		}
+	}
+	switch t.order {
+	case 1: // v = exp(−s)
+		add(0, 0, i[0])
+	case 2: // v = exp(−s) (s, 1−s)
+		add(0, 0, i[2])
+		add(0, 1, i[1]-i[2])
+		add(1, 1, i[0]-2*i[1]+i[2])
+	case 3: // v = exp(−s) (s²/2, s−s²/2, 1−2s+s²/2)
+		add(0, 0, i[4]/4)
+		add(0, 1, i[3]/2-i[4]/4)
+		add(0, 2, i[2]/2-i[3]+i[4]/4)
+		add(1, 1, i[2]-i[3]+i[4]/4)
+		add(1, 2, i[1]-2.5*i[2]+1.5*i[3]-i[4]/4)
+		add(2, 2, i[0]-4*i[1]+5*i[2]-2*i[3]+i[4]/4)
+	}
+}
+
+// reciprocals are 1/k.
+var reciprocals = func() (r [64]float64) {
+	for k := range r {
+		r[k] = 1 / float64(k)
+	}
+	return r
+}()
+
+// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For small s the difference of
+// two large numbers would have no digit: I_last is then a series of positive terms,
+//
+//	I_k = exp(−2s) s^(k+1) (1/(k+1) + 2s/(k+1)(k+2) + …),
+//
+// and integration by parts, kI_(k−1) = 2I_k + sᵏexp(−2s), adds positive numbers.
+func integrals(last int, s, decay2 float64) (i [5]float64) {
+	if s > 1 {
+		power := decay2 // sᵏexp(−2s)
+		i[0] = (1 - decay2) / 2
+		for k := 1; k <= last; k++ {
+			power *= s
+			i[k] = (float64(k)*i[k-1] - power) / 2
+		}
+		return i
+	}
+	var power [6]float64
+	power[0] = decay2
+	for k := range last + 1 {
+		power[k+1] = power[k] * s
+	}
+	sum, add := 0.0, reciprocals[last+1]
+	for k := last + 2; k < len(reciprocals) && add > sum*0x1p-55; k++ {
+		sum += add
+		add *= 2 * s * reciprocals[k]
+	}
+	i[last] = power[last+1] * sum
+	for k := last; k > 0; k-- {
+		i[k-1] = (2*i[k] + power[k]) * reciprocals[k]
+	}
+	return i
+}
