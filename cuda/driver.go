@@ -153,15 +153,20 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	}
 	var clock, memoryClock, memoryWidth int
 	for _, a := range []struct {
-		to *int
-		of driver.Attribute
+		to     *int
+		of     driver.Attribute
+		needed bool // otherwise the planner only; 0 if the driver does not report it
 	}{
-		{&p.processors, driver.MultiprocessorCount}, {&p.major, driver.ComputeMajor}, {&p.minor, driver.ComputeMinor},
-		{&p.ratio, driver.SingleToDoubleRatio}, {&clock, driver.ClockRate},
-		{&memoryClock, driver.MemoryClockRate}, {&memoryWidth, driver.MemoryBusWidth},
+		{&p.processors, driver.MultiprocessorCount, true}, {&p.major, driver.ComputeMajor, true}, {&p.minor, driver.ComputeMinor, true},
+		{&p.ratio, driver.SingleToDoubleRatio, false}, {&clock, driver.ClockRate, false},
+		{&memoryClock, driver.MemoryClockRate, false}, {&memoryWidth, driver.MemoryBusWidth, false},
 	} {
-		if *a.to, err = api.Attribute(p.handle, a.of); err != nil {
+		value, err := api.Attribute(p.handle, a.of)
+		if err != nil && a.needed {
 			return p, err
+		}
+		if err == nil {
+			*a.to = value
 		}
 	}
 	if clock <= 0 { // some virtual GPUs do not report it

@@ -26,7 +26,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 		if err != nil {
 			return
 		}
-		for f := range e.work {
+		for f := <-e.work; f != nil; f = <-e.work {
 			f()
 		}
 	}()
@@ -36,20 +36,37 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f; do also waits until it has run.
-func (e *executor) queue(f func()) { e.work <- f }
-
-func (e *executor) do(f func()) {
-	done := make(chan struct{})
-	e.work <- func() {
-		defer close(done)
-		f()
+// queue schedules f; do also waits until it has run, and returns false if it never will,
+// because the thread has ended: a Free may come while the device is being closed.
+func (e *executor) queue(f func()) {
+	select {
+	case e.work <- f:
+	case <-e.gone:
 	}
-	<-done
 }
 
-// close ends the thread once everything queued has run.
+func (e *executor) do(f func()) bool {
+	done := make(chan struct{})
+	e.queue(func() {
+		defer close(done)
+		f()
+	})
+	select {
+	case <-done:
+		return true
+	case <-e.gone:
+	}
+	select {
+	case <-done: // the thread ended after f
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the thread once everything queued has run. The channel stays open, because
+// others may send.
 func (e *executor) close() {
-	close(e.work)
+	e.queue(nil)
 	<-e.gone
 }

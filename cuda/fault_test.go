@@ -2,8 +2,10 @@ package cuda
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -339,14 +341,15 @@ func TestCodeOfDevelopers(t *testing.T) {
 
 // TestFaultOfOneCall: the device remains usable after a launch that requested too many
 // resources (701), a call that is not permitted (800) or a call during a stream capture
-// (900). After an illegal address (700) it does not, and the error says what to do.
+// (900). After an illegal address (700), a contained error (226), a leak of tensor memory
+// (721) or an end of the process (911) it does not, and the error says what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []driver.Result{701, 704, 708, 712, 720, 800, 801, 900, 909, driver.IllegalAddress} {
+	for _, code := range []driver.Result{701, 704, 708, 712, 720, 800, 801, 900, 909, driver.IllegalAddress, 226, 721, 911} {
 		armed := false
 		api := *real
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
@@ -362,7 +365,7 @@ func TestFaultOfOneCall(t *testing.T) {
 		}
 		armed = true
 		err = workload(dev)
-		lost := code == driver.IllegalAddress
+		lost := slices.Contains([]driver.Result{driver.IllegalAddress, 226, 721, 911}, code)
 		if err == nil || errors.Is(err, ErrLost) != lost || lost && !strings.Contains(err.Error(), "restart the program") {
 			t.Errorf("%d: %v", code, err)
 		}
@@ -370,5 +373,82 @@ func TestFaultOfOneCall(t *testing.T) {
 			t.Errorf("%d: afterwards: %v", code, err)
 		}
 		dev.Close()
+	}
+}
+
+// TestRefusedAttributes: a driver that does not report the rates, which only the planner
+// uses, is no reason to refuse a device; a missing compute capability is.
+func TestRefusedAttributes(t *testing.T) {
+	Need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.MemoryBusWidth, driver.SingleToDoubleRatio, driver.ComputeMajor} {
+		api := *real
+		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if s.Name == "cuDeviceGetAttribute" && driver.Attribute(args[1]) == a {
+				return 1 // invalid value
+			}
+			return real.Call(s, args...)
+		}
+		dev, err := open(&api, 0, backend.Config{})
+		if a == driver.ComputeMajor {
+			if !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("without a compute capability: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("attribute %d: %v", a, err)
+		}
+		r := dev.Rates()
+		for _, v := range []float64{r.Single, r.Values, r.Products, r.Bytes, r.Pairs} {
+			if !(v > 0 && !math.IsInf(v, 1)) {
+				t.Errorf("attribute %d: the rates are %+v", a, r)
+			}
+		}
+		if err := errors.Join(workload(dev), dev.Close()); err != nil {
+			t.Errorf("attribute %d: %v", a, err)
+		}
+	}
+}
+
+// TestFreeWhileClosing: work that is queued while a device is closed, or afterwards, is
+// dropped, and does not panic.
+func TestFreeWhileClosing(t *testing.T) {
+	Need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		dev, err := open(real, 0, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var frees sync.WaitGroup
+		for range 4 {
+			m, err := dev.F64().New(2, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			frees.Go(m.Free)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		frees.Wait()
+		dev.exec.queue(func() { t.Error("work ran after Close") })
+		if dev.exec.do(func() {}) {
+			t.Error("do ran after Close")
+		}
+		dev.closed.Store(false) // as a call that read it before Close
+		if _, err := dev.F64().New(2, 2); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("New after Close: %v", err)
+		}
+		if err := dev.F64().Sync(); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("Sync after Close: %v", err)
+		}
 	}
 }

@@ -175,15 +175,12 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 
 // allocate returns memory filled with zeros.
 func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
-	if d.closed.Load() {
-		return 0, fmt.Errorf("%s: new: the device has been closed", d.name)
-	}
 	if err := d.memory.take(d.name, bytes); err != nil {
 		return 0, err
 	}
 	var p driver.DevicePtr
 	var err error
-	d.exec.do(func() {
+	ran := !d.closed.Load() && d.exec.do(func() {
 		if p, err = d.alloc(bytes); err != nil {
 			return
 		}
@@ -191,6 +188,9 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 			d.release(p)
 		}
 	})
+	if !ran {
+		err = errors.New("the device has been closed")
+	}
 	if err != nil {
 		d.memory.give(bytes)
 		if errors.Is(err, backend.ErrMemory) {

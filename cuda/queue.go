@@ -77,11 +77,8 @@ func (q *queue[T]) do(op string, f func() error) {
 // wait runs f, waits for all work, and returns and clears the queue's failure.
 func (q *queue[T]) wait(op string, f func() error) error {
 	d := q.engine.device
-	if d.closed.Load() {
-		return fmt.Errorf("%s: %s: the device has been closed", d.name, op)
-	}
 	var err error
-	d.exec.do(func() {
+	ran := !d.closed.Load() && d.exec.do(func() {
 		q.do(op, func() error {
 			if q.canceled() {
 				return errStopped
@@ -90,6 +87,9 @@ func (q *queue[T]) wait(op string, f func() error) error {
 		})
 		err, q.err = q.err, nil
 	})
+	if !ran {
+		return fmt.Errorf("%s: %s: the device has been closed", d.name, op)
+	}
 	return err
 }
 

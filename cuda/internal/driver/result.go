@@ -60,8 +60,11 @@ func (r Result) Sticky() bool {
 		220,                          // the same error on NVLink
 		700,                          // illegal address
 		702,                          // a launch took too long
+		226,                          // contained error
 		709,                          // the context was destroyed
 		710,                          // assertion
+		721,                          // leak of tensor memory
+		911,                          // the process must be terminated
 		714, 715, 716, 717, 718, 719, // stack, instruction, alignment, address space, program counter, launch
 		999: // unknown
 		return true
