@@ -27,10 +27,12 @@ done
 case $budget in
 '' | *[!0-9]*) echo "run: --budget: want seconds, such as 540 or 540s, got \"$budget\"" >&2; exit 2 ;;
 esac
-fit=2048,8192,32768 fits=300 first='^(TestConformance|TestPotrfPreservesTriangle|TestBeyond32Bits|TestReducedPrecisionFactor|TestFewFeatures|TestThin)$' peers=torch
+fit=2048,8192,32768 fits=300 levels='solver driver' peers=torch
+# What only a GPU can show: large matrices, the libraries' triangles and rounding.
+card='^(TestLargeOddFit|TestBeyond32Bits|TestPotrfPreservesTriangle|TestReducedPrecisionFactor|TestThin|TestFewFeatures|TestSymmetricKernelProduct)$'
 case $size in
 tiny) # for the simulated libraries
-	fit=24,48 fits=20 first='^(TestConformance|TestSolvers)$/^(solver|dual)$' peers=none ;;
+	fit=24,48 fits=20 card='^(TestReducedPrecisionFactor|TestLargeOddFit)$' levels=solver peers=none ;;
 quick) ;;
 full) fit=2048,8192,32768,50000,100000 fits=2000 ;;
 *) echo "run: --size: \"$size\" is not known; there are: tiny, quick, full" >&2; exit 2 ;;
@@ -45,8 +47,9 @@ if [ -e "$here/mercer.gz" ]; then
 		gunzip -c "$here/$name.gz" >"$programs/$name" && chmod +x "$programs/$name" || exit 1
 	done
 fi
-"$programs/mercer" devices
-if ! "$programs/mercer" devices --device cuda/0 >/dev/null 2>&1; then
+from=$(date +%s) # cold: the libraries are read from the disk
+if ! timeout -k 5 120 "$programs/mercer" devices --device cuda/0 >/dev/null 2>&1; then
+	"$programs/mercer" devices
 	echo "run: there is no GPU to measure; the line of cuda/0 says why" >&2
 	exit 1
 fi
@@ -55,7 +58,7 @@ mkdir -p "$out" && out=$(cd "$out" && pwd) && cd "$work" || exit 1
 export MERCER_REQUIRE="${MERCER_REQUIRE:+$MERCER_REQUIRE,}cuda" # no test of the GPU may skip
 failed=0 measured=''
 : >steps.json
-: >summary
+printf '%-12s %-8s %7s s  %s\n' cold passed "$(($(date +%s) - from))" "the first opening of the device" >summary
 : >log
 : >figures
 
@@ -99,6 +102,13 @@ publish() {
 			printf '```\n'
 		fi
 	} >"$out/.report" && mv "$out/.report" "$out/report.md"
+}
+
+# omit NAME REASON reports a step that cannot run here.
+omit() {
+	printf '%-12s left out: %s\n' "$1" "$2" >>summary
+	printf '{"name":"%s","outcome":"left out","seconds":0,"note":"%s"}\n' "$1" "$2" >>steps.json
+	publish
 }
 
 # step NAME SECONDS COMMAND... runs a program for its limit at most.
@@ -157,18 +167,42 @@ awk 'BEGIN { print "x,y"; for (i = 0; i < 64; i++) print sin(i * i) "," cos(i) }
 step start-up 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model start-up.safetensors table.csv
 step again 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model again.safetensors table.csv
 # The faults of calls are those of Go code, for which a simulated driver serves.
-step first 90 "$programs/cuda.test" -test.v -test.short -test.skip='^TestFaults$' -test.run="$first"
+step card 60 "$programs/cuda.test" -test.v -test.short -test.run="$card"
+for level in $levels; do
+	step "$level" 60 "$programs/cuda.test" -test.v -test.short -test.run="^TestConformance\$/^$level\$"
+done
+sampler=''
+if command -v nvidia-smi >/dev/null; then # clocks and power under load
+	nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv -l 5 >clocks 2>&1 &
+	sampler=$!
+fi
 step roofline 120 "$programs/cuda.test" -test.run='^$' -test.bench=Roofline -test.benchtime=1x
-step own 60 "$programs/cuda.test" -test.run='^$' -test.bench=Own -test.benchtime=1x
-step fits 100 "$programs/cuda.test" -test.run='^$' -test.bench=Fits -test.benchtime=1x
+if [ -n "$sampler" ]; then
+	kill "$sampler"
+	{
+		printf '\n=== clocks during roofline\n'
+		cat clocks
+	} >>log
+fi
+step own 90 "$programs/cuda.test" -test.run='^$' -test.bench=Own -test.benchtime=1x
+step fits 140 "$programs/cuda.test" -test.run='^$' -test.bench=Fits -test.benchtime=1x
 step peers 60 "$programs/mercer" bench fit --quiet --json --quick --fit ridge --device cuda/0 --n "$fit" --d 50 --repeats 1 --peers "$peers"
 step leaks 30 "$programs/cuda.test" -test.v -test.run='^TestManyFitsLeaveNothing$' -fits "$fits"
+toolkit=''
+for folder in /usr/local/cuda "$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null)"/cu13; do
+	[ -n "$toolkit" ] || [ ! -e "$folder/include/cusolverDn.h" ] || toolkit=$folder
+done
+PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
 	step memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 1 "$programs/cuda.test" -test.v -test.run='^(TestThin|TestFewFeatures|TestSmallBuffers)$'
 	step racecheck 60 compute-sanitizer --tool racecheck --error-exitcode 1 "$programs/cuda.test" -test.v -test.run='^(TestThin|TestFewFeatures)$'
+else
+	omit memcheck 'compute-sanitizer is neither on PATH nor in /usr/local/cuda/bin'
 fi
-if [ -e /usr/local/cuda/include/cusolverDn.h ] && command -v gcc >/dev/null; then
-	step prototypes 20 env MERCER_CUDA_TOOLKIT=/usr/local/cuda "$programs/driver.test" -test.v -test.run='^Test(Prototypes|LibrariesHaveSymbols)$'
+if [ -n "$toolkit" ] && command -v gcc >/dev/null; then
+	step prototypes 20 env MERCER_CUDA_TOOLKIT="$toolkit" "$programs/driver.test" -test.v -test.run='^Test(Prototypes|LibrariesHaveSymbols)$'
+else
+	omit prototypes 'there is no gcc, or no cusolverDn.h in /usr/local/cuda or in the packages of python3'
 fi
 step libraries 20 "$programs/driver.test" -test.v -test.skip='^Test(Prototypes|LibrariesHaveSymbols)$'
 if [ "$size" != tiny ]; then

@@ -195,7 +195,7 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 			return err
 		}
 	}
-	if err := f.room(on); err != nil {
+	if err := f.room(driver.Lower, on); err != nil {
 		return err
 	}
 	err := firstOf(
@@ -223,10 +223,10 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	return f.pivot()
 }
 
-// room allocates the memory that the solver needs.
-func (f *factoring[T]) room(a *matrix[T]) error {
+// room allocates the memory that the solver needs for a triangle.
+func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 	d := f.q.engine.device
-	device, host, err := driver.PotrfWork[T](f.solver, driver.Lower, a.rows, a.ptr, a.stride)
+	device, host, err := driver.PotrfWork[T](f.solver, fill, a.rows, a.ptr, a.stride)
 	if err != nil {
 		return err
 	}

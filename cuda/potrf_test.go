@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -24,21 +25,25 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	orders := []int{1000, 12500, 16384, 20000}
+	orders := []int{1000, 16384, 20000}
 	if isSimulated(dev) {
 		SmallCuts(t)
 		orders = []int{10, 97, 100, 130}
 	}
-	q, rng := dev.F64().(*queue[float64]), rand.New(rand.NewPCG(seed, 0))
+	q := dev.F64().(*queue[float64])
 	for _, n := range orders {
 		h := backend.NewHost[float64](n, n)
+		var fill sync.WaitGroup
 		for i := range n {
-			row := h.Row(i)
-			for j := range row {
-				row[j] = rng.Float64()
-			}
-			row[i] += float64(n)
+			fill.Go(func() {
+				row, rng := h.Row(i), rand.New(rand.NewPCG(seed, uint64(i)))
+				for j := range row {
+					row[j] = rng.Float64()
+				}
+				row[i] += float64(n)
+			})
 		}
+		fill.Wait()
 		a, err := q.New(n, n)
 		if err == nil {
 			err = q.Upload(a, h)

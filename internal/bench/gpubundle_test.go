@@ -48,6 +48,22 @@ func TestGPUBundleManifest(t *testing.T) {
 	}
 }
 
+// lacking returns a folder with the programs that the script needs on every machine, and no
+// compiler, Python or tool of NVIDIA's.
+func lacking(t *testing.T) string {
+	folder := t.TempDir()
+	for _, name := range []string{"sh", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "grep", "gunzip", "gzip", "mkdir", "mktemp", "mv", "paste", "rm", "tail", "timeout", "tr", "env"} {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(folder, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
 // TestGPUBundleScript runs the script with programs that record their arguments. The script runs
 // every step that fits the budget and leaves three files. It fails if a step fails, if no test
 // has run, and without cuSOLVER or a GPU.
@@ -95,7 +111,8 @@ esac
 		{name: "tiny", args: []string{"--size", "tiny"}, step: "peers", want: "passed", ok: true},
 		{name: "full", args: []string{"--size", "full"}, step: "tests", want: "passed", ok: true},
 		{name: "no time", args: []string{"--budget", "24s"}, step: "roofline", want: "left out", ok: true},
-		{name: "a test fails", fails: "cuda.test*-test.short*", step: "first", want: "FAILED"},
+		{name: "a test fails", fails: "cuda.test*-test.short*", step: "card", want: "FAILED"},
+		{name: "what a machine lacks is reported", step: "prototypes", want: "left out", env: []string{"PATH=" + lacking(t)}, ok: true},
 		{name: "no test runs", env: []string{"NOTESTS=yes"}, step: "libraries", want: "FAILED"},
 		{name: "a measurement fails", fails: "*bench fit*", step: "peers", want: "FAILED"},
 		{name: "no cuSOLVER", env: []string{"SOLVER="}, step: "machine", want: "FAILED"},
@@ -151,7 +168,7 @@ esac
 			}
 			for _, s := range results.Steps {
 				switch s.Name {
-				case "first":
+				case "card":
 					if len(s.Tests) != 2 || s.Tests[0].Name != `TestX/a"b` || s.Tests[0].Outcome != "PASS" || s.Tests[0].Seconds != 0.25 {
 						t.Errorf("the tests are %+v", s.Tests)
 					}

@@ -41,6 +41,9 @@ template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 	return info;
 }
 
+// workspace is larger for the upper triangle.
+size_t workspace(int fill) { return fill ? 4096 : 1024; }
+
 } // namespace
 
 EXPORT int cusolverDnCreate(Handle **h)
@@ -76,9 +79,9 @@ EXPORT int cusolverDnDestroyParams(void *p)
 	return 0;
 }
 
-EXPORT int cusolverDnXpotrf_bufferSize(Handle *, void *, int, int64_t, int, const void *, int64_t, int, size_t *device, size_t *host)
+EXPORT int cusolverDnXpotrf_bufferSize(Handle *, void *, int fill, int64_t, int, const void *, int64_t, int, size_t *device, size_t *host)
 {
-	*device = 1024;
+	*device = workspace(fill);
 	*host = 64;
 	return 0;
 }
@@ -87,7 +90,7 @@ EXPORT int cusolverDnXpotrf(Handle *h, void *, int fill, int64_t n, int tA, void
 {
 	if (!h || !h->stream || h->context != mercer_sim_context())
 		return 1;
-	if (n < 0 || lda < n || tA != tC || device < 1024 || hostBytes < 64 || !work || !host)
+	if (n < 0 || lda < n || tA != tC || device < workspace(fill) || hostBytes < 64 || !work || !host)
 		return 3;
 	std::function<void()> queued = [=] {
 		*info = tA == 1 ? potrf(fill, n, static_cast<double *>(A), lda) : potrf(fill, n, static_cast<float *>(A), lda);
