@@ -28,9 +28,9 @@ type Bounded interface {
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
 	// from the prediction of the exact solution. The predictions are those of Predict, and the bounds
-	// take O(d + t) operations for each row, unless the model was fitted with the field Bound: then
-	// kernel values are evaluated in more than 80 bits, n for each row, which takes much longer and
-	// gives bounds that are smaller by some powers of ten.
+	// take O(d + t) operations for each row, or O(n(d + t)) if the model was fitted with Options.Prove.
+	// For a model that was fitted with the field Bound, n kernel values are evaluated in more than 80
+	// bits for each row, which takes much longer and gives bounds that are nearly equal to the errors.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -73,15 +73,64 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 		if values, err = m.Predict(ctx, dev, x); err != nil {
 			return nil, nil, err
 		}
-		v := values.RawMatrix()
-		e := b.bound.Round(m.intercept, b.roundoffOn(dev, m), points, backend.Host[float64]{Rows: v.Rows, Cols: v.Cols, Stride: v.Stride, Data: v.Data})
-		return values, mat.NewDense(e.Rows, e.Cols, e.Data), nil
+		bounds = mat.NewDense(points.Rows, m.coef.Cols, nil)
+		if err := b.boundBlocks(ctx, dev, m, points, dense(values), dense(bounds)); err != nil {
+			return nil, nil, err
+		}
+		return values, bounds, nil
 	}
 	v, e, err := b.bound.Predict(ctx, m.verified(), points.Dense)
 	if err != nil {
 		return nil, nil, err
 	}
 	return mat.NewDense(v.Rows, v.Cols, v.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
+}
+
+// boundBlocks sets bounds to those of values, which Predict computed on dev at the rows of x.
+func (b *errorBound) boundBlocks(ctx context.Context, dev backend.Device, m *kernelExpansion, x numeric.Points, values, bounds backend.Host[float64]) error {
+	f, r := m.verified(), b.roundoffOn(dev, m)
+	round := func(i, rows int, gram backend.Host[float64]) {
+		e := b.bound.Round(f, r, x.Slice(i, rows), values.View(i, 0, rows, values.Cols), gram)
+		for j := range rows {
+			copy(bounds.Row(i+j), e.Row(j))
+		}
+	}
+	if b.bound.Correction.Data == nil {
+		round(0, x.Rows, backend.Host[float64]{})
+		return nil
+	}
+	q := dev.F64()
+	centers, err := m.points.Place(q)
+	if err != nil {
+		return err
+	}
+	defer centers.Free()
+	const most = 256
+	gram := backend.NewHost[float64](min(most, x.Rows), m.points.Rows)
+	place, err := q.New(gram.Rows, gram.Cols)
+	if err != nil {
+		return err
+	}
+	defer place.Free()
+	for i := 0; i < x.Rows; i += most {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		rows := min(most, x.Rows-i)
+		block, err := x.Slice(i, rows).Place(q)
+		if err != nil {
+			return err
+		}
+		part := gram.View(0, 0, rows, gram.Cols)
+		q.Gram(place.View(0, 0, rows, gram.Cols), m.kernel, block, centers)
+		err = q.Download(part, place.View(0, 0, rows, gram.Cols))
+		block.Free()
+		if err != nil {
+			return err
+		}
+		round(i, rows, part)
+	}
+	return nil
 }
 
 // accuracyTol returns the relative residual of p, with these points, for which the errors of
@@ -138,7 +187,7 @@ func noBound(p solvers.Problem) error {
 
 // reaches refuses a model whose bound exceeds accuracy, unless that is 0. It adds a note to the report of
 // a solution by an iterative method.
-func (b *errorBound) reaches(accuracy float64, res *solvers.Result) error {
+func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
 	if accuracy == 0 {
 		return nil
 	}
@@ -147,7 +196,7 @@ func (b *errorBound) reaches(accuracy float64, res *solvers.Result) error {
 	}
 	worst := 0.0
 	for c := range b.bound.Targets {
-		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root))
+		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root)+b.bound.Rounding(c, b.roundoffOn(dev, m)))
 	}
 	if !(worst <= accuracy) {
 		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors; %.2g was asked for: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", worst, accuracy)
@@ -174,7 +223,7 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 }
 
 // round sets the bound of m that follows from the residuals of res, computed on dev in float64 for samples
-// with these weights, and adds its facts. p has the samples of weight > 0; lambdas is nil, or has the λ of each target. There is none for a kernel that is not positive semidefinite, if a λ is 0, and if the
+// with these weights. p has the samples of weight > 0; lambdas is nil, or has the λ of each target. There is none for a kernel that is not positive semidefinite, if a λ is 0, and if the
 // rounding errors are not known.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
@@ -191,7 +240,7 @@ func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Pro
 		system.Roundings = markov.Roundings
 	}
 	if bound := system.Rounded(m.coef, m.intercept, residuals, b.roundoffOn(dev, m)); finiteBound(bound) < 0 {
-		b.set(m, bound)
+		b.bound = bound
 	}
 }
 
@@ -218,10 +267,10 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// set sets the bound of m and adds its facts.
-func (b *errorBound) set(m *kernelExpansion, bound *verified.ErrorBound) {
-	b.bound = bound
-	m.facts = append(m.facts, Fact{"proven error", twoDigits(bound.Uniform(0, bound.Root*bound.Root))}, Fact{"proven error of alpha", twoDigits(bound.Targets[0].Alpha)})
+// tell adds the facts of the bound of m.
+func (b *errorBound) tell(m *kernelExpansion) {
+	root := b.bound.Root
+	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of alpha", twoDigits(b.bound.Targets[0].Alpha)})
 }
 
 // twoDigits returns v rounded up to two digits.
@@ -234,18 +283,65 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
+// make sets the bound of m, which is to solve p, and adds its facts. With sharp it is one from kernel
+// values in more than 80 bits, and an error if there is none; with o.Prove such a bound is made if it takes
+// a few hundredths of a second at most. res, o.Weights and lambdas are as for round; the rows of p are the
+// points of m.
+func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
+	if sharp && len(lambdas) == 0 {
+		return b.prove(ctx, dev, m, p, res, o.Memory)
+	}
+	b.round(dev, m, p, res, o.Weights, lambdas)
+	if b.bound == nil {
+		return nil
+	}
+	if o.Prove && len(lambdas) == 0 && m.points.Sparse == nil && verified.Steps(p.Kernel, m.points.Rows, m.points.Cols) <= provedSteps {
+		_, bound, err := b.evaluate(ctx, dev, m, p, res, o.Memory)
+		if err != nil {
+			return err
+		}
+		if bound.ForDevice(m.verified(), b.roundoffOn(dev, m)); finiteBound(bound) < 0 {
+			b.bound = bound
+		}
+	}
+	b.tell(m)
+	return nil
+}
+
+// provedSteps is the number of steps of some 4 ns each that a bound by Options.Prove may take: one of 400
+// rows of 8 features and a Gaussian kernel takes 11 million.
+const provedSteps = 12e6
+
 // prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
 // facts. The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return noBound(p)
 	}
+	lacks, bound, err := b.evaluate(ctx, dev, m, p, res, memory)
+	if err != nil {
+		return err
+	}
+	if lacks != "" {
+		m.facts = warned(m.facts, "the proven error may be some hundred times the error: "+lacks+" second factorization that would make it small")
+	}
+	if c := finiteBound(bound); c >= 0 {
+		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
+	}
+	b.bound = bound
+	b.tell(m)
+	return nil
+}
+
+// evaluate returns the bound by verified.System for m, which is to solve p on dev with at most memory bytes.
+// lacks says why it has no correction, if it has none.
+func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
 	// The factor and the kernel values, and a dozen columns for each target.
 	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
 	}
-	err := solvers.Reserve(ctx, dev, memory, "bound", p.X.Rows, bytes)
+	err = solvers.Reserve(ctx, dev, memory, "bound", p.X.Rows, bytes)
 	var factor *solvers.Uncertainty
 	if err == nil {
 		p.Intercept = false
@@ -257,21 +353,14 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 		res.Bytes = max(res.Bytes, bytes(p.X.Rows))
 		system.Solve = func(r backend.Host[float64]) error { return factor.Solve(ctx, dev, r, memory) }
 	case errors.As(err, &large), errors.Is(err, backend.ErrMemory):
-		m.facts = warned(m.facts, "the proven error may be some hundred times the error: there is no memory for the second factorization that would make it small")
+		lacks = "there is no memory for the"
 	case errors.Is(err, backend.ErrNotPosDef):
-		m.facts = warned(m.facts, "the proven error may be some hundred times the error: rounding leaves no second factorization that would make it small")
+		lacks = "rounding leaves no"
 	default:
-		return err
+		return "", nil, err
 	}
-	bound, err := system.Bound(ctx, m.verified())
-	if err != nil {
-		return err
-	}
-	if c := finiteBound(bound); c >= 0 {
-		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
-	}
-	b.set(m, bound)
-	return nil
+	bound, err = system.Bound(ctx, m.verified())
+	return lacks, bound, err
 }
 
 // fields returns the field of the bound of m, whose points have these weights.

@@ -82,6 +82,55 @@ func rationalRidge(x, y, at *mat.Dense, weights []float64, lambda float64, inter
 	return f
 }
 
+// unit is the unit roundoff.
+const unit = 0x1p-53
+
+// A size has the numbers by which the rounding errors of a fit of n samples are limited.
+type size struct{ n, root, sum, alpha, intercept float64 }
+
+func sizeOf(m learners.Model, at mat.Matrix) (s size) {
+	p := learners.PartsOf(m)
+	points, _ := p.Points.Dims()
+	s.n = float64(points)
+	for _, x := range []mat.Matrix{p.Points, at} {
+		rows, _ := x.Dims()
+		for i := range rows {
+			s.root = max(s.root, math.Sqrt(kernels.Diag(p.Kernel, mat.Row(nil, i, x))))
+		}
+	}
+	for i := range points {
+		a := math.Abs(p.Coef.At(i, 0))
+		s.alpha += a
+		s.sum += a * math.Sqrt(kernels.Diag(p.Kernel, mat.Row(nil, i, p.Points)))
+	}
+	s.intercept = math.Abs(p.Intercept[0])
+	return s
+}
+
+// roundings limits the rounding errors of a prediction. A computed value of (xᵀz + 1)² has an error of at
+// most 8(d + 7)u√(k(x, x)k(z, z)), by verified.Roundoff, and the sum passes through n + 9 roundings.
+func (s size) roundings(d int) float64 {
+	return unit * ((8*float64(d+7)+s.n+9)*s.root*s.sum + (s.n+9)*s.intercept)
+}
+
+// limit limits the bound from float64 for targets of at most y and weights between low and high: the
+// formulas of docs/trust.md, in which each computed residual of a direct solution is at most as large as
+// the limit of its rounding errors.
+func (s size) limit(d int, y, lambda, low, high float64) float64 {
+	left := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
+	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
+	return 1.01 * (left*math.Sqrt(s.n*high/lambda)*s.root + left + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
+}
+
+// sharp limits the sharp bound of a prediction v whose error is off, whose bound from float64 is at most
+// limit. Most of the bound is the error of f, which is known, and differs from off by the rounding of v.
+// The rest is what the correction z leaves: its residuals are at most 2(n + 2)u‖φ‖²Σ|z|, and
+// Σ|z| ≤ √n N √(w/λ), so that N decreases by this factor.
+func (s size) sharp(off, v, limit, lambda, high float64) float64 {
+	left := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
+	return math.Abs(off) + 4*unit*(1+math.Abs(v)) + left*limit
+}
+
 func TestKernelRidgeBound(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(5, 6))
@@ -98,13 +147,14 @@ func TestKernelRidgeBound(t *testing.T) {
 	x.SetRow(5, x.RawRowView(4))
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, lambda := range []float64{1e-9, 1e-3, 10} {
-			for i := range 4 {
+			for i := range 6 {
 				intercept, sharp := i%2 == 1, i < 2
 				l := learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: sharp}
-				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights, Prove: i >= 4})
 				if err != nil {
 					t.Fatal(err)
 				}
+				fitted := sizeOf(m, at)
 				exact := rationalRidge(x, y, at, weights, lambda, intercept)
 				loaded, err := learners.Restore(m.State())
 				if err != nil {
@@ -133,12 +183,12 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
 						}
-						// The condition number may be tr K/λ + 1 ≈ 1e12, but the bound shows
-						// that the solution is accurate.
-						if size, _ := f.Float64(); sharp && bounds.At(i, 0) > 1e-2*(1+math.Abs(size)) {
-							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g of a prediction of %g", lambda, intercept, i, bounds.At(i, 0), size)
+						// The targets are standard normal numbers.
+						if sharp && !(bounds.At(i, 0) <= fitted.sharp(off, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
+							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), off)
 						}
-						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= 1e-10*(1+math.Abs(values.At(i, 0)))/math.Sqrt(lambda)) {
+						// Predict and the sharp value are the same function, evaluated in float64 and exactly.
+						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= fitted.roundings(2)) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
 					}
@@ -180,15 +230,18 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense,
 	mean := m.Intercept()[0]
 	centered := mat.DenseCopyOf(y)
 	centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
-	most := 1e-12
-	if !sharp {
-		most = 1e-10
-	}
+	// The polynomial has degree 2 and 1 feature; y − m is at most 3, and the weights are between 1/2 and 3.
+	fitted := sizeOf(m, at)
+	limit := fitted.limit(1, 3, 0.25, 0.5, 3)
 	for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
 		f.Add(f, new(big.Rat).SetFloat64(mean))
 		off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
 		// Here y − m is rounded, by at most 2⁻⁵³ each, which moves f by less than 1e-14.
-		if bound := bounds.At(i, 0) + 1e-14; !(math.Abs(off) <= bound) || bound > most {
+		bound, most := bounds.At(i, 0), limit
+		if sharp {
+			most = fitted.sharp(off, values.At(i, 0), limit, 0.25, 3) + 1e-14
+		}
+		if !(math.Abs(off) <= bound+1e-14) || bound > most {
 			t.Errorf("the error at point %d is %g, the bound %g", i, off, bound)
 		}
 	}
@@ -231,7 +284,7 @@ func TestBoundOfEveryFit(t *testing.T) {
 			if trial%2 == 1 {
 				l.Lambdas = []float64{0.5, 3}
 			}
-			m, err := l.Fit(t.Context(), dev, samples, y, learners.Options{})
+			m, err := l.Fit(t.Context(), dev, samples, y, learners.Options{Prove: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +295,8 @@ func TestBoundOfEveryFit(t *testing.T) {
 			for i, f := range exact {
 				v := new(big.Rat).SetFloat64(values.At(i, 0))
 				off, _ := v.Sub(v, f).Float64()
-				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > 1e-10 {
+				// The targets are standard normal numbers.
+				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
 					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, off, bound)
 				}
 			}

@@ -181,9 +181,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		}
 	}
 	p = solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Y: dropZeroWeight(hy, o.Weights), Weights: m.weights, Lambda: m.lambda}
-	if !l.Bound {
-		m.round(dev, &m.kernelExpansion, p, res, o.Weights, nil)
-	} else if err := m.prove(ctx, dev, &m.kernelExpansion, p, res, o.Memory); err != nil {
+	if err := m.make(ctx, dev, &m.kernelExpansion, p, res, nil, l.Bound, o); err != nil {
 		return nil, err
 	}
 	res.Residuals = backend.Host[float64]{} // the model does not need them

@@ -178,14 +178,10 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if m.points.Rows < points.Rows {
 		proven.Y = dropZeroWeight(hy, o.Weights)
 	}
-	if l.Bound && len(l.Lambdas) == 0 {
-		err = m.prove(ctx, dev, &m.kernelExpansion, proven, res, o.Memory)
-	} else {
-		m.round(dev, &m.kernelExpansion, proven, res, o.Weights, l.Lambdas)
-	}
+	err = m.make(ctx, dev, &m.kernelExpansion, proven, res, l.Lambdas, l.Bound, o)
 	res.Residuals = backend.Host[float64]{} // the model does not need them
 	if err == nil {
-		err = m.reaches(l.Accuracy, res)
+		err = m.reaches(l.Accuracy, dev, &m.kernelExpansion, res)
 	}
 	if err != nil {
 		return nil, err

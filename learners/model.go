@@ -20,6 +20,10 @@ type Options struct {
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress) // nil, or reports the progress of the work
 
+	// Prove makes the bounds of Bounded some hundred times smaller if the number of samples is so small, at
+	// most some hundreds, that it takes a few hundredths of a second.
+	Prove bool
+
 	// Trace is nil, or called after each epoch by learners with epochs (Description.Traces). It
 	// needs an extra evaluation of the loss per epoch.
 	Trace func(Epoch)

@@ -412,7 +412,7 @@ func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 
 // options returns the options of a fit to a table that enc encodes.
 func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Options {
-	return learners.Options{Classes: enc.Classes(), Progress: p.report}
+	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
 
 // learnersThat lists the learners with an ability.

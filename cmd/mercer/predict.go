@@ -184,7 +184,11 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
 	}
 	if m, ok := m.(learners.Bounded); f.bound && (!ok || !m.HasBound()) {
-		return usagef("--bound: this model of %s has no proven bound%s", b.Model.Learner(), fittedWith(b.Model, "bound"))
+		if ok {
+			return usagef("--bound: this model of %s has no proven bound; mercer fit --bound proves one, or says why there is none", b.Model.Learner())
+		}
+		return usagef("--bound: this model of %s has no proven bound; models of these learners have one: %s", b.Model.Learner(),
+			strings.Join(learnersThat(func(d learners.Description) bool { _, has := d.Parameter("bound"); return has }), ", "))
 	}
 	if f.std && b.Encoder.Gram {
 		return usagef("--std: it depends on the kernel value of each row with itself, which is not among those with the training rows")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -99,7 +100,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Rounded    bool    // the bound was made by System.Rounded, for predictions that a device computes in float64
+	Rounded    bool    // for predictions that a device computes in float64: made by System.Rounded or ForDevice
 }
 
 // A TargetBound is the part of an ErrorBound for one target.
@@ -110,7 +111,7 @@ type TargetBound struct {
 	Norm  float64 // N
 	Mean  float64 // |wᵀr|
 	Rho   float64 // κ|ρ|
-	Size  float64 // Σ_j √k(x_j, x_j)|α_j|; only with Rounded
+	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); only with Rounded
 }
 
 // A System is the system of equations that an Expansion approximately solves.
@@ -322,11 +323,32 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
+// ForDevice makes b, a bound from System.Bound, one for predictions that a device computes in float64
+// from kernel values that are as r says.
+func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
+	b.Rounded = true
+	for c := range b.Targets {
+		b.Targets[c].Size = total(len(r.roots), func(i int) float64 {
+			size := math.Abs(f.Alpha.Row(i)[c])
+			if b.Correction.Data != nil {
+				size += math.Abs(b.Correction.Row(i)[c])
+			}
+			return up(r.roots[i] * size)
+		})
+	}
+}
+
 // Round returns bounds on the distances of values, which a device computed as f at the rows of x,
-// from the exact solution's. It takes O(d + t) operations for each row.
-func (b *ErrorBound) Round(intercept []float64, r *Roundoff, x numeric.Points, values backend.Host[float64]) backend.Host[float64] {
+// from the exact solution's. It takes O(d + t) operations for each row. For a bound with a correction
+// gram has the values k(x, x_j), computed by the device, and Round takes O(nt) operations more for each
+// row: it sums them again, in an order with few roundings, and evaluates the correction.
+func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, gram backend.Host[float64]) backend.Host[float64] {
 	bounds := backend.NewHost[float64](values.Rows, values.Cols)
 	n, squares := len(r.roots), x.Diagonal(r.kernel)
+	var alpha, z [][]float64
+	if b.Correction.Data != nil {
+		alpha, z = columns(f.Alpha), columns(b.Correction)
+	}
 	for i := range values.Rows {
 		relative, root := r.at(x, i), r.root(squares[i], x, i)
 		reach := root
@@ -334,13 +356,55 @@ func (b *ErrorBound) Round(intercept []float64, r *Roundoff, x numeric.Points, v
 			reach = up(root + math.Sqrt(b.Square))
 		}
 		for c := range b.Targets {
-			t := &b.Targets[c]
-			rounding := up((relative+gamma(n+9))*root*t.Size + gamma(n+9)*math.Abs(intercept[c]) + 2*unit*math.Abs(values.Row(i)[c]))
-			bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding))
+			t, v := &b.Targets[c], values.Row(i)[c]
+			if b.Correction.Data == nil {
+				rounding := up((relative+gamma(n+9))*root*t.Size + gamma(n+9)*math.Abs(f.Intercept[c]) + 2*unit*math.Abs(v))
+				bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding))
+				continue
+			}
+			sum := dot(gram.Row(i), alpha[c]) + f.Intercept[c]
+			correction := dot(gram.Row(i), z[c]) + t.Shift
+			rounding := up((relative+gamma(dotRoundings(n)))*root*t.Size + 2*unit*(math.Abs(sum)+math.Abs(correction)))
+			bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding + math.Abs(v-sum) + math.Abs(correction)))
 		}
 	}
 	return bounds
 }
+
+// columns returns copies of the columns of a.
+func columns(a backend.Host[float64]) [][]float64 {
+	list := make([][]float64, a.Cols)
+	for c := range list {
+		list[c] = make([]float64, a.Rows)
+		for i := range list[c] {
+			list[c][i] = a.Row(i)[c]
+		}
+	}
+	return list
+}
+
+// dot returns Σ x_i y_i. Each product passes through at most dotRoundings(n) roundings, its own included.
+func dot(x, y []float64) float64 {
+	if n := len(x); n > 32 {
+		return dot(x[:n/2], y[:n/2]) + dot(x[n/2:], y[n/2:])
+	}
+	y = y[:len(x)]
+	var s [4]float64
+	for ; len(x) >= 4; x, y = x[4:], y[4:] {
+		s[0] += x[0] * y[0]
+		s[1] += x[1] * y[1]
+		s[2] += x[2] * y[2]
+		s[3] += x[3] * y[3]
+	}
+	for i, v := range x {
+		s[i] += v * y[i]
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// dotRoundings is 1 for the product, 9 and 2 for at most 32 products in four sums, and 1 for each of at
+// most ⌈log₂ n⌉ halvings.
+func dotRoundings(n int) int { return 12 + bits.Len(uint(n)) }
 
 // residuals are those of the equations, n×t, and of 1ᵀα = 0.
 type residuals struct {
@@ -457,6 +521,12 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 		reach = up(root + math.Sqrt(b.Square))
 	}
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
+}
+
+// Rounding bounds the rounding errors of a prediction for target c that a device computes in float64, at x
+// no farther away than the points of r. It is 0 for the predictions of Predict.
+func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
+	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
 // left bounds the effect of the residuals after the correction, for √k(x,x) ≤ root and
