@@ -202,6 +202,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	e := estimate{
 		how:  cgChoice{o, p.name, rank, its, p.lambda},
 		its:  its,
+		step: blocks * step,
 		cost: device.look + gram + factor + blocks*taken*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
@@ -326,7 +327,7 @@ func (choice cgChoice) newCG64(w *work, o Operator, x backend.Matrix[float64]) (
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	return newConjugate(w, w.B, a, p, krylov.Params{Patience: choice.patience()})
+	return newConjugate(w, w.B, a, p, krylov.Params{Patience: choice.patience(), Review: w.review(1)})
 }
 
 func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
@@ -356,7 +357,8 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate(w, w.B32, a, p, krylov.Params{Patience: choice.patience(), Limit: w.plan.sizes.innerLimit(o, choice.lambda)})
+	limit := w.plan.sizes.innerLimit(o, choice.lambda)
+	c, err := newConjugate(w, w.B32, a, p, krylov.Params{Patience: choice.patience(), Limit: limit, Review: w.review(rounds(limit, w.par.tol()))})
 	if err != nil {
 		return nil, err
 	}
@@ -388,6 +390,25 @@ const (
 type preconditioner[T backend.Float] interface {
 	krylov.Preconditioner[T]
 	run.Releaser
+}
+
+// review returns the function that compares a solve, one of several for the whole reduction of the
+// residual, with the plan: it ends the solve if it takes more than twice the planned iterations, and
+// if Dual costs less than the rest. It returns nil if Dual cannot take over.
+func (w *work) review(solves float64) func(done int, remaining float64) string {
+	if w.takeover == 0 {
+		return nil
+	}
+	return func(done int, remaining float64) string {
+		remaining *= solves
+		switch {
+		case float64(done)+remaining <= 2*float64(w.plan.its) || remaining*w.plan.step <= w.takeover:
+			return ""
+		case remaining < 1e6:
+			return fmt.Sprintf("after %d iterations, about %.0f more are needed, and the plan was for %d", done, remaining, w.plan.its)
+		}
+		return fmt.Sprintf("after %d iterations, the residual does not decrease, and the plan was for %s", done, count.Of(w.plan.its, "iteration"))
+	}
 }
 
 // patience returns the number of iterations without progress that this choice allows.
@@ -431,6 +452,7 @@ func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error 
 func (c *conjugate[T]) direct() bool       { return false }
 func (c *conjugate[T]) stopReason() string { return c.Stopped }
 func (c *conjugate[T]) switchToCG() bool   { return false }
+func (c *conjugate[T]) gaveUp() bool       { return c.GaveUp }
 
 func (c *conjugate[T]) product() numeric.Product {
 	p, _ := any(c.a).(numeric.Product)

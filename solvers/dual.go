@@ -81,6 +81,9 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 	if err != nil || e.bytesOf(n) > w.plan.available {
 		return fallbacks
 	}
+	if w.par.Method == Auto {
+		w.takeover = e.cost
+	}
 	g := w.direct(x, false)
 	make := g.make
 	g.make = func() (inner, error) { // this may take more memory than planned
@@ -147,6 +150,7 @@ func (d *direct64) product() numeric.Product {
 func (d *direct64) direct() bool       { return true }
 func (d *direct64) stopReason() string { return "" }
 func (d *direct64) switchToCG() bool   { return false }
+func (d *direct64) gaveUp() bool       { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 

@@ -125,6 +125,7 @@ func (f *filter) product() numeric.Product { return nil }
 func (f *filter) direct() bool             { return true }
 func (f *filter) stopReason() string       { return "" }
 func (f *filter) switchToCG() bool         { return false }
+func (f *filter) gaveUp() bool             { return false }
 func (f *filter) release()                 {}
 
 // features formats a number of features.

@@ -73,17 +73,22 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// The factor differs from K by a matrix of rounding errors: 2⁻²³ of its elements, or the
 	// error of products of reduced precision. The errors have different signs, so that the norm
-	// of their matrix is smaller than that of K by √n. The factor 4 is a margin.
-	unit, rate := numeric.EpsilonSingle, z.rates().Single
+	// of their matrix is smaller than that of K by √n. The factor 4 is a margin. If the errors
+	// exceed the eigenvalues, the factorization fails until more than the errors is added to the
+	// diagonal.
+	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
-		unit, rate = 2*numeric.ReducedUnit(z.dev.F32()), z.rates().Reduced
+		rate = z.rates().Reduced
 	}
-	condition := 1 + 4*unit*z.spectrum().Largest()/math.Sqrt(float64(z.n))/z.p.Lambda
-	root := math.Sqrt(condition)
-	its := max(2, math.Ceil(elementary.Log(1/par.tol())/elementary.Log((root+1)/(root-1))))
-	if !(its < 1e6) {
-		its = 1e6
+	root := math.Sqrt(float64(z.n))
+	rounding, least := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Least()
+	if jitter := unit * root * z.spectrum().Mean(); rounding > least && jitter > 0 {
+		for ; jitter < rounding && jitter < 1e4*least; jitter *= 10 {
+		}
+		rounding += jitter
 	}
+	condition := 1 + rounding/least
+	its := factorIterations(condition, par.tol())
 	if reduced && its > mixedSteps/2 {
 		its = 2e6 // the factor would fail; float32 is tried first even if it would fail too
 	}
@@ -102,7 +107,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	device := z.costs()
 	e := estimate{
 		how: mixedChoice{o, reduced},
-		its: int(its),
+		its: int(its), step: product + z.solveCost(z.columns, true) + device.step,
 		cost: device.look + single + gram + z.potrfCost(rate) +
 			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
@@ -129,6 +134,25 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		e.note = "a factor of reduced precision, " + e.note
 	}
 	return e
+}
+
+// factorUnit is the rounding error of an element of the factor.
+func factorUnit(b backend.Backend[float32], reduced bool) float64 {
+	if reduced {
+		return 2 * numeric.ReducedUnit(b)
+	}
+	return numeric.EpsilonSingle
+}
+
+// factorIterations is the number of iterations of conjugate gradients that reduce the residual by tol if
+// the preconditioned matrix has this condition number.
+func factorIterations(condition, tol float64) float64 {
+	root := math.Sqrt(condition)
+	its := max(2, math.Ceil(elementary.Log(1/tol)/elementary.Log((root+1)/(root-1))))
+	if !(its < 1e6) {
+		its = 1e6
+	}
+	return its
 }
 
 // run falls back to the factor in float64 if the factor in float32 fails and if there is memory.
@@ -165,7 +189,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(w.s.columns(), krylov.BlockWidth)); err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate(w, w.B, a, p, krylov.Params{MaxSteps: mixedSteps, Patience: patience})
+	c, err := newConjugate(w, w.B, a, p, krylov.Params{MaxSteps: mixedSteps, Patience: patience, Review: w.review(1)})
 	if err != nil {
 		return nil, err
 	}
@@ -222,9 +246,9 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	delta, unit, name := 0.0, 0x1p-23, "float32"
+	delta, unit, name := 0.0, factorUnit(w.B32, reduced), "float32"
 	if reduced {
-		unit, name = 2*numeric.ReducedUnit(w.B32), "reduced precision"
+		name = "reduced precision"
 	}
 	for {
 		err = w.Timed("gram", &w.res.Seconds.Gram, func() error {

@@ -29,6 +29,8 @@ type Plan struct {
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows
 	available int64             // bytes that choices count on: see run.Allowed
+	its       int               // estimated number of iterations of an iterative method
+	step      float64           // estimated cost of one of them
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
@@ -62,7 +64,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	plan := Plan{
 		Method: m.name, Reason: reason, Bytes: e.bytesOf(z.n),
-		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available,
+		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available, its: e.its, step: e.step,
 	}
 	for _, s := range e.stages {
 		plan.Flops += s.flops
@@ -426,6 +428,7 @@ type estimate struct {
 	note    string            // the choices within the method, for Plan.Reason; may be empty
 	how     solution          // the same choices, ready to run
 	its     int               // estimated number of iterations of an iterative method
+	step    float64           // cost of one of them
 }
 
 // placedSparse is the memory of n sparse samples on the device, and of a copy if some samples are

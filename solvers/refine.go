@@ -44,6 +44,8 @@ type inner interface {
 	// switchToCG is called after a solve that reduced the residual by less than a digit: it
 	// changes to conjugate gradients and returns true, or returns false.
 	switchToCG() bool
+	// gaveUp reports whether the last solve showed that Dual takes less time than the rest.
+	gaveUp() bool
 	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
 	// nil.
 	product() numeric.Product
@@ -64,6 +66,9 @@ type fallback struct {
 // accuracyError is an error of making or using an inner solver that the next fallback may avoid:
 // rounding errors of float32, or a failed pivot.
 type accuracyError struct{ err error }
+
+// giveUpError is an accuracyError after which the last fallback, Dual, is the next.
+type giveUpError struct{ error }
 
 // stagnationError is an accuracyError after which no fallback is tried.
 type stagnationError struct{ error }
@@ -149,6 +154,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 		err = f.tryNext(g)
 		var weak *accuracyError
 		var spent *stagnationError
+		var slow *giveUpError
 		switch {
 		case err == nil:
 			w.res.Method = g.method
@@ -163,9 +169,13 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			if w.par.MaxIter > 0 || i == direct || fallbacks[direct].method != Dual {
 				return f.short(spent.error)
 			}
-			errors.As(err, &before)
+			errors.As(spent.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
 			i = direct - 1 // no iterations are left for the fallbacks before it
+		case errors.As(err, &slow):
+			errors.As(slow.error, &before)
+			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, before.Reason, fallbacks[len(fallbacks)-1].text)
+			i = len(fallbacks) - 2
 		case before != nil && before.Method == CG && errors.Is(err, backend.ErrNotPosDef):
 			before.Reason += ", and rounding leaves no Cholesky factor of K + λI"
 			w.res.Method = CG
@@ -284,6 +294,8 @@ func (f *refinement) tryNext(g fallback) error {
 				return nil
 			case in.direct():
 				return f.inaccurate("iterative refinement does not reduce it")
+			case in.gaveUp():
+				return &giveUpError{f.inaccurate(in.stopReason())}
 			case w.res.Iters >= w.par.maxIter():
 				return &stagnationError{f.inaccurate(in.stopReason())}
 			case !(f.residual < before/10) && in.switchToCG():

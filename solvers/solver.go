@@ -236,6 +236,7 @@ type work struct {
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // factors are in the memory of the host
+	takeover     float64       // cost of Dual, which replaces an automatic choice that proves wrong; 0 if it cannot
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {

@@ -24,6 +24,7 @@ type block[T backend.Float] struct {
 	iter, since int       // iterations, and iterations without progress
 	best, truth float64   // the smallest residual, and the residual at the last replacement
 	kept        float64   // the residual of the X that is kept
+	first       float64   // the residual after the first iteration; 0 if that was before a restore
 }
 
 // run solves for the block, from the beginning or from a State.
@@ -62,6 +63,15 @@ func (k *block[T]) run(resumed *State) error {
 			k.Stopped = fmt.Sprintf("no convergence within %s", count.Of(k.MaxSteps, "iteration"))
 			break
 		}
+		if k.iter == 1 {
+			k.first = left
+		}
+		if k.Review != nil && k.iter == reviewAfter && k.first > 0 {
+			if k.Stopped = k.Review(k.iter, remaining(k.first, left, k.iter-1)); k.Stopped != "" {
+				k.GaveUp = true
+				break
+			}
+		}
 		if k.Save != nil && k.Due() {
 			if err := k.save(k.b); err != nil {
 				return err
@@ -87,6 +97,15 @@ func (k *block[T]) run(resumed *State) error {
 		}
 	}
 	return k.finish()
+}
+
+// remaining returns the number of iterations that bring the residual from now to 1 if each reduces it by
+// the mean factor of the last steps, in which it fell from first to now.
+func remaining(first, now float64, steps int) float64 {
+	if !(now < first) {
+		return math.Inf(1)
+	}
+	return float64(steps) * elementary.Log(now) / elementary.Log(first/now)
 }
 
 // part returns a view of the first columns of a buffer.

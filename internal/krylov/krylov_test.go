@@ -277,3 +277,39 @@ func TestOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestReview checks that a solve calls Review after ten iterations with the number of iterations that
+// the others take, to within half of it, and that a text ends the solve with a solution that is no worse
+// than 0. For eigenvalues that are spread evenly, the residual decreases by nearly the same factor in
+// each iteration, and faster only at the end.
+func TestReview(t *testing.T) {
+	dev := backendtest.Device(t, "ref")
+	d := make([]float64, 1000)
+	for i := range d {
+		d[i] = 1 + 100*float64(i)/float64(len(d)-1)
+	}
+	p, products, calls, guess := newProblem(t, dev, d, 1), 0, 0, 0.0
+	par := krylov.Params{Products: &products, Review: func(done int, remaining float64) string {
+		calls++
+		if guess = remaining; done != 10 {
+			t.Errorf("called after %d iterations", done)
+		}
+		return ""
+	}}
+	_, stopped, err := solve(t, p, dev.F64(), par, nil)
+	if err != nil || stopped != "" || calls != 1 {
+		t.Fatalf("stopped %q, %d calls, error %v", stopped, calls, err)
+	}
+	if rest := float64(products - 10); !(guess > rest/1.5 && guess < 1.5*rest) {
+		t.Errorf("%g more iterations are announced, and %g follow", guess, rest)
+	}
+	products = 0
+	par.Review = func(int, float64) string { return "too slow" }
+	x, stopped, err := solve(t, p, dev.F64(), par, nil)
+	if err != nil || stopped != "too slow" || products != 10 {
+		t.Errorf("stopped %q after %d products, error %v", stopped, products, err)
+	}
+	if zero := backend.NewHost[float64](len(d), 1); !(p.residual(x) <= p.residual(zero)) {
+		t.Errorf("the residual is %g, and %g for 0", p.residual(x), p.residual(zero))
+	}
+}

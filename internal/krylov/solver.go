@@ -16,6 +16,10 @@ type Params struct {
 	MaxSteps       int     // iterations in one solve; 0 means no limit
 	Patience       int     // number of iterations without progress that ends a solve
 	Limit          float64 // relative residual that one solve can reach; smaller ones need repeated solves; 0 means any
+	// Review is nil, or is called after ten iterations of each solve with their number and the number
+	// of iterations that the rest will take at the rate of the last nine. (The first iteration often
+	// increases the residual.) A text that it returns ends the solve, as the reason.
+	Review func(done int, remaining float64) string
 	// Save saves a State, at a step for which Due is true, and when a product fails because the
 	// context is done. It may be nil.
 	Save func(State) error
@@ -41,6 +45,7 @@ type Params struct {
 type Solver[T backend.Float] struct {
 	Params
 	Stopped string // why the last solve ended above its goal; "" if it did not
+	GaveUp  bool   // whether Review ended it
 
 	frame *run.Frame
 	b     backend.Backend[T]
@@ -73,6 +78,8 @@ const (
 	// bits, limit 0.025: 58 and 62; in float32, limit 1e-3: 58 and 60; limit 2e-5, the smallest
 	// for float32: 66 and 60 (2026-11-23).
 	CarryLimit = 1e-3
+	// reviewAfter is the number of iterations before Review.
+	reviewAfter = 10
 	// replaceEvery is the number of iterations between replacements of R.
 	replaceEvery = 50
 )
@@ -151,7 +158,7 @@ func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) er
 // *BreakdownError.
 func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
 	n, columns := rhs.Dims()
-	c.Stopped = ""
+	c.Stopped, c.GaveUp = "", false
 	if columns > BlockWidth {
 		c.last = nil
 	}

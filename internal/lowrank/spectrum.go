@@ -22,6 +22,7 @@ type Spectrum struct {
 	sigma  []float64 // eigenvalues of the sample, descending, times n/m; without those that are rounding error
 	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
 	lambda float64
+	least  float64 // see Least
 }
 
 // sampleRows returns the number of rows to sample. The eigenvalues cost its cube: about 20 ms,
@@ -70,11 +71,21 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 			a.Set(j, i, v)
 		}
 	}
+	half := numeric.NewSmall(m/2, m/2)
+	for i := range half.Rows {
+		copy(half.Data[i*half.Cols:][:half.Cols], a.Data[i*m:])
+	}
 	part := numeric.NewSmall(m-m/4, m-m/4) // the first three quarters of the sample
 	for i := range part.Rows {
 		copy(part.Data[i*part.Cols:][:part.Cols], a.Data[i*m:])
 	}
 	e := &Spectrum{n: s.N, rank: s.N, sigma: descendingEigenvalues(ctx, a), lambda: s.Lambda}
+	if all := e.sigma[m-1]; m == s.N {
+		e.least = max(all, 0)
+	} else if numericalRank(e.sigma) == m {
+		fewer := descendingEigenvalues(ctx, half)
+		e.least = all * elementary.Pow(min(1, all/fewer[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
+	}
 	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
 		// If the last quarter of the sample adds nothing to the rank, the sample has the rank
 		// of K. If it adds about a quarter, some rows are copies of each other and the others
@@ -126,6 +137,17 @@ func numericalRank(sigma []float64) int {
 
 // Largest returns the estimated norm of K.
 func (e *Spectrum) Largest() float64 { return e.sigma[0] }
+
+// Mean returns the estimated mean of the eigenvalues, and so of the diagonal of K.
+func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
+
+// Least returns the estimated smallest eigenvalue of K. From half of the sample to all of it the
+// smallest eigenvalue decreases by a factor; it is taken to decrease by that factor whenever the
+// number of rows doubles. For n = 4,000 normal rows of 3 to 200 features, and Gaussian and
+// Laplacian kernels, the estimate was 0.4 to 1.6 times the eigenvalue wherever that was above
+// 1e-4, and below 1e-6 elsewhere. Rows that are equal or nearly so, which a sample rarely
+// shows, make the eigenvalue smaller.
+func (e *Spectrum) Least() float64 { return e.least }
 
 // eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of
 // two parts. The first part, which no sample resolves, decreases linearly to 0. The second

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -117,4 +119,29 @@ func TestSpectrumOfRareRows(t *testing.T) {
 // samplesOf returns the rows of x with weights of 1.
 func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Samples {
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
+}
+
+// TestLeast compares the estimated smallest eigenvalue with that of K. An error by a factor of 4 changes
+// the number of iterations, which grows as the square root, by a factor of 2.
+func TestLeast(t *testing.T) {
+	const seed, n = 12, 640
+	t.Logf("seed %d", seed)
+	const d = 20
+	x := backendtest.Normal(seed, n, d)
+	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: math.Sqrt(d)}, kernels.Laplacian{Sigma: d}} {
+		a, prog := mat.NewSymDense(n, nil), kernels.Compile(k)
+		for i := range n {
+			for j := range i + 1 {
+				a.SetSym(i, j, prog.Run([]float64{prog.Stats[0].Eval(x.Row(i), x.Row(j))}))
+			}
+		}
+		var e mat.EigenSym
+		if !e.Factorize(a, false) {
+			t.Fatal("no eigenvalues")
+		}
+		want, got := e.Values(nil)[0], NewSpectrum(t.Context(), samplesOf(k, x, 1)).Least()
+		if !(got > want/4 && got < 4*want) {
+			t.Errorf("%v: the smallest eigenvalue is %g, and %g is estimated", k, want, got)
+		}
+	}
 }
