@@ -1,13 +1,18 @@
 package dataset_test
 
 import (
+	"archive/zip"
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -162,4 +167,95 @@ func BenchmarkLIBSVM(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkTable reads whole tables and computes their features and targets: 100,000 rows of 51 short
+// numbers of a CSV file, beside encoding/csv and strconv.ParseFloat, and 200,000 × 50 float64 stored
+// in an NPZ file. MB/s count bytes of the file.
+func BenchmarkTable(b *testing.B) {
+	folder := b.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		return path
+	}
+	file := func(b *testing.B, path string) {
+		info, err := os.Stat(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(info.Size())
+	}
+	table := func(b *testing.B, path string) {
+		file(b, path)
+		for b.Loop() {
+			t, err := dataset.Read(path, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"y"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err = e.Features(t); err != nil {
+				b.Fatal(err)
+			}
+			if _, err = e.Targets(t); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	text := write("short.csv", numbersCSV(100_000, 50, "%.3g"))
+	b.Run("csv", func(b *testing.B) { table(b, text) })
+	b.Run("csv/encoding", func(b *testing.B) {
+		file(b, text)
+		for b.Loop() {
+			f, err := os.Open(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := csv.NewReader(bufio.NewReader(f))
+			r.ReuseRecord = true
+			var numbers []float64
+			for row := 0; ; row++ {
+				record, err := r.Read()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, cell := range record {
+					if v, err := strconv.ParseFloat(cell, 64); err == nil {
+						numbers = append(numbers, v)
+					} else if row > 0 {
+						b.Fatal(err)
+					}
+				}
+			}
+			f.Close()
+		}
+	})
+	var zipped bytes.Buffer
+	z := zip.NewWriter(&zipped)
+	for name, columns := range map[string]int{"x": 50, "y": 1} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+		if err != nil {
+			b.Fatal(err)
+		}
+		values := make([]float64, 200_000*columns)
+		for i := range values {
+			values[i] = float64(i % 1000)
+		}
+		if err := dataset.WriteNPY(w, values, 200_000, columns); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		b.Fatal(err)
+	}
+	arrays := write("stored.npz", zipped.Bytes())
+	b.Run("npz", func(b *testing.B) { table(b, arrays) })
 }

@@ -434,6 +434,46 @@ func (t *Table) stored(c *column) []float64 {
 	return c.values(make([]float64, t.rows), 0, t.rows)
 }
 
+// plainNumbers is stored for a plain column, and nil for any other.
+func (t *Table) plainNumbers(c *column) []float64 {
+	if !c.plain {
+		return nil
+	}
+	return t.stored(c)
+}
+
+// A numbersReader reads the plainNumbers of several columns. Columns of one matrix are read together, a
+// part of the rows at a time, so that each cache line comes from memory once.
+type numbersReader struct {
+	t     *Table
+	list  [lineNumbers][]float64 // the numbers, as long as read is not called again
+	space [lineNumbers][]float64
+}
+
+// lineNumbers is the number of float64s of a cache line, and of columns that are read at a time at most.
+const lineNumbers = 8
+
+func (r *numbersReader) read(columns []*column) {
+	const part = 64 // rows, whose cache lines fit the first-level cache
+	var packs []int
+	for j, c := range columns {
+		if _, ok := c.cells.(*packed); !c.plain || !ok {
+			r.list[j] = r.t.plainNumbers(c)
+			continue
+		}
+		if packs = append(packs, j); r.space[j] == nil {
+			r.space[j] = make([]float64, r.t.rows)
+		}
+		r.list[j] = r.space[j]
+	}
+	for first := 0; len(packs) > 0 && first < r.t.rows; first += part {
+		last := min(first+part, r.t.rows)
+		for _, j := range packs {
+			columns[j].values(r.list[j][first:last], first, last)
+		}
+	}
+}
+
 // numbers is like Numbers for a column of t, but the result may share memory with the column.
 func (t *Table) numbers(c *column) ([]float64, error) {
 	values := t.stored(c)

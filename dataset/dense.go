@@ -96,14 +96,18 @@ func (m *packed) read(to []float64, row, column int) {
 		}
 		return
 	}
-	at := row*m.byRow + column*m.byIndex
-	for i := range to {
-		if m.kind == f64 {
-			to[i] = math.Float64frombits(binary.LittleEndian.Uint64(m.data[at:]))
-		} else {
+	at, step := row*m.byRow+column*m.byIndex, m.byRow
+	if m.kind == f32 {
+		for i := range to {
 			to[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(m.data[at:])))
+			at += step
 		}
-		at += m.byRow
+		return
+	}
+	data := m.data
+	for i := range to {
+		to[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[at:]))
+		at += step
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -156,12 +157,17 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	before := len(e.Inputs)
 	features := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return !r.isFeature(c.name) })
 	e.Inputs = slices.Grow(e.Inputs, len(features))[:before+len(features)]
-	err = parallel(len(features), 1, func(first, last int) error {
+	together := min(lineNumbers, max(1, len(features)/(2*runtime.GOMAXPROCS(0))))
+	err = parallel(len(features), together, func(first, last int) error {
+		numbers := numbersReader{t: t}
 		for j, c := range features[first:last] {
+			if j%together == 0 {
+				numbers.read(features[first+j : min(first+j+together, last)])
+			}
 			if row := c.firstText(); r.Gram && row >= 0 {
 				return t.cellFault(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
 			}
-			in, err := t.learnInput(c, weights, r)
+			in, err := t.learnInput(c, numbers.list[j%together], weights, r)
 			if fault := new(Error); r.part && errors.As(err, &fault) && fault.Rule == noValues {
 				in, err = &Input{Name: c.name}, nil
 			}
@@ -213,16 +219,22 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	return p, nil
 }
 
-// learnInput decides whether c holds numbers or texts, and learns its encoding.
-func (t *Table) learnInput(c *column, weights []float64, r Rules) (*Input, error) {
+// learnInput decides whether c, whose plainNumbers are given, holds numbers or texts, and
+// learns its encoding.
+func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
 	}
 	if slices.Contains(r.TFIDF, c.name) {
 		return t.learnTFIDF(c, r)
 	}
-	s := t.summarizeColumn(c, weights, taking{counts: true})
-	return s.input(t, c.name, int64(t.rows), r, func() (*Number, string) { return numberOf(t.stored(c), weights, r.Standardize) })
+	s := t.summarizeColumn(c, numbers, weights, taking{counts: true})
+	return s.input(t, c.name, int64(t.rows), r, func() (*Number, string) {
+		if !c.plain {
+			numbers = t.stored(c)
+		}
+		return numberOf(numbers, weights, r.Standardize)
+	})
 }
 
 // newEncoder returns an encoder without inputs.

@@ -35,7 +35,7 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 		return t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	var err error
-	e.Labels, err = t.summarizeColumn(c, nil, taking{counts: true, stored: true}).classes(t, c.name, int64(t.rows), anyLabels)
+	e.Labels, err = t.summarizeColumn(c, t.plainNumbers(c), nil, taking{counts: true, stored: true}).classes(t, c.name, int64(t.rows), anyLabels)
 	return err
 }
 

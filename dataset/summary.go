@@ -87,7 +87,7 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 		case c.broken != "":
 			return nil, t.brokenFault(c)
 		default:
-			s.Columns[c.name] = t.summarizeColumn(c, weights, take(c.name))
+			s.Columns[c.name] = t.summarizeColumn(c, t.plainNumbers(c), weights, take(c.name))
 			for _, e := range s.Columns[c.name].Faults {
 				e.Offset = from
 			}
@@ -125,12 +125,11 @@ func (s *columnSummary) rises(c *column, rows int) {
 	s.Begin, _ = c.number(0)
 }
 
-// summarizeColumn returns the summary of a column of a table with rows.
-func (t *Table) summarizeColumn(c *column, weights []float64, take taking) *columnSummary {
+// summarizeColumn returns the summary of a column of a table with rows; values are its plainNumbers.
+func (t *Table) summarizeColumn(c *column, values, weights []float64, take taking) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
 	s.rises(c, t.rows)
 	if c.plain {
-		values := t.stored(c)
 		s.addNumbers(values, weights, take, c.cell)
 		for i := 0; i < len(values) && s.Kinds[missing] > 0; i++ {
 			if values[i]-values[i] == 0 {
