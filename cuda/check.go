@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -19,12 +20,60 @@ func (d *device) check() error {
 	if err := checkPrecision(d.F32().(*queue[float32])); err != nil {
 		return err
 	}
+	if q := d.F32().(*queue[float32]); q.ReducedUnit() > 0 {
+		err := q.wait("a product in FP16", q.checkHalf)
+		if errors.Is(err, ErrLost) {
+			return err
+		}
+		d.noHalf = err != nil
+	}
 	d.memory.forget()
 	return nil
 }
 
+// checkHalf multiplies small integers in FP16, which is exact.
+func (q *queue[T]) checkHalf() error {
+	const n = 64
+	d := q.engine.device
+	a, got := make([]T, n*n), make([]T, n*n)
+	for i := range a {
+		a[i] = T(i*i%7 - 3)
+	}
+	r := rounding{reduced: true, scale: 1, bytes: 4 * n * n}
+	return q.scratch(12*n*n, func(p driver.DevicePtr) error {
+		A := &matrix[T]{device: d, ptr: p, rows: n, cols: n, stride: n}
+		r.memory = p + driver.DevicePtr(n*n*sizeOf[T]())
+		err := firstOf(
+			func() error { return q.put(p, a) },
+			func() error {
+				left, end, err := q.toHalf(backend.NoTrans, A, r.memory, r)
+				if err != nil {
+					return err
+				}
+				right, _, err := q.toHalf(backend.NoTrans, A, end, r)
+				if err != nil {
+					return err
+				}
+				return q.halfProduct(d.libraries.Blas, n, 1, left, right, 0, A, r)
+			},
+			func() error { return d.get(p, bytesOf(got)) },
+		)
+		for i := range got {
+			want := T(0)
+			for k := range n {
+				want += a[i/n*n+k] * a[k*n+i%n]
+			}
+			if err == nil && got[i] != want {
+				err = fmt.Errorf("element %d is %v, not %v", i, got[i], want)
+			}
+		}
+		return err
+	})
+}
+
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	const n, features = 40, 2
+	// More features than the functions for few features have; all but two are 0.
+	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {
 		x.Row(i)[0], x.Row(i)[1] = T(i%7)/4, T(i%11)/8
@@ -100,6 +149,11 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
 		return err
 	}
+	few := points.window(0, 0, n, 2)
+	q.GramMul(out, k, few, few, vector)
+	if err := compare("K·V of few features", func(i int) float64 { return product[i] }); err != nil {
+		return err
+	}
 	q.GramMul(out, kernels.Sum{k, wide}, points, points, vector)
 	if err := compare("K·V of a sum of kernels", func(i int) float64 { return other[i] }); err != nil {
 		return err
@@ -126,7 +180,14 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, square, out)
-	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, square, out)
+	if bl := q.engine.device.libraries.Blas; bl != nil { // as for a large triangle
+		err := q.wait("trsv", func() error { return q.blasTrsv(bl, backend.Left, backend.Lower, backend.Transpose, square, out) })
+		if err != nil {
+			return err
+		}
+	} else {
+		q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, square, out)
+	}
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 

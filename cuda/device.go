@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +42,7 @@ type device struct {
 	window    window
 	info      driver.DevicePtr // status of factorizations
 	reduced   bool             // whether products of float32 currently use TF32
+	noHalf    bool             // products with factors in FP16 do not work here
 
 	mu     sync.Mutex // guards dead and stores
 	dead   error      // a failure that made the context unusable
@@ -122,11 +124,13 @@ func (d *device) start(c backend.Config) (err error) {
 	}
 	d.libraries = driver.OpenLibraries(version)
 	if b := d.libraries.Blas; b != nil {
+		b.Failed = d.failed
 		if err := errors.Join(b.SetStream(d.stream), b.Deterministic()); err != nil {
 			return err
 		}
 	}
 	if s := d.libraries.Solver; s != nil {
+		s.Failed = d.failed
 		if err := s.SetStream(d.stream); err != nil {
 			return err
 		}
@@ -200,9 +204,31 @@ func (d *device) budget(c backend.Config) error {
 	return nil
 }
 
+// failed decides what follows from a failed call of cuBLAS or cuSOLVER. If the driver has
+// an error of its own, that is the cause: a library that meets an illegal address only says
+// that it did not succeed. If there is pooled memory, which the library may have lacked, it
+// is returned to the driver and the call is repeated.
+func (d *device) failed(e *driver.Error) (again bool, err error) {
+	if err := d.api.Wait(d.stream); err != nil {
+		return false, fmt.Errorf("%w, after %w", err, e)
+	}
+	// Of the other results, these stand for any cause.
+	any := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
+	if d.pool.kept > 0 && (e.OutOfMemory() || any) {
+		err := d.drop()
+		return err == nil, err
+	}
+	if e.OutOfMemory() {
+		return false, fmt.Errorf("%w: %w", backend.ErrMemory, e)
+	}
+	return false, e
+}
+
 // leftFree is the memory of a large card that the budget does not include: the workspace of
-// cuSOLVER for a triangle of order 4096 (with less memory it gets smaller triangles), and
-// the code that the libraries load on first use.
+// cuSOLVER for a triangle of order 4096 (with less memory it gets smaller triangles), the
+// copies of factors in FP16, the sums of shares, and 256 MiB for the workspace of cuBLAS
+// and the code that the libraries load on first use. Pooled memory is returned when memory
+// is short.
 const leftFree = 1 << 30
 
 // stop releases everything that start has allocated, also after a partial start.

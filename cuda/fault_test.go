@@ -190,7 +190,9 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 			defer mu.Unlock()
 			// Calls that release objects or describe errors must not fail.
 			gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
-			if !gives && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
+			// A driver need not report the rates (TestRefusedAttributes).
+			rate := s.Name == "cuDeviceGetAttribute" && slices.Contains(rates, driver.Attribute(args[1]))
+			if !gives && !rate && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
 				if calls++; calls == n {
 					failed = s.Name
 					return int32(code)
@@ -376,6 +378,9 @@ func TestFaultOfOneCall(t *testing.T) {
 	}
 }
 
+// rates are the attributes that only the planner uses.
+var rates = []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.MemoryBusWidth, driver.SingleToDoubleRatio}
+
 // TestRefusedAttributes: a driver that does not report the rates, which only the planner
 // uses, is no reason to refuse a device; a missing compute capability is.
 func TestRefusedAttributes(t *testing.T) {
@@ -384,7 +389,7 @@ func TestRefusedAttributes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.MemoryBusWidth, driver.SingleToDoubleRatio, driver.ComputeMajor} {
+	for _, a := range append(rates, driver.ComputeMajor) {
 		api := *real
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if s.Name == "cuDeviceGetAttribute" && driver.Attribute(args[1]) == a {
@@ -449,6 +454,51 @@ func TestFreeWhileClosing(t *testing.T) {
 		}
 		if err := dev.F64().Sync(); err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("Sync after Close: %v", err)
+		}
+	}
+}
+
+// TestCheckOfFunctions: a device without products in FP16 is opened, and has no reduced
+// precision; a device whose solves are wrong is not opened.
+func TestCheckOfFunctions(t *testing.T) {
+	Need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		function string
+		result   int32 // 0: the function does nothing
+		opens    bool
+		unit     bool
+	}{
+		{"none", 0, true, true}, {"cublasGemmEx", 15, true, false}, {"cublasGemmEx", 0, true, false},
+		{"cublasDtrsv_v2", 0, false, false}, {"cublasStrsv_v2", 15, false, false}, {"cublasDtrsm_v2", 0, false, false},
+	} {
+		dev, err := open(real, 0, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := dev.libraries.Blas
+		call := b.Call
+		b.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if s.Name == c.function {
+				return c.result
+			}
+			return call(s, args...)
+		}
+		err = dev.ready(0, backend.Config{})
+		if (err == nil) != c.opens {
+			t.Errorf("%s returns %d: %v", c.function, c.result, err)
+		}
+		if err != nil {
+			continue // ready has closed the device
+		}
+		if unit := dev.F32().(backend.ReducedBackend[float32]).ReducedUnit(); (unit > 0) != c.unit {
+			t.Errorf("%s returns %d: ReducedUnit is %g", c.function, c.result, unit)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

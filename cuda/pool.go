@@ -58,7 +58,7 @@ func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 
 func isOutOfMemory(err error) bool {
 	var e *driver.Error
-	return errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory
+	return errors.As(err, &e) && e.OutOfMemory()
 }
 
 // release returns memory of alloc to the pool or the driver.

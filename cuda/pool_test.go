@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -71,5 +73,80 @@ func TestPool(t *testing.T) {
 	}
 	if live != 0 {
 		t.Errorf("%d allocations remain after Close", live)
+	}
+}
+
+// TestErrorsOfLibraries: if cuBLAS or cuSOLVER lacks memory, or fails for a reason that it
+// does not say, pooled memory is returned to the driver and the call is repeated. If that
+// does not help, the error is ErrMemory, and the device remains usable. If the driver has an
+// error of its own, that is the error, and the device is lost.
+func TestErrorsOfLibraries(t *testing.T) {
+	Need(t)
+	SmallCuts(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		function string
+		code     int32
+		memory   bool
+	}{
+		{"cublasDtrsm_v2", 3, true}, {"cublasDtrsm_v2", 13, false}, {"cublasDtrsm_v2", 14, false},
+		{"cusolverDnXpotrf", 2, true}, {"cusolverDnXpotrf", 6, false}, {"cusolverDnXpotrf", 7, false},
+	} {
+		for _, cause := range []string{"pooled memory", "always", "the driver"} {
+			lost, api := false, *real
+			api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+				if lost && s.Name == "cuStreamSynchronize" {
+					return int32(driver.IllegalAddress)
+				}
+				return real.Call(s, args...)
+			}
+			dev, err := open(&api, 0, backend.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(workload(dev), dev.Sync()); err != nil {
+				t.Fatal(err)
+			}
+			if dev.pool.kept == 0 {
+				t.Fatal("no memory is pooled")
+			}
+			armed := true
+			failing := func(call func(*driver.Symbol, ...uintptr) int32) func(*driver.Symbol, ...uintptr) int32 {
+				return func(s *driver.Symbol, args ...uintptr) int32 {
+					if armed && s.Name == c.function && (cause != "pooled memory" || dev.pool.kept > 0) {
+						lost = cause == "the driver"
+						return c.code
+					}
+					return call(s, args...)
+				}
+			}
+			dev.libraries.Blas.Call, dev.libraries.Solver.Call = failing(dev.libraries.Blas.Call), failing(dev.libraries.Solver.Call)
+			err = workload(dev)
+			switch what := c.function + ", " + cause; {
+			case cause == "pooled memory" && err != nil:
+				t.Errorf("%s: result %d: %v", what, c.code, err)
+			case cause == "always" && (err == nil || errors.Is(err, backend.ErrMemory) != c.memory || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.function)):
+				t.Errorf("%s: result %d: %v", what, c.code, err)
+			case cause == "the driver" && (!errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.function)):
+				t.Errorf("%s: result %d: %v", what, c.code, err)
+			}
+			armed, lost = false, false
+			if err := workload(dev); (err == nil) == (cause == "the driver") {
+				t.Errorf("%s, %s: result %d: afterwards: %v", c.function, cause, c.code, err)
+			}
+			dev.Close()
+		}
+	}
+}
+
+// TestReserveHoldsWorkspaces: the memory that the budget leaves free holds what a
+// factorization takes beside it, and 256 MiB for the libraries.
+func TestReserveHoldsWorkspaces(t *testing.T) {
+	const ofFloat64 = 8
+	if taken := cuts.halfBytes + mostSpare + int64(cuts.copied*cuts.copied*ofFloat64) + 256<<20; taken > leftFree {
+		t.Errorf("%d bytes are taken beside the budget, which leaves %d", taken, leftFree)
 	}
 }

@@ -173,7 +173,10 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 // solve factors by cuSOLVER, and waits. After a pivot that is not positive the library
 // continues with NaN, and if the matrix has NaN or Inf it reports nothing. So solve checks
 // the diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal
-// and the factor's row.
+// and the factor's row. What the library leaves in a failed factor is not documented: a
+// lower triangle, which is still there, is factored again by the device functions, so that
+// the pivot and the leading factor are exact; of an upper triangle, in place, they are only
+// what the library has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
@@ -214,13 +217,23 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 			return q.engine.launch("check_diag", driver.Grid{Blocks: [3]int{1, 1, 1}, Threads: [3]int{threads, 1, 1}})
 		},
 	)
-	if err == nil && on != a {
-		err = q.copy(on.view().t(), a.view(), lower)
+	if err == nil {
+		err = f.pivot()
+	}
+	if on == a {
+		return err
+	}
+	if errors.Is(err, backend.ErrNotPosDef) {
+		if err := d.api.Clear(d.info, infoBytes, d.stream); err != nil {
+			return err
+		}
+		own := &factoring[T]{q: q, ul: f.ul}
+		return firstOf(func() error { return own.factor(a, first) }, own.pivot)
 	}
 	if err != nil {
 		return err
 	}
-	return f.pivot()
+	return q.copy(on.view().t(), a.view(), lower)
 }
 
 // room allocates the memory that the solver needs for a triangle.

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
@@ -134,6 +136,89 @@ func TestWorkOfSolver(t *testing.T) {
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestFailuresOfSolver: a failed factorization of a lower triangle gives the index and the
+// value of the pivot and the leading factor exactly, whatever cuSOLVER leaves of the rest:
+// NaN, zeros, or the block of 32 with the pivot, and all that follows, as they were. For an
+// upper triangle, in place, it gives the index.
+func TestFailuresOfSolver(t *testing.T) {
+	Need(t)
+	if !isSimulated(backendtest.Device(t, "cuda/0")) {
+		t.Skip("the simulated library is changed")
+	}
+	SmallCuts(t)
+	const n, bad, pivot = 60, 45, -3
+	low, h := backend.NewHost[float64](n, n), backend.NewHost[float64](n, n)
+	for i := range n {
+		for j := range i {
+			low.Row(i)[j] = float64((i*7 + j*3) % 5 % 3)
+		}
+		low.Row(i)[i] = float64(1 + i%4)
+	}
+	for i := range n {
+		for j := range n {
+			for p := range min(i, j) + 1 {
+				h.Row(i)[j] += low.Row(i)[p] * low.Row(j)[p]
+			}
+		}
+	}
+	h.Row(bad)[bad] += pivot - low.Row(bad)[bad]*low.Row(bad)[bad]
+	for _, leaves := range []string{"NaN", "zeros", "the old block"} {
+		for _, ul := range []backend.Uplo{backend.Lower, backend.Upper} {
+			dev, err := openAt(cudatest.WithSolver, backend.Config{})
+			dev = backendtest.Closed(t, dev, err)
+			d, calls := dev.(*device), 0
+			q, real := d.F64().(*queue[float64]), d.libraries.Solver.Call
+			d.libraries.Solver.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+				if s.Name != "cusolverDnXpotrf" {
+					return real(s, args...)
+				}
+				calls++
+				order, at, lda, info := int(args[3]), args[5], int(args[6]), args[len(args)-1]
+				if err := d.api.Wait(d.stream); err != nil {
+					t.Fatal(err)
+				}
+				// The memory of the simulated device is the process's.
+				a := unsafe.Slice(*(**float64)(unsafe.Pointer(&at)), order*lda)
+				before := slices.Clone(a)
+				r := real(s, args...)
+				if err := d.api.Wait(d.stream); err != nil {
+					t.Fatal(err)
+				}
+				failed := int(**(**int32)(unsafe.Pointer(&info))) - 1
+				for j := 0; failed >= 0 && j < order; j++ {
+					for i := j; i < order; i++ { // column-major, lower
+						switch {
+						case leaves == "zeros" && math.IsNaN(a[i+j*lda]):
+							a[i+j*lda] = 0
+						case leaves == "the old block" && i >= failed/32*32:
+							a[i+j*lda] = before[i+j*lda]
+						}
+					}
+				}
+				return r
+			}
+			a := hostMatrix(t, q, h)
+			var e *backend.PivotError
+			if err := q.Potrf(ul, a); !errors.As(err, &e) || e.Index != bad || ul == backend.Lower && e.Value != pivot {
+				t.Errorf("%v, cuSOLVER leaves %s: %v", ul, leaves, err)
+			}
+			if calls == 0 {
+				t.Fatal("cuSOLVER was not called")
+			}
+			got := backend.NewHost[float64](n, n)
+			if err := q.Download(got, a); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < bad && ul == backend.Lower; i++ {
+				if !slices.Equal(got.Row(i)[:i+1], low.Row(i)[:i+1]) {
+					t.Fatalf("cuSOLVER leaves %s: row %d of the factor is %v, want %v", leaves, i, got.Row(i)[:i+1], low.Row(i)[:i+1])
+				}
+			}
+			a.Free()
 		}
 	}
 }

@@ -28,8 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns 0 in float64, which has no reduced precision, without cuBLAS, and on
-// GPUs whose tensor cores are not faster in FP16 than in float32.
+// ReducedUnit returns 0 in float64, which has no reduced precision, without cuBLAS, on GPUs
+// whose tensor cores are not faster in FP16 than in float32, and where cuBLAS has no such
+// product.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -242,7 +243,7 @@ func (d *device) Rates() backend.Rates {
 		r.Products = min(r.Products, pairShare*p.single()/float64(max(p.ratio, 1)))
 		return r
 	}
-	if p.reduced() > p.single() {
+	if p.reduced() > p.single() && !d.noHalf {
 		r.Reduced = 1 / (0.9*p.double()/p.reduced() + 0.1*p.double()/p.single())
 	}
 	return r

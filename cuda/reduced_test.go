@@ -7,8 +7,12 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/precision"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // SmallCuts reduces cuts during a test, so that small matrices are divided as large ones
@@ -147,4 +151,35 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestMixedWithoutHalf: if a library refuses products in FP16 in the middle of a fit, mixed
+// goes on with another factor, and says so.
+func TestMixedWithoutHalf(t *testing.T) {
+	Need(t)
+	SmallCuts(t)
+	dev := backendtest.Device(t, "cuda/0")
+	b := dev.(*device).libraries.Blas
+	if b == nil {
+		t.Skip("there is no cuBLAS")
+	}
+	call, refused := b.Call, 0
+	b.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+		if s.Name == "cublasGemmEx" {
+			refused++
+			return 15 // not supported
+		}
+		return call(s, args...)
+	}
+	const n = 150
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, 2), Y: backend.NewHost[float64](n, 1), Lambda: 1}
+	for i := range n {
+		p.X.Row(i)[0], p.X.Row(i)[1], p.Y.Data[i] = math.Sin(float64(i)), math.Cos(float64(i*i)), math.Sin(float64(3*i))
+	}
+	defer precision.Force(precision.Reduced)()
+	r, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Mixed, Tol: 1e-10})
+	if err != nil || !(r.Residual <= 1e-10) || r.Fallback == "" || refused == 0 {
+		t.Errorf("%d refused products, %+v, %v", refused, r, err)
+	}
+	t.Log(r.Fallback)
 }

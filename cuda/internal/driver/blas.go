@@ -8,8 +8,9 @@ import (
 // Blas is cuBLAS with a handle: all calls queue in the stream that SetStream selects.
 // Matrices are in column-major order.
 type Blas struct {
-	Call func(s *Symbol, args ...uintptr) int32
-	Path string
+	Call   func(s *Symbol, args ...uintptr) int32
+	Path   string
+	Failed Failed // nil: a failed call is not repeated
 
 	symbols []Symbol
 	handle  uintptr
@@ -36,10 +37,7 @@ func (l loader) newBlas(library uintptr, path string, create bool) (*Blas, error
 
 func (b *Blas) do(op int, args ...uintptr) error {
 	s := &b.symbols[op]
-	if r := b.Call(s, args...); r != 0 {
-		return &Error{Op: s.Name, Code: int(r), Name: blasNames[int(r)]}
-	}
-	return nil
+	return call(func() int32 { return b.Call(s, args...) }, s.Name, blasNames, b.Failed)
 }
 
 func (b *Blas) Close() error { return b.do(cublasDestroy, b.handle) }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Result is a CUresult.
@@ -32,6 +33,36 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %s (%d)", e.Op, e.Name, e.Code)
 	}
 	return fmt.Sprintf("%s: error %d", e.Op, e.Code)
+}
+
+// OutOfMemory reports whether the function found not enough memory on the device.
+func (e *Error) OutOfMemory() bool {
+	code := int(OutOfMemory) // also CUSOLVER_STATUS_ALLOC_FAILED
+	if strings.HasPrefix(e.Op, "cublas") {
+		code = 3
+	}
+	return e.Code == code
+}
+
+// Failed decides what follows from a failed call of cuBLAS or cuSOLVER: whether to repeat the
+// call, and otherwise the error to return.
+type Failed func(e *Error) (again bool, err error)
+
+// call calls f, again if failed says so.
+func call(f func() int32, op string, names map[int]string, failed Failed) error {
+	for {
+		r := f()
+		if r == 0 {
+			return nil
+		}
+		e := &Error{Op: op, Code: int(r), Name: names[int(r)]}
+		if failed == nil {
+			return e
+		}
+		if again, err := failed(e); !again {
+			return err
+		}
+	}
 }
 
 // blasNames has the names of cublasStatus_t.

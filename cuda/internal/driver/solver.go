@@ -3,8 +3,9 @@ package driver
 // Solver is cuSOLVER's dense part with a handle. Matrices are in column-major
 // order.
 type Solver struct {
-	Call func(s *Symbol, args ...uintptr) int32
-	Path string
+	Call   func(s *Symbol, args ...uintptr) int32
+	Path   string
+	Failed Failed // nil: a failed call is not repeated
 
 	symbols        []Symbol
 	handle, params uintptr
@@ -34,10 +35,7 @@ func (l loader) newSolver(library uintptr, path string, create bool) (*Solver, e
 
 func (v *Solver) do(op int, args ...uintptr) error {
 	s := &v.symbols[op]
-	if r := v.Call(s, args...); r != 0 {
-		return &Error{Op: s.Name, Code: int(r), Name: solverNames[int(r)]}
-	}
-	return nil
+	return call(func() int32 { return v.Call(s, args...) }, s.Name, solverNames, v.Failed)
 }
 
 func (v *Solver) Close() error {
