@@ -30,8 +30,14 @@ type SparseBackend[T Float] interface {
 	// beside the CSR itself.
 	SparseBytes(rows, cols, nnz int) int64
 	// NewSparse returns the matrix x, or a *MemoryError. x is checked, and a fault of it is
-	// misuse. The result may share the memory of x, which must not change before Free.
+	// misuse. The result, a SparseMatrix, may share the memory of x, which must not change before Free.
 	NewSparse(x CSR[T]) (Matrix[T], error)
+}
+
+// SparseMatrix is a Matrix that NewSparse made, or a View of one.
+type SparseMatrix[T Float] interface {
+	Matrix[T]
+	CSR() CSR[T] // the elements, for reading only
 }
 
 // PlaceSparse returns a matrix on b's device with the elements of x, for reading only. It is

@@ -164,6 +164,9 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 
 func (x *sparseMatrix[T]) Dims() (rows, cols int) { return x.csr.Dims() }
 
+// CSR implements backend.SparseMatrix.
+func (x *sparseMatrix[T]) CSR() backend.CSR[T] { return x.csr }
+
 func (x *sparseMatrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	check.ViewSparse(i, j, rows, cols, x.csr.Rows, x.csr.Cols)
 	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, i+rows), first: x.first + i, all: x.all, part: true}

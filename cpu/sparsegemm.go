@@ -19,8 +19,8 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		return
 	}
 	bad := findNotFinite(mb)
-	if t == backend.Transpose && n == 1 && bad.total == nil && x.csr.Rows == x.all.rows {
-		q.transposedVector(alpha, x.all, mb, beta, mc)
+	if t == backend.Transpose && n == 1 && bad.total == nil {
+		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
 	// About as many rows as are worth passing to another worker.
@@ -55,32 +55,28 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for the whole Aᵀ and one column of finite elements. It goes over the
-// lists of a window in the order in which they are stored: each has few elements, so that finding them
-// one by one would cost more than the products. The sums are those of gemmSparse, in the same order.
-func (q *queue[T]) transposedVector(alpha T, l *lists[T], mb *matrix[T], beta T, mc *matrix[T]) {
-	const grain = 4096
-	q.chunks(l.cols, grain, 16*float64(len(l.values)), func(s *scratch[T], first, count int) {
+// transposedVector is gemmSparse for Aᵀ and one column of finite elements. Most columns store few elements, so that
+// finding their lists one by one would cost more than the products: each row of A is added to the sums,
+// those of a part of the columns at a time. The sums are those of gemmSparse, in the same order.
+func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
+	grain := max(4096, panels(x.Cols, 4))
+	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {
 		sum := s.grow(count)
 		clear(sum)
-		for w := range len(l.starts) - 1 {
-			ends := l.ends[w*(l.cols+1)+first:][:count+1]
-			rows, values := l.numbers[l.starts[w]:l.starts[w+1]], l.values[l.starts[w]:l.starts[w+1]]
-			b, stride, at := mb.data[w*l.window*mb.stride:], mb.stride, ends[0]
-			for i := range sum {
-				end := ends[i+1]
-				if at == end {
-					continue
-				}
-				total := sum[i]
-				for ; at < end; at++ {
-					total += values[at] * b[int(rows[at])*stride]
-				}
-				sum[i] = total
+		for i := range x.Rows {
+			columns, values := x.Row(i)
+			if count < x.Cols {
+				from, _ := slices.BinarySearch(columns, int32(first))
+				to, _ := slices.BinarySearch(columns, int32(first+count))
+				columns, values = columns[from:to], values[from:to]
+			}
+			b := mb.data[i*mb.stride]
+			for p, c := range columns {
+				sum[int(c)-first] += values[p] * b
 			}
 		}
 		for i, v := range sum {
-			store(&mc.row(first + i)[0], alpha*v, beta)
+			store(&mc.data[(first+i)*mc.stride], alpha*v, beta)
 		}
 		q.count(flop.Gemm(count, 1, mb.rows))
 	})

@@ -142,6 +142,22 @@ func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	return CSR[T]{Rows: k - i, Cols: m.Cols, Indptr: m.Indptr[i : k+1 : k+1], Indices: m.Indices, Data: m.Data}
 }
 
+// TakeRows returns a copy of the rows with these numbers, in this order. It panics where there is no
+// such row.
+func (m CSR[T]) TakeRows(list []int) CSR[T] {
+	x := CSR[T]{Rows: len(list), Cols: m.Cols, Indptr: make([]int, len(list)+1)}
+	for r, i := range list {
+		columns, _ := m.Row(i)
+		x.Indptr[r+1] = x.Indptr[r] + len(columns)
+	}
+	x.Indices, x.Data = make([]int32, 0, x.NNZ()), make([]T, 0, x.NNZ())
+	for _, i := range list {
+		columns, values := m.Row(i)
+		x.Indices, x.Data = append(x.Indices, columns...), append(x.Data, values...)
+	}
+	return x
+}
+
 // NNZ is the number of stored elements.
 func (m CSR[T]) NNZ() int {
 	if m.Rows == 0 {
@@ -185,6 +201,23 @@ func (m CSR[T]) Transposed() CSR[T] {
 	copy(t.Indptr[1:], t.Indptr)
 	t.Indptr[0] = 0
 	return t
+}
+
+// Single returns a copy in float32 that shares the columns of the elements.
+func (m CSR[T]) Single() CSR[float32] {
+	x := CSR[float32]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, len(m.Indptr)), Data: make([]float32, m.NNZ())}
+	if m.Rows == 0 {
+		return x
+	}
+	first, last := m.Indptr[0], m.Indptr[m.Rows]
+	x.Indices = m.Indices[first:last:last]
+	for i, p := range m.Indptr {
+		x.Indptr[i] = p - first
+	}
+	for p, v := range m.Data[first:last] {
+		x.Data[p] = float32(v)
+	}
+	return x
 }
 
 // DenseTo writes the matrix, with its zeros, to dst, which has its shape.

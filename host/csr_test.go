@@ -213,3 +213,21 @@ func ExampleCSR() {
 	// [0 3] [6 7]
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
+
+// TestCSRTakeRowsAndSingle: rows of a slice in another order, and its elements in float32.
+func TestCSRTakeRowsAndSingle(t *testing.T) {
+	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
+	part := x.SliceRows(1, 4)
+	taken := part.TakeRows([]int{2, 0, 1, 2})
+	want := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 2, 2, 4, 6}, Indices: []int32{1, 2, 0, 1, 1, 2}, Data: []float64{3, 4, 1, 0.1, 3, 4}}
+	if !reflect.DeepEqual(taken, want) {
+		t.Errorf("TakeRows: %v, want %v", taken, want)
+	}
+	single := host.CSR[float32]{Rows: 3, Cols: 3, Indptr: []int{0, 0, 2, 4}, Indices: []int32{0, 1, 1, 2}, Data: []float32{1, 0.1, 3, 4}}
+	if got := part.Single(); !reflect.DeepEqual(got, single) {
+		t.Errorf("Single: %v, want %v", got, single)
+	}
+	if got := (host.CSR[float64]{Indptr: []int{0}}).Single(); got.Rows != 0 || got.Check() != nil {
+		t.Errorf("Single of no rows: %v, %v", got, got.Check())
+	}
+}

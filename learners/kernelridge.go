@@ -93,29 +93,18 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// points returns the samples in the form that the solver takes. Only the dual solver takes sparse
-// samples. A dense copy of n samples of d ≤ n features is no larger than K, and half of its Gram
-// matrix takes n²d operations, at most three times those of the factorization, n³/3. With a dense copy
-// every solver can be chosen.
+// points returns the samples in the form that Fit takes. Only the sharp bound needs a dense copy.
 func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeric.Points, error) {
 	points, err := pointsOf("x", x)
-	if err != nil || points.Sparse == nil {
+	if err != nil || points.Sparse == nil || !l.Bound {
 		return points, err
 	}
-	needed := l.Solver != solvers.Auto && l.Solver != solvers.Dual || o.Checkpoint.Dir != "" || l.Bound
-	if !needed && (l.Solver == solvers.Dual || points.Cols > points.Rows) {
-		return points, nil
-	}
 	h, err := denseSamples(dev, o, kernelRidgeName, x)
-	if err != nil && !needed { // there is no memory for the copy
-		return points, nil
-	}
 	return numeric.DensePoints(h), err
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own. A backend.CSR of more
-// features than samples stays sparse and is solved by the dual method; of fewer features a dense
-// copy is made, unless Solver is Dual.
+// Fit fits the n×d samples x to the n×t targets y, each output on its own. A backend.CSR stays sparse,
+// unless Bound is set.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
@@ -140,11 +129,8 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, err
 	}
 	par := solvers.Params{
-		Method: l.Solver, Tol: l.Tol, MaxIter: l.MaxIter, Operator: l.Operator, Preconditioner: l.Preconditioner, Rank: l.Rank,
+		Method: l.Solver, NeedsAlpha: true, Tol: l.Tol, MaxIter: l.MaxIter, Operator: l.Operator, Preconditioner: l.Preconditioner, Rank: l.Rank,
 		Memory: o.Memory, Progress: o.Progress, Seed: l.Seed, Checkpoint: o.Checkpoint,
-	}
-	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
-		par.Method = solvers.Dual // the primal method gives no α; it writes no checkpoints either
 	}
 	problem := solvers.Problem{
 		Kernel:    k,

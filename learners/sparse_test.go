@@ -303,48 +303,56 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeChoosesTheFormOfSparseSamples: samples with more features than samples stay sparse.
-// With fewer features they are made dense, so that kernel-ridge can solve a system whose K does not
-// fit the memory by conjugate gradients, unless the solver is dual.
-func TestKernelRidgeChoosesTheFormOfSparseSamples(t *testing.T) {
+// TestKernelRidgeOfSparseSamples: sparse samples stay sparse with every solver, and a system whose K does
+// not fit the memory is solved by conjugate gradients, unless the solver is dual. The coefficients are
+// those of the dense samples.
+func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
 	const n, d = 1200, 80
-	x, _, y := scattered(rng, n, d, 0.1)
-	wide := backend.CSR[float64]{Rows: x.Rows, Cols: n + 1, Indptr: x.Indptr, Indices: x.Indices, Data: x.Data}
+	x, dense, y := scattered(rng, n, d, 0.1)
 	const limit = 2 << 20 // half of K in float32 takes 2.9 MB
-	l := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 1}
-	dual := l
-	dual.Solver = solvers.Dual
 	for _, c := range []struct {
-		name   string
-		l      learners.KernelRidge
-		x      mat.Matrix
+		solver solvers.Method
 		memory int64
 		method solvers.Method // "": the fit is refused
-		sparse bool
 	}{
-		{"80 features", l, x, 0, "", false},
-		{"80 features, little memory", l, x, limit, solvers.CG, false},
-		{"80 features, dual", dual, x, 0, solvers.Dual, true},
-		{"80 features, dual, little memory", dual, x, limit, "", true},
-		{"1201 features", l, wide, 0, solvers.Dual, true},
+		{solvers.Auto, 0, solvers.Dual},
+		{solvers.Mixed, 0, solvers.Mixed},
+		{solvers.CG, 0, solvers.CG},
+		{solvers.Auto, limit, solvers.CG},
+		{solvers.Dual, limit, ""},
 	} {
-		m, err := c.l.Fit(t.Context(), dev, c.x, y, learners.Options{Memory: c.memory})
-		if c.memory > 0 && c.method == "" {
-			if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
-				t.Errorf("%s: %v, not a BudgetError", c.name, err)
+		for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}} {
+			name := fmt.Sprintf("%s, %d bytes, %v", c.solver, c.memory, k)
+			l := learners.KernelRidge{Kernel: k, Lambda: 1, Solver: c.solver}
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Memory: c.memory})
+			if c.method == "" {
+				if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
+					t.Errorf("%s: %v, not a BudgetError", name, err)
+				}
+				continue
 			}
-			continue
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		if _, sparse := learners.PartsOf(m).Points.(backend.CSR[float64]); sparse != c.sparse {
-			t.Errorf("%s: sparse is %t", c.name, sparse)
-		}
-		if got := m.Solved().Method; c.method != "" && got != c.method {
-			t.Errorf("%s: solved by %s, not %s", c.name, got, c.method)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if _, sparse := learners.PartsOf(m).Points.(backend.CSR[float64]); !sparse {
+				t.Errorf("%s: the model is not sparse", name)
+			}
+			if got := m.Solved().Method; got != c.method {
+				t.Errorf("%s: solved by %s, not %s", name, got, c.method)
+			}
+			l.Solver = solvers.Dual
+			want, err := l.Fit(t.Context(), dev, dense, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// ‖Δα‖ ≤ ‖r‖/λ, and both residuals are at most 1e-8‖y‖. The intercept doubles it.
+			var difference mat.Dense
+			difference.Sub(m.Alpha(), want.Alpha())
+			if off, allowed := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(off <= allowed) {
+				t.Errorf("%s: the coefficients differ by %.3g, allowed %.3g", name, off, allowed)
+			}
 		}
 	}
 }

@@ -75,7 +75,8 @@ func (c CenterChoice) check() error {
 func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m), lowrank.PivotElements(m, d)))
+		return numeric.Total(numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m))),
+			lowrank.PivotBytes[float64](m, func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }))
 	}
 	return 0
 }

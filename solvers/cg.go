@@ -174,10 +174,10 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
 		product, flops = z.symmCost(c, o), flop.Symm(z.n, z.columns)
-		gram, gramFlops = z.storedCost(o), flop.Gram(z.n, z.n, z.d, true)
+		gram, gramFlops = z.storedCost(o), z.gramFlops()
 	}
 	check, checkFlops := z.residualCost(), z.residualFlops()
-	if o == Stored64 && !z.linear {
+	if o == Stored64 && !isLinear(z.kernel) {
 		check, checkFlops = z.symmCost(z.t, o), flop.Symm(z.n, z.t)
 	}
 	rate, values, size := 1.0, 1.0, 8.0
@@ -188,7 +188,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	// Blocks of some hundred columns are slower by the factor 1.4. The host finds the pivots from
 	// F's columns and fetches their rows one by one.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
-		n*k*((2*float64(z.d)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
+		n*k*((2*float64(z.width)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
 	// F is read from memory twice in a step.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
 	taken := float64(its)
@@ -205,7 +205,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 		step: blocks * step,
 		cost: device.look + gram + factor + blocks*taken*step + checks*check,
 		stages: []stage{
-			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
+			{"factor", 2*n*k*k + 2*n*k*float64(z.width)},
 			{"gram", gramFlops},
 			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*checkFlops},
 		},
@@ -250,16 +250,16 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	make, keep := int64(0), int64(0)
 	if rank > 0 {
 		if o.single() {
-			make, keep = lowrank.Bytes[float32](name, n, rank, z.d, c)
-			make = numeric.Total(make, numeric.ElementBytes[float32](numeric.Elements(n, z.d)))
+			make, keep = lowrank.Bytes[float32](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F32(), rows) })
+			make = numeric.Total(make, copied(z, z.dev.F32(), n))
 		} else {
-			make, keep = lowrank.Bytes[float64](name, n, rank, z.d, c)
+			make, keep = lowrank.Bytes[float64](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F64(), rows) })
 		}
 	}
 	operator := operatorBytes(z, o, n)
 	stays := operator
 	if o.single() && o.stored() {
-		stays -= numeric.ElementBytes[float32](numeric.Elements(n, z.d))
+		stays -= copied(z, z.dev.F32(), n)
 	}
 	block := krylov.Bytes[float64](n, z.columns)
 	if o.single() {
@@ -507,14 +507,21 @@ func checkPreconditioner(name string) error {
 // samples returns the samples on which the estimates are based.
 func (z *sizes) samples() lowrank.Samples {
 	s := newSamples(z.p)
-	return lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
+	list := lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
 		s.fill(numeric.Row(dst), s.X, s.meanX, i, false)
 	}}
+	if s.Sparse != nil {
+		list.Sparse = s.taken().Sparse
+	}
+	return list
 }
 
 // taylorEstimates returns the estimates for the Taylor preconditioner and computes them only
 // once.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
+	if z.p.Sparse != nil {
+		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
+	}
 	if z.taylor == nil {
 		if z.taylor, err = lowrank.TaylorEstimates(z.ctx, z.samples(), par.Rank, par.Preconditioner == lowrank.Taylor); err != nil {
 			return nil, fmt.Errorf("solvers: preconditioner: no taylor for the kernel %v: %w: use rpcholesky", z.kernel, err)

@@ -157,6 +157,14 @@ func (w *work) key(choice any) string {
 	fmt.Fprintf(h, "%s\n%v\n%x %v\n%s %x %q %d %d %+v\n", checkpointMagic, s.Kernel, s.Lambda, s.Intercept,
 		w.plan.Method, p.tol(), p.Preconditioner, p.Rank, p.Seed, choice)
 	hashHost(h, s.X)
+	if s.Sparse != nil {
+		fmt.Fprintf(h, "%d %d\n", s.Sparse.Rows, s.Sparse.Cols)
+		for i := range s.Sparse.Rows {
+			columns, values := s.Sparse.Row(i)
+			fmt.Fprintln(h, columns)
+			hashHost(h, numeric.Row(values))
+		}
+	}
 	hashHost(h, s.Y)
 	if s.Weights != nil {
 		hashHost(h, backend.Host[float64]{Rows: 1, Cols: len(s.Weights), Stride: len(s.Weights), Data: s.Weights})

@@ -50,7 +50,7 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 		}
 		return numeric.Total(z.place(n), stored, z.refinedBytes(n))
 	}
-	e.stages = []stage{{"gram", flop.Gram(z.n, z.n, z.d, true)}, {"factor", flop.Potrf(z.n)}, {"solve", solve}}
+	e.stages = []stage{{"gram", z.gramFlops()}, {"factor", flop.Potrf(z.n)}, {"solve", solve}}
 	return e
 }
 

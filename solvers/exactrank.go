@@ -46,11 +46,12 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		return n
 	}
 	bytesOf := func(n int) int64 {
-		e := numeric.Total(numeric.Elements(n, columns(n)), lowrank.PivotElements(columns(n), x.Cols))
+		rows := func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, x.Cols)) }
+		e := numeric.Total(numeric.Bytes(numeric.Elements(n, columns(n))), lowrank.PivotBytes[float64](columns(n), rows))
 		if numeric.Wrapper(dev) == nil {
-			e = numeric.Total(e, numeric.Elements(n, x.Cols))
+			e = numeric.Total(e, rows(n))
 		}
-		return numeric.Bytes(e)
+		return e
 	}
 	if err := Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
 		return none, err

@@ -111,13 +111,13 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		cost: device.look + single + gram + z.potrfCost(rate) +
 			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
-			{"gram", flop.Gram(z.n, z.n, z.d, true)},
+			{"gram", z.gramFlops()},
 			{"factor", flop.Potrf(z.n)},
 			{"solve", its * (flops + 2*flop.Trsm(z.n, z.columns))},
 		},
 		bytesOf: func(n int) int64 {
 			factor := numeric.SymmetricBytes(z.dev.F32(), n)
-			points := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
+			points := copied(z, z.dev.F32(), n)
 			if narrows {
 				points = 0
 			}

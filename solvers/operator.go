@@ -84,9 +84,9 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 func (z *sizes) productFlops(c int) float64 {
 	f, ok := krylov.AffineOf(z.kernel)
 	if !ok {
-		return flop.GramMul(z.n, z.n, z.d, c)
+		return flop.GramMul(z.n, z.n, z.width, c)
 	}
-	flops := 2 * flop.Gemm(z.n, c, z.d)
+	flops := 2 * flop.Gemm(z.n, c, z.width)
 	if f.C != 0 {
 		flops += 2 * flop.Gemm(z.n, c, 1)
 	}
@@ -138,7 +138,7 @@ func (z *sizes) fixedError() error {
 // operatorBytes is the peak memory of an operator on the device. While a stored K in float32 is
 // formed, X is there in both precisions.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
-	single := numeric.ElementBytes[float32](numeric.Elements(n, z.d))
+	single := copied(z, z.dev.F32(), n)
 	affine := krylov.AffineElements(z.kernel, n, z.d, z.columns)
 	switch o {
 	case Stored64:
@@ -167,10 +167,17 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 }
 
 // placeX32 copies the samples that take part to the device in float32. If the kernel is
-// translation invariant, it subtracts their mean first: with a large offset, float32 would keep
-// few digits of the differences.
+// translation invariant, it subtracts the mean of dense samples first: with a large offset, float32
+// would keep few digits of the differences.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
+	if s.Sparse != nil {
+		x, err := backend.PlaceSparse(w.B32, s.taken().Sparse.Single())
+		if err == nil {
+			w.Mem.Keep(x)
+		}
+		return x, err
+	}
 	x, err := run.NewMatrix(w.Mem, w.B32, s.n, s.d)
 	if err != nil {
 		return nil, err

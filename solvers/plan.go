@@ -80,7 +80,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	}
 	linear := p.linear()
 	z := &sizes{
-		n: n, d: x.Cols, t: p.Y.Cols, columns: p.Y.Cols,
+		n: n, d: x.Cols, width: p.width(), t: p.Y.Cols, columns: p.Y.Cols,
 		kernel: p.Kernel, linear: linear,
 		bordered: p.Intercept && !linear, centered: p.Intercept && linear, weighted: p.Weights != nil,
 		p: p, dev: dev,
@@ -180,35 +180,7 @@ func (z *sizes) soluble(m Method) error {
 // choose returns the method, its estimate, and the reason for the choice.
 func choose(z *sizes, par Params) (method, estimate, string, error) {
 	name, why := par.Method, "asked for"
-	if z.p.Sparse != nil {
-		if name != Auto && name != Dual && name != Primal {
-			return method{}, estimate{}, "", message.Errorf("solvers: %s: takes no sparse samples: {use $solver=dual|make the samples dense}", name)
-		}
-		if par.Checkpoint.Dir != "" {
-			return method{}, estimate{}, "", noCheckpoint(Dual, Mixed, CG)
-		}
-		if name == Auto {
-			name, why = Dual, "the one for sparse samples"
-			if isLinear(z.kernel) && z.p.Lambda > 0 {
-				why = "the cheapest for sparse samples"
-				if e, _ := sparsePrimalEstimate(z); e.cost < sparseDualCost(z) {
-					name = Primal
-				}
-			}
-		}
-		if err := par.unusedBy(name); err != nil {
-			return method{}, estimate{}, "", err
-		}
-		var e estimate
-		var err error
-		if name == Primal {
-			e, err = sparsePrimalEstimate(z)
-		} else {
-			e, err = dualEstimate(z, par)
-		}
-		return method{name: name}, e, why, err
-	}
-	if name == Auto && z.linear && z.p.Lambda == 0 {
+	if name == Auto && z.linear && z.p.Lambda == 0 && !par.NeedsAlpha {
 		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
 			name, why = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
@@ -287,6 +259,9 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		if par.Checkpoint.Dir != "" && !m.saves {
 			continue
 		}
+		if m.name == Primal && par.NeedsAlpha {
+			continue
+		}
 		if e := par.unusedBy(m.name); e != nil {
 			unused = e
 			continue
@@ -303,7 +278,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		fit := need <= z.available
 		if fit {
 			text := fmt.Sprintf("%s %.2g", m.name, e.cost)
-			if m.count != "" {
+			if m.count != "" && z.p.Sparse == nil {
 				text += " (" + m.count + ")"
 			}
 			list = append(list, text)
@@ -405,6 +380,7 @@ func lookUp(name Method) (method, error) {
 // sizes holds the properties of a problem that estimates depend on.
 type sizes struct {
 	n, d, t   int // rows that take part, features, outputs
+	width     int // features of a sample that take work
 	columns   int // right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
@@ -440,6 +416,17 @@ func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 		bytes += x.CopyBytes(n)
 	}
 	return bytes
+}
+
+// copied is the memory of a copy of n samples on the device of b, with that of the elements in Go memory
+// for sparse samples.
+func copied[T backend.Float](z *sizes, b backend.Backend[T], n int) int64 {
+	if z.p.Sparse == nil {
+		return numeric.ElementBytes[T](numeric.Elements(n, z.d))
+	}
+	x := z.p.points()
+	e := x.Elements(n)
+	return numeric.Total(backend.SparseBytes(b, n, z.d, e), numeric.ElementBytes[T](int64(e)), 4*int64(e), 8*int64(n))
 }
 
 // stage is a part of a Solve and its number of floating-point operations.

@@ -16,8 +16,11 @@ import (
 const Primal Method = "primal"
 
 func primalEstimate(z *sizes, _ Params) (estimate, error) {
-	if !z.linear {
+	if !isLinear(z.kernel) {
 		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: {use $solver=dual|use another learner}", z.kernel)
+	}
+	if z.p.Sparse != nil {
+		return sparsePrimalEstimate(z)
 	}
 	n, d, t := z.n, z.d, z.t
 	e := estimate{
@@ -286,9 +289,6 @@ type sparsePrimal struct{}
 const sparsePrimalProducts = 200
 
 func sparsePrimalEstimate(z *sizes) (estimate, error) {
-	if !isLinear(z.kernel) {
-		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: {use $solver=dual|use another learner}", z.kernel)
-	}
 	if z.p.Lambda == 0 {
 		return estimate{}, message.Errorf("solvers: primal: sparse samples need lambda > 0: {raise $lambda|make the samples dense}")
 	}
@@ -303,12 +303,6 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 			return numeric.Total(z.place(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
 		},
 	}, nil
-}
-
-// sparseDualCost is the cost of Dual for sparse samples and the linear kernel: a factor of K, whose
-// elements take a product each with the elements of one row that a column stores.
-func sparseDualCost(z *sizes) float64 {
-	return flop.Potrf(z.n)/ratePotrf + float64(z.n)*float64(z.p.Sparse.NNZ())
 }
 
 // normalEquations are the products of sparsePrimal.

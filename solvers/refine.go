@@ -105,7 +105,7 @@ type iterate struct {
 // refinedBytes is the memory of a refinement on the device besides X and the inner solver.
 func (z *sizes) refinedBytes(n int) int64 {
 	e := numeric.Total(numeric.Elements(n, z.columns), numeric.Elements(n, z.t))
-	if z.linear {
+	if isLinear(z.kernel) {
 		e = numeric.Total(e, numeric.Elements(z.d, z.t))
 	}
 	return numeric.Bytes(e)
@@ -127,7 +127,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	if f.fit, err = w.Mem.New(s.n, s.t); err != nil {
 		return w.fail(err)
 	}
-	if s.linear() {
+	if isLinear(s.Kernel) {
 		if f.coef, err = w.Mem.New(s.d, s.t); err != nil {
 			return w.fail(err)
 		}

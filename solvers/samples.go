@@ -111,6 +111,14 @@ func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error
 	return markov.NewLine(ctx, m, x)
 }
 
+// taken is the points that take part, without centering.
+func (s *samples) taken() numeric.Points {
+	if s.rows == nil {
+		return s.x
+	}
+	return s.x.Take(s.rows)
+}
+
 // part is the rows that take part.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
@@ -142,11 +150,7 @@ func blockRows(n, d int) int {
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.plain(false) || s.Sparse != nil {
-		points := s.x
-		if s.rows != nil {
-			points = points.Take(s.rows)
-		}
-		x, err := points.Place(w.B)
+		x, err := s.taken().Place(w.B)
 		if err != nil {
 			return nil, err
 		}

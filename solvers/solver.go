@@ -24,10 +24,9 @@ type Problem struct {
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
-	// The method Dual of Solve accepts sparse samples, for the linear kernel Primal too, and so do
-	// LogEvidence, Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and
-	// PathCholesky; all other methods and functions refuse them. Primal is by conjugate gradients
-	// then, and needs Lambda > 0.
+	// Solve accepts sparse samples, except with Kalman and the preconditioner "taylor", and so do LogEvidence,
+	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky.
+	// PathPrimal refuses them. Primal is by conjugate gradients then, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 
@@ -59,9 +58,10 @@ const Auto Method = ""
 
 // Params are the choices of a caller; the zero value suits most problems.
 type Params struct {
-	Method   Method
-	Memory   int64          // bytes that may be taken on the device; 0 means all its free memory
-	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
+	Method     Method
+	NeedsAlpha bool           // Auto leaves Primal out, which gives no Alpha
+	Memory     int64          // bytes that may be taken on the device; 0 means all its free memory
+	Progress   func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
 	// Tol is the relative residual that every output must reach, computed in float64 from the
 	// data; 0 is 1e-8. A Solve that does not reach it fails with a *ConvergenceError.

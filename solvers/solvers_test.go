@@ -57,6 +57,40 @@ func TestCG(t *testing.T) {
 	}
 }
 
+// TestSparse runs the suite with sparse samples, for every way to hold K.
+func TestSparse(t *testing.T) {
+	for _, test := range []struct {
+		method   solvers.Method
+		operator solvers.Operator
+		rank     int
+		kernel   kernels.Kernel
+		long     bool
+	}{
+		{solvers.Dual, "", 0, several[3], true},
+		{solvers.Mixed, solvers.Unstored64, 0, several[0], false},
+		{solvers.Mixed, solvers.Stored64, 0, several[1], false},
+		{solvers.CG, solvers.Stored64, 6, several[1], true},
+		{solvers.CG, solvers.Stored32, 6, several[3], false},
+		{solvers.CG, solvers.Fixed16, 6, several[1], true},
+		{solvers.CG, solvers.Unstored64, 4, several[0], false},
+		{solvers.CG, solvers.Unstored32, 0, several[0], true},
+	} {
+		t.Run(fmt.Sprintf("%s,%s,rank=%d", test.method, test.operator, test.rank), func(t *testing.T) {
+			if test.long && testing.Short() {
+				t.Skip("others cover what this one adds less")
+			}
+			par := solvers.Params{Tol: fine, Operator: test.operator, Rank: test.rank}
+			if test.method == solvers.CG && test.rank == 0 {
+				par.Preconditioner = "none"
+			}
+			if test.method == solvers.CG && test.kernel == several[0] {
+				par.Tol = 8 * fine // rounding the exact solution of duplicates leaves up to 2.8e-13
+			}
+			solvertest.Run(t, solvertest.Suite{Method: test.method, Params: par, Kernels: []kernels.Kernel{test.kernel}, Sparse: true})
+		})
+	}
+}
+
 func TestPrimal(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}})
 }

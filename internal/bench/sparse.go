@@ -313,7 +313,7 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 	k.tolerant, k.residual = false, p.ridge
 	k.limit = ridgeLimit(p.x.Rows, longest(p.x), "float64", 1)
 	k.own = func(d backend.Device) []competitor {
-		l := learners.KernelRidge{Kernel: p.kernel, Lambda: 1, NoIntercept: true}
+		l := learners.KernelRidge{Kernel: p.kernel, Lambda: 1, NoIntercept: true, Tol: fitTol}
 		return []competitor{newCompetitor(ownName(d), func() (*learners.KernelRidgeModel, error) {
 			return l.Fit(c.ctx, d, p.x, p.labels(), learners.Options{Memory: c.Memory})
 		}, func(m *learners.KernelRidgeModel) (function, error) {

@@ -55,6 +55,18 @@ func (p *pivoting[T]) diagonal() error {
 	prog := kernels.Compile(p.Kernel)
 	stats := make([]float64, len(prog.Stats))
 	p.diag = make([]float64, p.n)
+	if x, ok := p.X.(backend.SparseMatrix[T]); ok {
+		rows := x.CSR()
+		for i := range p.diag {
+			columns, values := rows.Row(i)
+			point := kernels.SparsePoint[T]{Columns: columns, Values: values}
+			for j, s := range prog.Stats {
+				stats[j] = kernels.EvalSparse(s, p.d, point, point)
+			}
+			p.diag[i] = prog.Run(stats)
+		}
+		return nil
+	}
 	point := make([]float64, p.d)
 	return numeric.EachRow(p.B, p.X, func(i int, row []T) {
 		numeric.Widen(point, row)
@@ -77,10 +89,11 @@ func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotElements is the device memory besides F, in elements: X, K and F at the candidates.
-func PivotElements(rank, d int) int64 {
+// PivotBytes is the device memory besides F: X, K and F at the candidates. A copy of rows of X takes
+// points(rows).
+func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
-	return numeric.Elements(b, d+b+rank)
+	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))
 }
 
 // gather copies rows s of m to the host.
@@ -138,6 +151,13 @@ func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 
 // gathered copies rows s of m on the device. The caller frees the copy.
 func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
+	if x, ok := m.(backend.SparseMatrix[T]); ok {
+		rows, err := backend.PlaceSparse(p.B, x.CSR().TakeRows(s))
+		if err == nil {
+			p.Mem.Keep(rows)
+		}
+		return rows, err
+	}
 	h, err := p.gather(m, s)
 	if err != nil {
 		return nil, err

@@ -50,12 +50,12 @@ func makers[T backend.Float]() map[string]maker[T] {
 // Names returns the names of the preconditioners.
 func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-// scratch is the number of elements that the named maker takes on the device besides f.
-func scratch(name string, k, d int) int64 {
+// scratch is the memory that the named maker takes on the device besides f.
+func scratch[T backend.Float](name string, k int, points func(rows int) int64) int64 {
 	if name == Taylor {
 		return 0
 	}
-	return PivotElements(k, d)
+	return PivotBytes[T](k, points)
 }
 
 // Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. It is
@@ -79,15 +79,15 @@ type Preconditioner[T backend.Float] struct {
 }
 
 // Bytes is the device memory of a preconditioner while the named maker and newPreconditioner make
-// it, and after that.
-func Bytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
+// it, and after that. A copy of rows of X takes points(rows).
+func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹
 	if numeric.UnitOf[T]() == numeric.EpsilonSingle {
 		squares = numeric.Total(squares, numeric.ElementBytes[T](square))
 	}
 	keep = numeric.Total(f, numeric.ElementBytes[T](square), t)
-	return numeric.Total(f, max(numeric.ElementBytes[T](scratch(name, rank, d)), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
+	return numeric.Total(f, max(scratch[T](name, rank, points), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
 }
 
 // Params specify a preconditioner.

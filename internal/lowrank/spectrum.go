@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -44,33 +45,43 @@ type Samples struct {
 	Kernel kernels.Kernel
 	Lambda float64
 	Row    func(dst []float64, i int) // sets dst to sample i
+	Sparse *backend.CSR[float64]      // the samples in place of Row, or nil
 	Weight func(i int) float64        // of sample i
+}
+
+// take returns the samples with these numbers.
+func (s Samples) take(list []int) numeric.Points {
+	if s.Sparse != nil {
+		return numeric.SparsePoints(s.Sparse.TakeRows(list))
+	}
+	x := backend.NewHost[float64](len(list), s.D)
+	for i, row := range list {
+		s.Row(x.Row(i), row)
+	}
+	return numeric.DensePoints(x)
 }
 
 func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	m := sampleRows(s.N)
 	chosen := chooseRows(s.N, m)
-	x, root := backend.NewHost[float64](m, s.D), make([]float64, m)
+	root := make([]float64, m)
 	for i, row := range chosen {
-		s.Row(x.Row(i), row)
 		root[i] = math.Sqrt(s.Weight(row))
 	}
 	a := numeric.NewSmall(m, m)
-	prog := kernels.Compile(s.Kernel)
-	stats := make([]float64, len(prog.Stats))
-	for i := range m {
-		if ctx.Err() != nil {
-			break
-		}
-		for j := range i + 1 {
-			for p, stat := range prog.Stats {
-				stats[p] = stat.Eval(x.Row(i), x.Row(j))
+	points := s.take(chosen)
+	run.Parallel((m+1)/2, func(first, last int) {
+		value := points.Values(s.Kernel)
+		for p := first; p < last && ctx.Err() == nil; p++ {
+			for _, i := range []int{p, m - 1 - p} { // together m + 1 elements
+				for j := range i + 1 {
+					v := value(i, j) * root[i] * root[j]
+					a.Set(i, j, v)
+					a.Set(j, i, v)
+				}
 			}
-			v := prog.Run(stats) * root[i] * root[j]
-			a.Set(i, j, v)
-			a.Set(j, i, v)
 		}
-	}
+	})
 	half := numeric.NewSmall(m/2, m/2)
 	for i := range half.Rows {
 		copy(half.Data[i*half.Cols:][:half.Cols], a.Data[i*m:])

@@ -119,16 +119,7 @@ func (p Points) Take(list []int) Points {
 		}
 		return DensePoints(h)
 	}
-	x := backend.CSR[float64]{Rows: len(list), Cols: p.Cols, Indptr: make([]int, len(list)+1)}
-	for r, i := range list {
-		x.Indptr[r+1] = x.Indptr[r] + p.Sparse.Indptr[i+1] - p.Sparse.Indptr[i]
-	}
-	x.Indices, x.Data = make([]int32, 0, x.NNZ()), make([]float64, 0, x.NNZ())
-	for _, i := range list {
-		columns, values := p.Sparse.Row(i)
-		x.Indices, x.Data = append(x.Indices, columns...), append(x.Data, values...)
-	}
-	return SparsePoints(x)
+	return SparsePoints(p.Sparse.TakeRows(list))
 }
 
 // Shuffled returns a copy of the points, of which point i has the features first … first+width−1 of
@@ -311,20 +302,28 @@ func (p Points) Diag(k kernels.Kernel, i int) float64 {
 
 // Diagonal returns k(x, x) for each point.
 func (p Points) Diagonal(k kernels.Kernel) []float64 {
-	prog := kernels.Compile(k)
-	stats := make([]float64, len(prog.Stats))
+	value := p.Values(k)
 	diag := make([]float64, p.Rows)
 	for i := range diag {
-		for j, s := range prog.Stats {
-			if p.Sparse != nil {
-				stats[j] = kernels.EvalSparse(s, p.Cols, p.sparsePoint(i), p.sparsePoint(i))
-			} else {
-				stats[j] = s.Eval(p.Dense.Row(i), p.Dense.Row(i))
-			}
-		}
-		diag[i] = prog.Run(stats)
+		diag[i] = value(i, i)
 	}
 	return diag
+}
+
+// Values returns the function that evaluates k at points i and j, for one caller at a time.
+func (p Points) Values(k kernels.Kernel) func(i, j int) float64 {
+	prog := kernels.Compile(k)
+	stats := make([]float64, len(prog.Stats))
+	return func(i, j int) float64 {
+		for at, s := range prog.Stats {
+			if p.Sparse != nil {
+				stats[at] = kernels.EvalSparse(s, p.Cols, p.sparsePoint(i), p.sparsePoint(j))
+			} else {
+				stats[at] = s.Eval(p.Dense.Row(i), p.Dense.Row(j))
+			}
+		}
+		return prog.Run(stats)
+	}
 }
 
 func (p Points) sparsePoint(i int) kernels.SparsePoint[float64] {

@@ -55,7 +55,7 @@ func (c *cell) condition(p solvers.Problem) {
 	par := c.par
 	par.Tol = 0
 	const tol = 1e-8
-	res, err := solvers.Solve(c.Context(), c.dev, p, par)
+	res, err := solvers.Solve(c.Context(), c.dev, c.form(p), par)
 	var short *solvers.ConvergenceError
 	if errors.As(err, &short) {
 		// Rounding the exact solution to float64 leaves a residual of ε‖A‖‖α‖, and computing it

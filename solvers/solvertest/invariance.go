@@ -89,8 +89,8 @@ func testShiftedTargets(c *cell) {
 // testShiftedFeatures checks that with a linear kernel and an intercept, any constant added to
 // the features changes only the intercept.
 func testShiftedFeatures(c *cell) {
-	if !isLinear(c.kernel) {
-		return // for other kernels it is another problem, or the backend handles the offset
+	if !isLinear(c.kernel) || c.sparse {
+		return // for other kernels it is another problem, or the backend handles the offset; sparse samples are not centered
 	}
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)

@@ -23,6 +23,9 @@ func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 		sum := 0.0
 		for j := range d {
 			v := r.NormFloat64()
+			if c.sparse && r.IntN(3) == 0 {
+				v = 0
+			}
 			p.X.Row(i)[j] = v
 			sum += float64(j+1) * v
 		}

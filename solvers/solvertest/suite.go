@@ -35,6 +35,7 @@ type Suite struct {
 	Device  string           // "", or the only device to test
 	// Features is the number of features of the samples; 0 is 4.
 	Features int
+	Sparse   bool // the samples are given as a backend.CSR
 	// Able says that the method needs an optional ability of its device, so that tests on a
 	// device without optional abilities are skipped.
 	Able bool
@@ -56,7 +57,7 @@ func Run(t *testing.T, s Suite) {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
 					t.Run(test.name, func(t *testing.T) {
-						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, kernel: k, features: cmp.Or(s.Features, 4), seed: s.Seed}
+						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, sparse: s.Sparse, kernel: k, features: cmp.Or(s.Features, 4), seed: s.Seed}
 						c.par.Method = s.Method
 						test.run(c)
 						c.nothingLeft()
@@ -145,6 +146,7 @@ type cell struct {
 	method   solvers.Method
 	par      solvers.Params
 	able     bool
+	sparse   bool
 	features int
 	kernel   kernels.Kernel
 	seed     uint64
@@ -156,10 +158,19 @@ func (c *cell) random() *rand.Rand {
 	return rand.New(rand.NewPCG(c.seed, 0))
 }
 
+// form returns p with its samples in the form of the suite.
+func (c *cell) form(p solvers.Problem) solvers.Problem {
+	if c.sparse && p.X.Cols > 0 {
+		x := p.X.CSR()
+		p.X, p.Sparse = backend.Host[float64]{}, &x
+	}
+	return p
+}
+
 // solve solves p by the method under test; on an error it ends the test.
 func (c *cell) solve(p solvers.Problem) *solvers.Result {
 	c.Helper()
-	res, err := solvers.Solve(c.Context(), c.dev, p, c.par)
+	res, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
 	if err != nil {
 		c.Fatal(err)
 	}
