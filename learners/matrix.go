@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
@@ -38,14 +39,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 
 // checkFinite returns an error that names the row and column of the first NaN or Inf.
 func checkFinite(name string, h backend.Host[float64]) error {
-	for i := range h.Rows {
-		for j, v := range h.Row(i) {
-			if v-v != 0 {
-				return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, v)
-			}
-		}
-	}
-	return nil
+	return numeric.DensePoints(h).CheckFinite(name)
 }
 
 // errNoCheckpoint is the error of learners that write no checkpoints.

@@ -1,7 +1,6 @@
 package learners
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -118,7 +117,10 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
-		return points, false, cmp.Or(err, points.CheckFinite("x"))
+		if points.Sparse != nil { // the solver checks dense samples
+			err = points.CheckFinite("x")
+		}
+		return points, false, err
 	}
 	h, err := denseSamples(dev, o, ridgeName, x)
 	return numeric.DensePoints(h), true, err

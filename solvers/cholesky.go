@@ -85,7 +85,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	if err := p.checkShapes(); err != nil {
 		return nil, err
 	}
-	if err := p.checkValues(ctx); err != nil {
+	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
 	points := backend.Host[float64]{Rows: x.Rows, Cols: x.Cols, Stride: x.Cols, Data: make([]float64, 0, x.Rows*x.Cols)}
@@ -306,8 +306,8 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 		return fmt.Errorf("solvers: append: the sample has %s, the others have %d", count.Of(len(x), "feature"), f.points.Cols)
 	}
 	point := numeric.Row(x)
-	if err := checkFinite(ctx, "x", point); err != nil {
-		return err
+	if err := numeric.DensePoints(point).CheckFinite("x"); err != nil {
+		return fmt.Errorf("solvers: %w", err)
 	}
 	if err := backend.CheckPoints(f.kernel, "x", point); err != nil {
 		return fmt.Errorf("solvers: append: %w", err)

@@ -129,7 +129,7 @@ func (w *work) newDirect(x backend.Matrix[float64], keep bool) (inner, error) {
 	if err == nil {
 		var after []float64
 		if after, err = a.Diagonal(); err == nil {
-			err = w.checkPivots(after, before)
+			err = w.checkPivots(after, before, numeric.Epsilon)
 		}
 	}
 	if err != nil {
@@ -189,9 +189,10 @@ func (w *work) pivotTol() float64 {
 }
 
 // checkPivots returns a *backend.PivotError for the first pivot of a factor that is only a
-// rounding error; after is the factor's diagonal, before is the matrix's.
-func (w *work) checkPivots(after, before []float64) error {
-	tol, weight := w.pivotTol(), w.s.totalWeight()
+// rounding error of numbers with the given unit; after is the factor's diagonal, before is the
+// matrix's.
+func (w *work) checkPivots(after, before []float64, unit float64) error {
+	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {
 		if w.plan.Method == Primal {
 			return max(tol*before[i], w.s.roundingOfColumn(i, weight))

@@ -97,7 +97,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := reserveCovariance(ctx, dev, limit, what, s, 1, more); err != nil {
 		return nil, err
 	}
-	if err := p.checkValues(ctx); err != nil {
+	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), s}}

@@ -36,7 +36,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if err := p.checkShapes(); err != nil {
 		return none, err
 	}
-	if err := p.checkValues(ctx); err != nil {
+	if err := p.checkValues(); err != nil {
 		return none, err
 	}
 	columns := func(n int) int {

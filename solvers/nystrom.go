@@ -129,8 +129,8 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		if c.Rows < 0 || c.Cols != d || c.Stride < c.Cols || len(c.Data) < (c.Rows-1)*c.Stride+c.Cols {
 			return Plan{}, fmt.Errorf("solvers: centers: %d×%d with stride %d and %d elements do not fit %s", c.Rows, c.Cols, c.Stride, len(c.Data), count.Of(d, "feature"))
 		}
-		if err := checkFinite(context.Background(), "centers", c); err != nil {
-			return Plan{}, err
+		if err := numeric.DensePoints(c).CheckFinite("centers"); err != nil {
+			return Plan{}, fmt.Errorf("solvers: %w", err)
 		}
 		if err := backend.CheckPoints(p.Kernel, "centers", c); err != nil {
 			return Plan{}, fmt.Errorf("solvers: %w", err)

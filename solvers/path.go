@@ -161,7 +161,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	if err := plan.fits(ctx, dev, par.Memory); err != nil {
 		return nil, err
 	}
-	if err := p.checkValues(ctx); err != nil {
+	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
 	path := &Path{Method: plan.method, Reason: plan.reason, Planned: plan.bytes, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.flops)}

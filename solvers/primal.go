@@ -10,10 +10,19 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/precision"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
 const Primal Method = "primal"
+
+// The factor is in float32 from singleFeatures features and singleProducts products in XᵀX on, which
+// take longer than two more passes over X.
+const (
+	singleFeatures = 128
+	singleProducts = 1 << 28
+)
 
 func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	if !isLinear(z.kernel) {
@@ -23,15 +32,18 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		return sparsePrimalEstimate(z)
 	}
 	n, d, t := z.n, z.d, z.t
+	single := precision.Forced() == precision.Single ||
+		numeric.Wrapper(z.dev) != nil && d >= singleFeatures && float64(n)*float64(d)*float64(d) >= singleProducts
 	e := estimate{
-		how: primalChoice{},
+		how: primalChoice{single},
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
 			// These are two solves with two triangles each, and two residuals from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution and its residual, and one block of rows.
+		// The memory holds XᵀX, the solution and its residual, and one block of rows. With a factor
+		// in float32 it suffices for one in float64, which replaces the first if that fails.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -41,7 +53,11 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			return numeric.Bytes(e)
 		},
 	}
-	e.cost = flop.Syrk(d, n) + flop.Gemm(d, t, n) + flop.Potrf(d)/ratePotrf + e.stages[2].flops*z.costs().thin
+	rate := 1.0
+	if single {
+		rate = max(1, z.rates().Single)
+	}
+	e.cost = (flop.Syrk(d, n)+flop.Gemm(d, t, n)+flop.Potrf(d)/ratePotrf)/rate + e.stages[2].flops*z.costs().thin
 	return e, nil
 }
 
@@ -50,88 +66,39 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 //
 // The normal equations square the condition number of X. One step of iterative refinement, with
 // the residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
-// recovers most of the lost accuracy, for two more passes over X.
-type primalChoice struct{}
+// recovers most of the lost accuracy, for two more passes over X. With Single, XᵀWX and its factor
+// are in float32, at twice the rate, and the steps of refinement go on as long as each gains a
+// digit. If they end above the tolerance, or a pivot is only a rounding error, the factor in
+// float64 takes over.
+type primalChoice struct{ Single bool }
 
-func (primalChoice) run(w *work) error {
+func (choice primalChoice) run(w *work) error {
 	s := w.s
-	blocks, err := w.newBlocks()
-	if err != nil {
+	p := &primalSystem{work: w}
+	var err error
+	if p.blocks, err = w.newBlocks(); err != nil {
 		return w.fail(err)
 	}
-	a, err := w.Mem.New(s.d, s.d)
-	if err != nil {
-		return w.fail(err)
-	}
-	coef, err := w.Mem.New(s.d, s.t)
-	if err != nil {
-		return w.fail(err)
-	}
-	r, err := w.Mem.New(s.d, s.t)
-	if err != nil {
-		return w.fail(err)
-	}
-	rhs := backend.NewHost[float64](s.d, s.t) // XᵀWy
-	var squares float64                       // ‖W^½X‖², Frobenius
-
-	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
-		err := blocks.each(func(x, y backend.Matrix[float64]) {
-			w.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
-			w.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, coef)
-		})
-		if err != nil {
-			return err
-		}
-		diag, err := numeric.Diagonal(w.B, a)
-		if err != nil {
-			return err
-		}
-		squares = numeric.Trace(diag)
-		w.B.AddDiag([]float64{s.Lambda}, a)
-		return w.B.Download(rhs, coef)
-	})
-	if err != nil {
-		return w.fail(err)
-	}
-	before, err := numeric.Diagonal(w.B, a)
-	if err != nil {
-		return w.fail(err)
-	}
-	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return w.B.Potrf(backend.Lower, a) })
-	if err == nil {
-		var after []float64
-		if after, err = numeric.Diagonal(w.B, a); err == nil {
-			err = w.checkPivots(after, before)
+	for _, m := range []*backend.Matrix[float64]{&p.coef, &p.r} {
+		if *m, err = w.Mem.New(s.d, s.t); err != nil {
+			return w.fail(err)
 		}
 	}
-	if err != nil {
-		return w.primalPivot(err, before)
-	}
-	err = w.Timed("solve", &w.res.Seconds.Solve, func() error {
-		numeric.SolveCholesky(w.B, a, coef)
-		if err := w.normalResidual(blocks, coef, r); err != nil {
-			return err
+	if choice.Single {
+		err = attemptPrimal(p, w.B32)
+		if weak := (*accuracyError)(nil); errors.As(err, &weak) {
+			w.res.Fallback = fmt.Sprintf("solvers: primal: XᵀX + λI in float32: %s; went on with float64", weak.err)
 		}
-		numeric.SolveCholesky(w.B, a, r)
-		w.B.ColAxpy(numeric.Repeated(1.0, s.t), r, coef)
-		return w.normalResidual(blocks, coef, r)
-	})
-	if err != nil {
-		return w.fail(err)
 	}
-
-	left := backend.NewHost[float64](s.d, s.t)
-	if err := w.B.Download(left, r); err != nil {
-		return w.fail(err)
+	if !choice.Single || w.res.Fallback != "" {
+		err = attemptPrimal(p, w.B)
+	}
+	if err != nil {
+		return err
 	}
 	w.res.Coef = backend.NewHost[float64](s.d, s.t)
-	if err := w.B.Download(w.res.Coef, coef); err != nil {
+	if err := w.B.Download(w.res.Coef, p.coef); err != nil {
 		return w.fail(err)
-	}
-	size := s.primalScales(rhs, squares, w.par.tol())
-	for j := range s.t {
-		r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
-		w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 	}
 	if err := w.finishIntercept(); err != nil {
 		return err
@@ -140,6 +107,147 @@ func (primalChoice) run(w *work) error {
 		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "iterative refinement does not reduce it", Result: w.res}
 	}
 	return nil
+}
+
+// A primalSystem is the normal equations of a linear kernel.
+type primalSystem struct {
+	*work
+	blocks  *blocks
+	coef, r backend.Matrix[float64] // d×t, the solution and its residual
+}
+
+// primalSteps is the number of steps of refinement after which a factor in float64 takes less time.
+const primalSteps = 8
+
+// attemptPrimal solves the system with XᵀWX + λI and its factor in T, and sets the residual of the
+// result. An error of a factor in float32 is an *accuracyError if one in float64 may succeed.
+func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error {
+	w, s := p.work, p.s
+	unit := numeric.UnitOf[T]()
+	// In T: a block of X, one of Y, and XᵀWy or a residual.
+	var x, y, v backend.Matrix[T]
+	v, exact := any(p.r).(backend.Matrix[T])
+	if !exact {
+		var err error
+		for _, m := range []struct {
+			m          *backend.Matrix[T]
+			rows, cols int
+		}{{&x, p.blocks.rows, s.d}, {&y, p.blocks.rows, s.t}, {&v, s.d, s.t}} {
+			if *m.m, err = run.NewMatrix(w.Mem, q, m.rows, m.cols); err != nil {
+				return w.fail(err)
+			}
+			defer w.Mem.Free(*m.m)
+		}
+	}
+	a, err := run.NewMatrix(w.Mem, q, s.d, s.d)
+	if err != nil {
+		return w.fail(err)
+	}
+	defer w.Mem.Free(a)
+	var before, size []float64
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
+		first := T(0)
+		err := p.blocks.each(func(wideX, wideY backend.Matrix[float64]) {
+			x, y := inPrecision(w, x, wideX), inPrecision(w, y, wideY)
+			q.Syrk(backend.Lower, backend.Transpose, 1, x, first, a)
+			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, v)
+			first = 1
+		})
+		if err != nil {
+			return err
+		}
+		right := backend.NewHost[T](s.d, s.t)
+		if err := q.Download(right, v); err != nil {
+			return err
+		}
+		rhs := backend.NewHost[float64](s.d, s.t)
+		numeric.Widen(rhs.Data, right.Data)
+		diagonal := func() ([]float64, error) {
+			diag, err := numeric.Diagonal(q, a)
+			wide := make([]float64, len(diag))
+			numeric.Widen(wide, diag)
+			return wide, err
+		}
+		diag, err := diagonal()
+		if err != nil {
+			return err
+		}
+		size = s.primalScales(rhs, numeric.Trace(diag), w.par.tol())
+		q.AddDiag([]T{T(s.Lambda)}, a)
+		before, err = diagonal()
+		return errors.Join(err, w.B.Upload(p.r, rhs))
+	})
+	if err != nil {
+		return w.fail(err)
+	}
+	err = w.Timed("factor", &w.res.Seconds.Factor, func() error {
+		if err := q.Potrf(backend.Lower, a); err != nil {
+			return err
+		}
+		after, err := numeric.Diagonal(q, a)
+		if err != nil {
+			return err
+		}
+		wide := make([]float64, s.d)
+		numeric.Widen(wide, after)
+		return w.checkPivots(wide, before, unit)
+	})
+	if pivot := (*backend.PivotError)(nil); !exact && errors.As(err, &pivot) {
+		return &accuracyError{fmt.Errorf("pivot %d is a rounding error", pivot.Index+1)}
+	}
+	if err != nil {
+		return w.primalPivot(err, before)
+	}
+	return w.Timed("solve", &w.res.Seconds.Solve, func() error {
+		numeric.Zero(w.B, p.coef)
+		last := math.Inf(1)
+		for step := 1; ; step++ {
+			v := inPrecision(w, v, p.r)
+			numeric.SolveCholesky(q, a, v)
+			if single, ok := any(v).(backend.Matrix[float32]); ok {
+				if err := q.Sync(); err != nil {
+					return w.fail(err)
+				}
+				w.Dev.Widen(p.r, single)
+			}
+			w.B.ColAxpy(numeric.Repeated(1.0, s.t), p.r, p.coef)
+			if err := p.normalResidual(); err != nil {
+				return w.fail(err)
+			}
+			if exact && step == 1 {
+				continue
+			}
+			left := backend.NewHost[float64](s.d, s.t)
+			if err := w.B.Download(left, p.r); err != nil {
+				return w.fail(err)
+			}
+			w.res.Residual = 0
+			for j := range s.t {
+				r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
+				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
+			}
+			// Steps up to a residual of 10⁻⁴ of the tolerance make the solution as accurate as that of a
+			// factor in float64 for most X.
+			switch slow := !(w.res.Residual <= last/10); {
+			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
+				return nil
+			case slow || step == primalSteps:
+				return &accuracyError{fmt.Errorf("refinement leaves a relative residual of %.2g", w.res.Residual)}
+			}
+			last = w.res.Residual
+		}
+	})
+}
+
+// inPrecision returns m in T: m itself, or the leading rows of room with the rounded elements.
+func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
+	if same, ok := any(m).(backend.Matrix[T]); ok {
+		return same
+	}
+	rows, cols := m.Dims()
+	room = room.View(0, 0, rows, cols)
+	w.Dev.Narrow(any(room).(backend.Matrix[float32]), m)
+	return room
 }
 
 // primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
@@ -160,17 +268,17 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 }
 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef.
-func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) error {
+func (p *primalSystem) normalResidual() error {
 	first := 0.0
-	err := blocks.each(func(x, y backend.Matrix[float64]) {
-		w.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, y)
-		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, r)
+	err := p.blocks.each(func(x, y backend.Matrix[float64]) {
+		p.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, p.coef, 1, y)
+		p.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, p.r)
 		first = 1
 	})
 	if err != nil {
 		return err
 	}
-	w.B.ColAxpy(numeric.Repeated(-w.s.Lambda, w.s.t), coef, r)
+	p.B.ColAxpy(numeric.Repeated(-p.s.Lambda, p.s.t), p.coef, p.r)
 	return nil
 }
 

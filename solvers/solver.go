@@ -160,7 +160,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	if err := plan.fits(ctx, dev); err != nil {
 		return nil, err
 	}
-	if err := p.checkValues(ctx); err != nil {
+	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
 

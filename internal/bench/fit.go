@@ -20,10 +20,11 @@ import (
 //	nystrom  the same with M functions, the centers given, to β
 //	svr      ε-support vector regression, which LIBSVM solves in scikit-learn
 //	file     from a CSV file to a kernel ridge model in another one
+//	linear   ridge regression, λ = 1, with an intercept
 //	lasso    a path of 100 penalties, which glmnet solves as well
 //	logistic logistic regression of two classes, by glmnet and LIBLINEAR as well
 //
-// The data of lasso and logistic are in linear.go, those of all others in synthetic.go. All
+// The data of linear, lasso and logistic are in linear.go, those of all others in synthetic.go. All
 // implementations get the same kernel, λ, precision and threads, and one routine computes the
 // residual of every answer for the metrics. For lasso and logistic the residual is the excess
 // of the objective over its minimum, with the same limit for all. Sparse data have fits of their
@@ -69,8 +70,8 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	}
 	r.Notes = append(c.methods,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
-		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
-		"lasso and logistic: features with correlation 0.1 and no intercept; each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to this residual",
+		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of linear ‖Xᵀ(y−Xw)−λw‖/‖Xᵀy‖ with X and y centered, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
+		"linear, lasso and logistic: features with correlation 0.1, and an intercept only in linear; in lasso and logistic each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to this residual",
 	)
 	return r, nil
 }
@@ -107,7 +108,7 @@ func (c *fitBench) implementations() []Implementation {
 		}
 		process := e
 		if p.Name == sklearn && p.Python != nil {
-			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression (lbfgs): " + p.Python.Detail
+			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), Ridge, lasso_path, LogisticRegression (lbfgs): " + p.Python.Detail
 			process.Detail = "GaussianProcessRegressor without its search for parameters"
 		}
 		if list = append(list, e); p.Name == sklearn {
@@ -138,6 +139,8 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 	var j judge
 	var err error
 	switch fit {
+	case "linear":
+		k, j, err = c.linearRidge(n)
 	case "lasso":
 		k, j, err = c.lasso(n)
 	case "logistic":

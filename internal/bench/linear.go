@@ -177,6 +177,45 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 	return k
 }
 
+// linearRidge is ridge regression with an intercept and λ = 1.
+func (c *fitBench) linearRidge(n int) (contest, judge, error) {
+	j := c.judge(newLinear(n, c.Features, false))
+	var means mat.VecDense
+	x, y := mat.DenseCopyOf(matrixOf(j.x)), mat.NewVecDense(n, slices.Clone(j.y.Data))
+	means.MulVec(x.T(), mat.NewVecDense(n, slices.Repeat([]float64{1 / float64(n)}, n)))
+	for i := range n {
+		floats.Sub(x.RawRowView(i), means.RawVector().Data)
+	}
+	floats.AddConst(-floats.Sum(j.y.Data)/float64(n), y.RawVector().Data)
+	var right mat.VecDense
+	right.MulVec(x.T(), y)
+	k := contest{task: "linear", peers: []string{sklearn}, parameters: map[string]any{"lambda": j.lambda}, put: putAll(j.x, j.y), limit: fitTol}
+	k.residual = func(f function) (float64, error) {
+		if f.linear.Rows != c.Features || f.linear.Cols != 1 {
+			return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × 1", f.linear.Rows, f.linear.Cols, c.Features)
+		}
+		var left, r mat.VecDense
+		w := mat.NewVecDense(c.Features, f.linear.Data)
+		left.MulVec(x, w)
+		left.SubVec(y, &left)
+		r.MulVec(x.T(), &left)
+		r.AddScaledVec(&r, -j.lambda, w)
+		return mat.Norm(&r, 2) / mat.Norm(&right, 2), nil
+	}
+	k.result = func(process *pypeer.Process) (function, error) {
+		w, err := process.Get("coef")
+		return function{linear: w}, err
+	}
+	k.own = func(d backend.Device) []competitor {
+		return []competitor{newCompetitor(ownName(d), func() (*learners.RidgeModel, error) {
+			return learners.Ridge{Lambda: j.lambda}.Fit(c.ctx, d, matrixOf(j.x), matrixOf(j.y), learners.Options{Memory: c.Memory})
+		}, func(m *learners.RidgeModel) (function, error) {
+			return function{linear: backend.Host[float64]{Rows: c.Features, Cols: 1, Stride: 1, Data: mat.Col(nil, 0, m.Coef())}}, nil
+		})}
+	}
+	return k, j, nil
+}
+
 // lasso is a path of 100 penalties without intercept, from the smallest penalty at which all
 // weights are 0 down to a thousandth of it, or a hundredth with fewer samples than features
 // (as in glmnet).

@@ -161,7 +161,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		// invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
-				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root[i] * c.root[j] / c.weight
+				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
 			}
 		}
 	}

@@ -199,8 +199,8 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	}
 	for j := range c.t {
 		var s spread.Spread
-		for _, i := range c.rows {
-			s.Add(c.y.Row(i)[j])
+		for k := range c.n {
+			s.Add(c.y.Row(c.part.Row(k))[j])
 		}
 		e.mean[j] = s.Mean()
 		e.constant[j] = s.Constant() && (c.intercept || e.mean[j] == 0)

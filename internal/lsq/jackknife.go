@@ -61,7 +61,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 			h += v * v
 		}
 		if c.intercept {
-			h += c.root[i] * c.root[i] / c.weight
+			h += c.part.WeightOf(i) / c.weight
 		}
 		a.share[i] = 1 - h
 	}
@@ -73,7 +73,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	c := a.c
 	errs := backend.NewHost[float64](c.n, c.t)
 	for i := range c.n {
-		x, y, to := c.x.Row(c.rows[i]), c.y.Row(c.rows[i]), errs.Row(i)
+		x, y, to := c.x.Row(c.part.Row(i)), c.y.Row(c.part.Row(i)), errs.Row(i)
 		copy(to, y)
 		for j, v := range b {
 			to[j] -= v
@@ -85,7 +85,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 		}
 		// With a leverage of 1, no other sample determines some direction of w.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
-			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.rows[i]+1)
+			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.part.Row(i)+1)
 		}
 		for j := range to {
 			to[j] /= a.share[i]
@@ -134,10 +134,10 @@ func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit f
 		if err := f.B.Download(to, part); err != nil {
 			return err
 		}
-		for i, root := range c.root {
-			share := 0.0
+		for i := range c.n {
+			root, share := c.root(i), 0.0
 			if c.intercept {
-				share = root * root / c.weight
+				share = c.part.WeightOf(i) / c.weight
 			}
 			for k, v := range to.Row(i) {
 				to.Row(i)[k] = math.FMA(root, v, share)

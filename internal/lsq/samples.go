@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -28,8 +27,6 @@ type Samples struct {
 	weights      []float64             // the same
 	intercept    bool
 	part         numeric.Part // rows of weight > 0
-	rows         []int        // their numbers
-	root         []float64    // √w_i of these rows
 	weight       float64      // Σ w_i
 	meanX, meanY numeric.Center
 	constant     []int // columns of x that vary only by rounding; they are centered to 0
@@ -40,31 +37,19 @@ type Samples struct {
 // all 1. Sparse samples are for Lasso alone.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
-	for i := range x.Rows {
-		w := 1.0
-		if weights != nil {
-			w = weights[i]
-		}
-		if w > 0 {
-			c.rows, c.root = append(c.rows, i), append(c.root, math.Sqrt(w))
-			c.weight += w
-		}
-	}
-	c.n = len(c.rows)
-	c.part = numeric.Part{N: c.n, Rows: c.rows}
-	if weights != nil {
-		for _, i := range c.rows {
-			c.part.Weight = append(c.part.Weight, weights[i])
-		}
+	c.part = numeric.PartOf(x.Rows, weights)
+	c.n = c.part.N
+	for i := range c.n {
+		c.weight += c.part.WeightOf(i)
 	}
 	var err error
 	if c.sparse != nil {
 		c.meanX = numeric.Center{make([]float64, c.d), make([]float64, c.d)}
-		for k, i := range c.rows {
-			columns, values := c.sparse.Row(i)
+		for k := range c.n {
+			columns, values := c.sparse.Row(c.part.Row(k))
 			for at, p := range columns {
 				if intercept {
-					c.meanX[0][p] += c.root[k] * c.root[k] / c.weight * values[at]
+					c.meanX[0][p] += c.part.WeightOf(k) / c.weight * values[at]
 				}
 			}
 		}
@@ -85,11 +70,18 @@ func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
 		bound := spread.Rounding(float64(c.n), mean)
-		if !slices.ContainsFunc(c.rows, func(i int) bool { return !(math.Abs(c.x.Row(i)[j]-mean) <= bound) }) {
+		k := 0
+		for k < c.n && math.Abs(c.x.Row(c.part.Row(k))[j]-mean) <= bound {
+			k++
+		}
+		if k == c.n {
 			c.constant = append(c.constant, j)
 		}
 	}
 }
+
+// root is √w of the i-th row.
+func (c *Samples) root(i int) float64 { return math.Sqrt(c.part.WeightOf(i)) }
 
 // center sets dst to a row of x minus the mean.
 func (c *Samples) center(dst, x []float64) {
@@ -132,24 +124,21 @@ func (c *Samples) fillY(dst backend.Host[float64], from int) {
 
 // columns returns the transposes of X and Y, d×n and t×n, with contiguous features.
 func (c *Samples) columns() (x, y backend.Host[float64]) {
-	x, y = backend.NewHost[float64](c.d, c.n), backend.NewHost[float64](c.t, c.n)
-	for k, i := range c.rows {
-		r := c.root[k]
-		for j, v := range c.x.Row(i) {
-			x.Data[j*x.Stride+k] = r * (v - c.meanX[0][j] - c.meanX[1][j])
+	transposed := func(width int, fill func(dst backend.Host[float64], from int)) backend.Host[float64] {
+		h, row := backend.NewHost[float64](width, c.n), backend.NewHost[float64](1, width)
+		for k := range c.n {
+			fill(row, k)
+			for j, v := range row.Data {
+				h.Row(j)[k] = v
+			}
 		}
-		for _, j := range c.constant {
-			x.Data[j*x.Stride+k] = 0
-		}
-		for j, v := range c.y.Row(i) {
-			y.Data[j*y.Stride+k] = r * (v - c.meanY[0][j] - c.meanY[1][j])
-		}
+		return h
 	}
-	return x, y
+	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows that each passes at a time: about 8 MiB.
-func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
+// blockRows returns the number of rows that each passes at a time: about 2 MiB.
+func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
 // each calls f with blocks of rows of X and Y that are on the device while it runs; f may
 // overwrite them.

@@ -2,6 +2,7 @@ package lsq
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -21,13 +22,19 @@ type sparseColumns struct {
 
 func (c *Samples) sparseColumns() *sparseColumns {
 	s := &sparseColumns{mean: c.meanX[0], weight: c.weight, diagonal: make([]float64, c.d), y: backend.NewHost[float64](c.t, c.n)}
-	x := *numeric.SparsePoints(*c.sparse).Take(c.rows).Sparse
-	for k, root := range c.root {
+	points := numeric.SparsePoints(*c.sparse)
+	if c.part.Rows != nil {
+		points = points.Take(c.part.Rows)
+	}
+	x := *points.Sparse
+	x.Data = slices.Clone(x.Data)
+	for k := range c.n {
+		root := c.root(k)
 		_, values := x.Row(k)
 		for i := range values {
 			values[i] *= root
 		}
-		for j, v := range c.y.Row(c.rows[k]) {
+		for j, v := range c.y.Row(c.part.Row(k)) {
 			s.y.Row(j)[k] = root * (v - c.meanY[0][j] - c.meanY[1][j])
 		}
 	}
@@ -37,7 +44,7 @@ func (c *Samples) sparseColumns() *sparseColumns {
 		sum, stored, varies := 0.0, 0.0, len(rows) < c.n
 		bound := spread.Rounding(float64(c.n), mean)
 		for k, i := range rows {
-			root := c.root[i]
+			root := c.root(int(i))
 			stored += root * root
 			v := values[k] - mean*root
 			varies = varies || math.Abs(v) > bound*root

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -20,11 +22,36 @@ type Part struct {
 	Weight []float64 // their weights; nil means all 1
 }
 
-func (p Part) row(i int) int {
+// PartOf returns the rows of weight > 0 of n rows; nil weights are all 1.
+func PartOf(n int, weights []float64) Part {
+	p := Part{N: n, Weight: weights}
+	if !slices.ContainsFunc(weights, func(w float64) bool { return !(w > 0) }) {
+		return p
+	}
+	p.Weight, p.Rows = nil, []int{}
+	for i, w := range weights {
+		if w > 0 {
+			p.Rows, p.Weight = append(p.Rows, i), append(p.Weight, w)
+		}
+	}
+	p.N = len(p.Rows)
+	return p
+}
+
+// Row returns the number of the i-th row of the part.
+func (p Part) Row(i int) int {
 	if p.Rows == nil {
 		return i
 	}
 	return p.Rows[i]
+}
+
+// WeightOf returns the weight of the i-th row of the part.
+func (p Part) WeightOf(i int) float64 {
+	if p.Weight == nil {
+		return 1
+	}
+	return p.Weight[i]
 }
 
 // shared is the number of elements from which on a second goroutine pays.
@@ -43,35 +70,39 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range share {
 		share[i] /= total
 	}
-	columns := func(low, high int) {
-		// The mean of some rows is near the mean of all: the sum of the differences from it has
-		// rounding errors of ε times the differences, not of ε times the numbers.
-		near, sum := make([]float64, high-low), c[1][low:high]
-		step := max(1, p.N/256)
-		for i := 0; i < p.N; i += step {
-			Axpy(1/float64((p.N+step-1)/step), h.Row(p.row(i))[low:high], near)
-		}
-		for i, w := range share {
-			if i%1024 == 0 && ctx.Err() != nil {
-				return
+	// The mean of some rows is near the mean of all: the sum of the differences from it has
+	// rounding errors of ε times the differences, not of ε times the numbers.
+	near, step := c[0], max(1, p.N/256)
+	for i := 0; i < p.N; i += step {
+		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), near)
+	}
+	// The spans depend on the number of rows alone, so that the sums do too.
+	span := max(1024, (p.N+63)/64)
+	spans := (p.N + span - 1) / span
+	sums := backend.NewHost[float64](spans, h.Cols)
+	rows := func(first, last int) {
+		apart := make([]float64, h.Cols)
+		for k := first; k < last; k++ {
+			for i := k * span; i < min(p.N, (k+1)*span) && (i%1024 != 0 || ctx.Err() == nil); i++ {
+				floats.SubTo(apart, h.Row(p.Row(i)), near)
+				Axpy(share[i], apart, sums.Row(k))
 			}
-			row := h.Row(p.row(i))[low:high]
-			near, sum := near[:len(row)], sum[:len(row)]
-			for j, v := range row {
-				sum[j] += w * (v - near[j])
-			}
-		}
-		for j, m := range near {
-			// Knuth's sum of two numbers with its rounding error.
-			v := m + sum[j]
-			part := v - m
-			c[0][low+j], sum[j] = v, (m-(v-part))+(sum[j]-part)
 		}
 	}
 	if p.N*h.Cols < shared {
-		columns(0, h.Cols)
+		rows(0, spans)
 	} else {
-		run.Parallel(h.Cols, columns)
+		run.Parallel(spans, rows)
+	}
+	for j, m := range near {
+		sum := 0.0
+		for k := range spans {
+			sum += sums.Row(k)[j]
+		}
+		// Knuth's sum of two numbers with its rounding error.
+		v := m + sum
+		part := v - m
+		c[0][j], c[1][j] = v, (m-(v-part))+(sum-part)
 	}
 	return c, context.Cause(ctx)
 }
@@ -81,21 +112,15 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
 	rows := func(first, last int) {
 		for i := first; i < last; i++ {
-			row, x := dst.Row(i), h.Row(p.row(from+i))
+			row, x := dst.Row(i), h.Row(p.Row(from+i))
 			if c == nil {
 				copy(row, x)
 			} else {
-				low, high := c[0][:len(x)], c[1][:len(x)]
-				row := row[:len(x)]
-				for j, v := range x {
-					row[j] = v - low[j] - high[j]
-				}
+				floats.SubTo(row, x, c[0])
+				floats.Sub(row, c[1])
 			}
 			if scaled && p.Weight != nil {
-				r := math.Sqrt(p.Weight[from+i])
-				for j := range row {
-					row[j] *= r
-				}
+				floats.Scale(math.Sqrt(p.Weight[from+i]), row)
 			}
 		}
 	}

@@ -196,6 +196,9 @@ func (p Points) CopyPoint(dst []float64, i int) {
 // Dot returns the product of point i with column j of w.
 func (p Points) Dot(i int, w backend.Host[float64], j int) (sum float64) {
 	if p.Sparse == nil {
+		if w.Stride == 1 {
+			return Dot(p.Dense.Row(i), w.Data)
+		}
 		for c, v := range p.Dense.Row(i) {
 			sum += v * w.Row(c)[j]
 		}
@@ -337,7 +340,7 @@ func (p Points) CheckFinite(name string) error {
 	wrong.Store(int64(p.Rows))
 	run.Parallel(p.Rows, func(first, last int) {
 		for i := first; i < last; i++ {
-			if slices.ContainsFunc(p.Stored(i), func(v float64) bool { return v-v != 0 }) {
+			if !Finite(p.Stored(i)) {
 				for at := wrong.Load(); int64(i) < at && !wrong.CompareAndSwap(at, int64(i)); at = wrong.Load() {
 				}
 				return

@@ -26,6 +26,22 @@ func Dot(x, y []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
+// Finite reports whether no element of x is NaN or infinite.
+func Finite(x []float64) bool {
+	var s0, s1, s2, s3 float64 // 0, or NaN as soon as one element is not finite
+	for len(x) >= 4 {
+		s0 += x[0] - x[0]
+		s1 += x[1] - x[1]
+		s2 += x[2] - x[2]
+		s3 += x[3] - x[3]
+		x = x[4:]
+	}
+	for _, v := range x {
+		s0 += v - v
+	}
+	return s0+s1+s2+s3 == 0
+}
+
 // Axpy computes y ← y + a·x.
 func Axpy(a float64, x, y []float64) { floats.AddScaled(y[:len(x)], a, x) }
 

@@ -58,7 +58,7 @@ def probe():
 
 
 class ScikitLearn:
-    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR and SVC (LIBSVM), LinearSVC, lasso_path, LogisticRegression."""
+    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR and SVC (LIBSVM), LinearSVC, Ridge, lasso_path, LogisticRegression."""
 
     def __init__(self):
         import joblib
@@ -69,7 +69,7 @@ class ScikitLearn:
         from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, svm
 
         self.np, self.joblib, self.scipy = numpy, joblib, scipy.sparse
-        self.kernel_ridge, self.gp, self.approximation, self.linear, self.svm = (
+        self.kernel_ridge, self.gp, self.approximation, self.linear_model, self.svm = (
             kernel_ridge, gaussian_process, kernel_approximation, linear_model, svm)
         self.detail = f"scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
         for pool in threadpoolctl.threadpool_info():
@@ -92,7 +92,7 @@ class ScikitLearn:
     def nystrom(self, a, p):
         m = self.approximation.Nystroem(kernel="rbf", gamma=p["gamma"], n_components=p["centers"], random_state=p["seed"])
         phi = m.fit_transform(a["x"])
-        r = self.linear.Ridge(alpha=p["lambda"], fit_intercept=False, solver="cholesky")
+        r = self.linear_model.Ridge(alpha=p["lambda"], fit_intercept=False, solver="cholesky")
         r.fit(phi, a["y"])
         return {"centers": m.components_, "beta": m.normalization_.T @ r.coef_}
 
@@ -108,12 +108,17 @@ class ScikitLearn:
         beta[m.support_] = m.dual_coef_[0]
         return {"beta": beta, "intercept": self.np.atleast_1d(m.intercept_)}
 
+    def linear(self, a, p):
+        m = self.linear_model.Ridge(alpha=p["lambda"])
+        m.fit(a["x"], a["y"])
+        return {"coef": m.coef_.reshape(-1, 1)}
+
     def lasso(self, a, p):
-        _, coef, _ = self.linear.lasso_path(a["x"], a["y"], alphas=p["alphas"], tol=p["tol"], max_iter=10**6)
+        _, coef, _ = self.linear_model.lasso_path(a["x"], a["y"], alphas=p["alphas"], tol=p["tol"], max_iter=10**6)
         return {"coef": coef}
 
     def logistic(self, a, p):
-        m = self.linear.LogisticRegression(C=1 / p["lambda"], fit_intercept=False, tol=p["tol"], max_iter=10**5)
+        m = self.linear_model.LogisticRegression(C=1 / p["lambda"], fit_intercept=False, tol=p["tol"], max_iter=10**5)
         m.fit(a["x"], a["y"])
         return {"coef": m.coef_.T}
 
@@ -138,7 +143,7 @@ class ScikitLearn:
 
     def sparse_logistic(self, a, p):
         x = self.sparse(a, p)
-        m = self.linear.LogisticRegression(C=1, fit_intercept=False, tol=p["tol"], max_iter=10**5)
+        m = self.linear_model.LogisticRegression(C=1, fit_intercept=False, tol=p["tol"], max_iter=10**5)
         _, seconds = timed(lambda: m.fit(x, a["y"]))
         return {"coef": m.coef_.T, "intercept": self.np.zeros(1), "seconds": seconds}
 
