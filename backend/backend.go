@@ -163,6 +163,13 @@ type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
+// Searcher is an optional ability of a Backend whose memory is Go memory. Below returns the number of
+// elements of x before the first that is not less than the bound, which NaN never is. Several
+// goroutines may call it at once.
+type Searcher[T Float] interface {
+	Below(x []T, bound T) int
+}
+
 // Place returns a matrix on b's device with the elements of h, for reading only: it shares
 // the memory of h if the backend can wrap it, and is a copy otherwise. The caller frees it.
 func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {

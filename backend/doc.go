@@ -20,7 +20,7 @@
 // device) is the caller's bug and panics with a text made in package check. Faults
 // of the data or of the world are errors, listed in errors.go.
 //
-// Some abilities are optional and found by assertion: Wrapper, Exponential,
+// Some abilities are optional and found by assertion: Wrapper, Exponential, Searcher,
 // PackedBackend, Expander, SparseBackend. PlaceSparse works with every backend.
 //
 // Package backend/ref is a whole backend in plain loops: the specification in

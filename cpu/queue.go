@@ -77,6 +77,18 @@ func (q *queue[T]) Exp(x []T) {
 	}
 }
 
+// Below implements backend.Searcher.
+func (q *queue[T]) Below(x []T, bound T) int {
+	u, n := q.engine.ukr, 0
+	if whole := len(x) / u.NR * u.NR; whole > 0 {
+		n = u.Below(whole, bound, &x[0])
+	}
+	for n < len(x) && x[n] < bound {
+		n++
+	}
+	return n
+}
+
 // wait returns the queue's failure and clears it.
 func (q *queue[T]) wait() error {
 	q.stopped()

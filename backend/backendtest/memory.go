@@ -218,6 +218,42 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
+// testBelow compares Below with the definition, for any number of elements and each place of the first
+// element that is not less than the bound.
+func testBelow[T backend.Float](r *rig[T]) {
+	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
+	if _, base := r.b.(backend.Searcher[T]); base != ok {
+		r.Fatal("only one of the backend and the queue that With returns has Below")
+	}
+	if !ok {
+		r.Log("the backend has no Below")
+		return
+	}
+	infinity := T(math.Inf(1))
+	for n := range 140 {
+		x := make([]T, n, n+1)
+		x[:n+1][n] = infinity // must not be read
+		for i := range x {
+			x[i] = T(-i)
+		}
+		if n > 1 {
+			x[1] = -infinity
+		}
+		if got := s.Below(x, 1); got != n {
+			r.Fatalf("%d elements: %d are below", n, got)
+		}
+		for i, v := range x {
+			for _, high := range []T{1, 2, infinity, T(math.NaN())} {
+				x[i] = high
+				if got := s.Below(x, 1); got != i {
+					r.Fatalf("%d elements, number %d is %v: %d are below 1", n, i, high, got)
+				}
+			}
+			x[i] = v
+		}
+	}
+}
+
 // testExp compares e^x with package math, for any number of elements. Package math may be
 // off by 1.5 units in the last place, where 1 is allowed. Memory after the elements must
 // not change.

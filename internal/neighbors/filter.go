@@ -23,6 +23,7 @@ type filter struct {
 	k              int
 	z              backend.Host[float32] // (z, −zᵀz/2)
 	norm, abs, top float64               // the largest ‖z‖, ‖z‖₁ and zᵀz
+	below          func(values []float32, bound float32) int
 }
 
 // most is the largest ‖x‖ for which no product in float32 overflows.
@@ -60,6 +61,10 @@ func (f *filter) margin(x []float64) float64 {
 // of rows, which is that of x unless the filter excludes too few samples to be worth its time.
 func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Points, rows []nearest, g func(i int, list []int, keys []float64)) (int, error) {
 	b := dev.F32()
+	f.below = below
+	if s, ok := b.(backend.Searcher[float32]); ok {
+		f.below = s.Below
+	}
 	z, err := backend.Place(b, f.z)
 	if err != nil {
 		return 0, err
@@ -103,29 +108,30 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 // add adds the samples from first on to r, the nearest to x, where values are s in float32. It
 // returns the number of samples whose xᵀz it evaluated in float64.
 func (f *filter) add(r *nearest, x []float64, margin float64, first int, values []float32) (looked int) {
-	limit := below(-r.limit/2 - margin)
-	for z := 0; z < len(values); z++ {
-		// Nearly all samples are excluded, eight of them in one step.
-		for z+8 <= len(values) {
-			v := (*[8]float32)(values[z:])
-			if !(v[0] < limit && v[1] < limit && v[2] < limit && v[3] < limit && v[4] < limit && v[5] < limit && v[6] < limit && v[7] < limit) {
-				break
-			}
-			z += 8
-		}
-		if z == len(values) || values[z] < limit {
-			continue
+	limit := floor(-r.limit/2 - margin)
+	for z := 0; ; z++ {
+		if z += f.below(values[z:], limit); z == len(values) {
+			return looked
 		}
 		product := numeric.Dot(x, f.Points.Dense.Row(first+z))
 		looked++
 		r.insert(f.Weight, first+z, f.Own[first+z]-2*product)
-		limit = below(-r.limit/2 - margin)
+		limit = floor(-r.limit/2 - margin)
 	}
-	return looked
 }
 
-// below returns the largest float32 that is not above v.
-func below(v float64) float32 {
+// below is Searcher.Below for a backend that lacks it.
+func below(values []float32, bound float32) int {
+	for i, v := range values {
+		if !(v < bound) {
+			return i
+		}
+	}
+	return len(values)
+}
+
+// floor returns the largest float32 that is not above v.
+func floor(v float64) float32 {
 	f := float32(v)
 	if float64(f) > v {
 		return math.Nextafter32(f, float32(math.Inf(-1)))

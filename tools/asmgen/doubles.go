@@ -245,11 +245,12 @@ type condition struct {
 	v reg.VecVirtual    // without mask registers: in the sign bits
 }
 
-// Predicates of comparisons; with a NaN they are false, notAtLeast is true.
+// Predicates of comparisons; with a NaN they are false, notAtLeast and notLess are true.
 const (
 	equal      = 0x00
 	less       = 0x11
 	notAtLeast = 0x19
+	notLess    = 0x15
 	greater    = 0x1e
 )
 

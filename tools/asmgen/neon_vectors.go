@@ -519,6 +519,10 @@ func (l *lowering) comparison(i *ir.Instruction) error {
 			least := l.temp()
 			l.vop("fcmge", 0, least, a, b)
 			l.vop("not", 0, to, least)
+		case notLess:
+			below := l.temp()
+			l.vop("fcmgt", 0, below, b, a)
+			l.vop("not", 0, to, below)
 		default:
 			panic("unknown predicate")
 		}

@@ -132,6 +132,7 @@ var routines = []routine{
 	{"round16", "Span", "round16 is Kernels.Round16.", func(e *emitter) { e.round16() }},
 	{"dot", dotSignature, "dot is Kernels.Dot.", func(e *emitter) { e.dot() }},
 	{"axpy", axpySignature, "axpy is Kernels.Axpy.", func(e *emitter) { e.axpy() }},
+	{"below", belowSignature, "below is Kernels.Below.", func(e *emitter) { e.below() }},
 	{"gemv", gemvSignature, "gemv is Kernels.Gemv.", func(e *emitter) { e.gemv() }},
 	{"gemvT", gemvSignature, "gemvT is Kernels.GemvT.", func(e *emitter) { e.gemvT() }},
 	{"ger", gerSignature, "ger is Kernels.Ger.", func(e *emitter) { e.ger() }},

@@ -12,6 +12,7 @@ import (
 const (
 	dotSignature   = "func(n int, x, y *T) T"
 	axpySignature  = "func(n int, a T, x, y *T)"
+	belowSignature = "func(n int, bound T, x *T) int"
 	gemvSignature  = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
 	gerSignature   = "func(m, n int, alpha T, x, y, a *T, lda int)"
 	syr2kSignature = "func(lower bool, m, n int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)"
@@ -161,6 +162,56 @@ func (e *emitter) axpy() {
 	loop(4)
 	e.ADDQ(operand.I32(4*e.lanes()), n)
 	e.JMP(operand.LabelRef(single))
+}
+
+// below emits a loop over vectors that ends at the first with an element that is not less than the bound.
+func (e *emitter) below() {
+	n, x := e.param("n"), e.param("x")
+	bound, total := e.vec(), e.GP64()
+	e.broadcast(e.paramAt("bound"), bound)
+	e.MOVQ(n, total)
+	loop, end := e.label("loop"), e.label("end")
+	e.Label(loop)
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	var found reg.VecVirtual
+	var mask reg.OpmaskVirtual
+	for v := range e.nv {
+		r := e.vec()
+		e.load(e.at(x, v*e.lanes()), r)
+		compare := pick(e, e.VCMPPS, e.VCMPPD)
+		switch {
+		case e.masks && v == 0:
+			mask = e.K()
+			compare(operand.U8(notLess), bound, r, mask)
+		case e.masks:
+			other := e.K()
+			compare(operand.U8(notLess), bound, r, other)
+			e.KORW(other, mask, mask)
+		case v == 0:
+			found = r
+			compare(operand.U8(notLess), bound, r, found)
+		default:
+			compare(operand.U8(notLess), bound, r, r)
+			e.VORPS(r, found, found)
+		}
+	}
+	if e.masks {
+		e.KORTESTW(mask, mask)
+	} else {
+		bits := e.GP32()
+		e.VMOVMSKPS(found, bits)
+		e.TESTL(bits, bits)
+	}
+	e.JNE(operand.LabelRef(end))
+	e.ADDQ(operand.U32(e.nr()*e.size()), x)
+	e.SUBQ(operand.U32(e.nr()), n)
+	e.JMP(operand.LabelRef(loop))
+	e.Label(end)
+	e.SUBQ(n, total)
+	e.VZEROUPPER()
+	e.Store(total, e.ReturnIndex(0))
+	e.RET()
 }
 
 // addRest is p_r ← p_r + a_r y for the tail of fewer elements than a vector, as counted by

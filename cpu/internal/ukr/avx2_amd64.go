@@ -434,6 +434,16 @@ func axpyF64AVX2(n int, a float64, x, y *float64)
 //go:noescape
 func axpyF32AVX2(n int, a float32, x, y *float32)
 
+// belowF64AVX2 is Kernels.Below.
+//
+//go:noescape
+func belowF64AVX2(n int, bound float64, x *float64) int
+
+// belowF32AVX2 is Kernels.Below.
+//
+//go:noescape
+func belowF32AVX2(n int, bound float32, x *float32) int
+
 // gemvF64AVX2 is Kernels.Gemv.
 //
 //go:noescape
@@ -537,6 +547,7 @@ func kernelsF64AVX2() Kernels[float64] {
 		Gemm16:          gemm16F64AVX2,
 		Dot:             dotF64AVX2,
 		Axpy:            axpyF64AVX2,
+		Below:           belowF64AVX2,
 		Gemv:            gemvF64AVX2,
 		GemvT:           gemvTF64AVX2,
 		Ger:             gerF64AVX2,
@@ -593,6 +604,7 @@ func kernelsF32AVX2() Kernels[float32] {
 		Round16:         round16F32AVX2,
 		Dot:             dotF32AVX2,
 		Axpy:            axpyF32AVX2,
+		Below:           belowF32AVX2,
 		Gemv:            gemvF32AVX2,
 		GemvT:           gemvTF32AVX2,
 		Ger:             gerF32AVX2,

@@ -22632,6 +22632,64 @@ vectors9:
 	ADDQ        $+32, AX
 	JMP         single1
 
+// func belowF64AVX2(n int, bound float64, x *float64) int
+// Requires: AVX
+TEXT ·belowF64AVX2(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	VBROADCASTSD bound+8(FP), Y0
+	MOVQ         AX, DX
+
+loop1:
+	TESTQ     AX, AX
+	JLE       end2
+	VMOVUPD   (CX), Y1
+	VCMPPD    $0x15, Y0, Y1, Y1
+	VMOVUPD   32(CX), Y2
+	VCMPPD    $0x15, Y0, Y2, Y2
+	VORPS     Y2, Y1, Y1
+	VMOVMSKPS Y1, BX
+	TESTL     BX, BX
+	JNE       end2
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000008, AX
+	JMP       loop1
+
+end2:
+	SUBQ AX, DX
+	VZEROUPPER
+	MOVQ DX, ret+24(FP)
+	RET
+
+// func belowF32AVX2(n int, bound float32, x *float32) int
+// Requires: AVX
+TEXT ·belowF32AVX2(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS bound+8(FP), Y0
+	MOVQ         AX, DX
+
+loop1:
+	TESTQ     AX, AX
+	JLE       end2
+	VMOVUPS   (CX), Y1
+	VCMPPS    $0x15, Y0, Y1, Y1
+	VMOVUPS   32(CX), Y2
+	VCMPPS    $0x15, Y0, Y2, Y2
+	VORPS     Y2, Y1, Y1
+	VMOVMSKPS Y1, BX
+	TESTL     BX, BX
+	JNE       end2
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000010, AX
+	JMP       loop1
+
+end2:
+	SUBQ AX, DX
+	VZEROUPPER
+	MOVQ DX, ret+24(FP)
+	RET
+
 // func gemvF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, FMA3
 TEXT ·gemvF64AVX2(SB), $0-64

@@ -434,6 +434,16 @@ func axpyF64AVX512(n int, a float64, x, y *float64)
 //go:noescape
 func axpyF32AVX512(n int, a float32, x, y *float32)
 
+// belowF64AVX512 is Kernels.Below.
+//
+//go:noescape
+func belowF64AVX512(n int, bound float64, x *float64) int
+
+// belowF32AVX512 is Kernels.Below.
+//
+//go:noescape
+func belowF32AVX512(n int, bound float32, x *float32) int
+
 // gemvF64AVX512 is Kernels.Gemv.
 //
 //go:noescape
@@ -537,6 +547,7 @@ func kernelsF64AVX512() Kernels[float64] {
 		Gemm16:          gemm16F64AVX512,
 		Dot:             dotF64AVX512,
 		Axpy:            axpyF64AVX512,
+		Below:           belowF64AVX512,
 		Gemv:            gemvF64AVX512,
 		GemvT:           gemvTF64AVX512,
 		Ger:             gerF64AVX512,
@@ -594,6 +605,7 @@ func kernelsF32AVX512() Kernels[float32] {
 		Round16:         round16F32AVX512,
 		Dot:             dotF32AVX512,
 		Axpy:            axpyF32AVX512,
+		Below:           belowF32AVX512,
 		Gemv:            gemvF32AVX512,
 		GemvT:           gemvTF32AVX512,
 		Ger:             gerF32AVX512,

@@ -28675,6 +28675,62 @@ vectors10:
 	ADDQ        $+64, AX
 	JMP         single1
 
+// func belowF64AVX512(n int, bound float64, x *float64) int
+// Requires: AVX, AVX512F
+TEXT ·belowF64AVX512(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	VBROADCASTSD bound+8(FP), Z0
+	MOVQ         AX, DX
+
+loop1:
+	TESTQ    AX, AX
+	JLE      end2
+	VMOVUPD  (CX), Z1
+	VCMPPD   $0x15, Z0, Z1, K1
+	VMOVUPD  64(CX), Z1
+	VCMPPD   $0x15, Z0, Z1, K2
+	KORW     K2, K1, K1
+	KORTESTW K1, K1
+	JNE      end2
+	ADDQ     $0x00000080, CX
+	SUBQ     $0x00000010, AX
+	JMP      loop1
+
+end2:
+	SUBQ AX, DX
+	VZEROUPPER
+	MOVQ DX, ret+24(FP)
+	RET
+
+// func belowF32AVX512(n int, bound float32, x *float32) int
+// Requires: AVX, AVX512F
+TEXT ·belowF32AVX512(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS bound+8(FP), Z0
+	MOVQ         AX, DX
+
+loop1:
+	TESTQ    AX, AX
+	JLE      end2
+	VMOVUPS  (CX), Z1
+	VCMPPS   $0x15, Z0, Z1, K1
+	VMOVUPS  64(CX), Z1
+	VCMPPS   $0x15, Z0, Z1, K2
+	KORW     K2, K1, K1
+	KORTESTW K1, K1
+	JNE      end2
+	ADDQ     $0x00000080, CX
+	SUBQ     $0x00000020, AX
+	JMP      loop1
+
+end2:
+	SUBQ AX, DX
+	VZEROUPPER
+	MOVQ DX, ret+24(FP)
+	RET
+
 // func gemvF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·gemvF64AVX512(SB), $0-64

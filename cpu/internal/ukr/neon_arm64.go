@@ -419,6 +419,16 @@ func axpyF64NEON(n int, a float64, x, y *float64)
 //go:noescape
 func axpyF32NEON(n int, a float32, x, y *float32)
 
+// belowF64NEON is Kernels.Below.
+//
+//go:noescape
+func belowF64NEON(n int, bound float64, x *float64) int
+
+// belowF32NEON is Kernels.Below.
+//
+//go:noescape
+func belowF32NEON(n int, bound float32, x *float32) int
+
 // gemvF64NEON is Kernels.Gemv.
 //
 //go:noescape
@@ -521,6 +531,7 @@ func kernelsF64NEON() Kernels[float64] {
 		Encode:          encodeGeneric[float64],
 		Dot:             dotF64NEON,
 		Axpy:            axpyF64NEON,
+		Below:           belowF64NEON,
 		Gemv:            gemvF64NEON,
 		GemvT:           gemvTF64NEON,
 		Ger:             gerF64NEON,
@@ -575,6 +586,7 @@ func kernelsF32NEON() Kernels[float32] {
 		Encode:          encodeF32NEON,
 		Dot:             dotF32NEON,
 		Axpy:            axpyF32NEON,
+		Below:           belowF32NEON,
 		Gemv:            gemvF32NEON,
 		GemvT:           gemvTF32NEON,
 		Ger:             gerF32NEON,

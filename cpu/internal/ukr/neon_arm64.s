@@ -69390,6 +69390,94 @@ vectors9:
 	ADD $32, R2, R2
 	B single1
 
+// func belowF64NEON(n int, bound float64, x *float64) int
+// Requires: ASIMD
+TEXT ·belowF64NEON(SB), $0-32
+	MOVD n+0(FP), R4
+	MOVD x+16(FP), R3
+	FMOVD bound+8(FP), F0
+	WORD $0x4e080405 // dup v5.2d, v0.d[0]
+	MOVD R4, R2
+
+loop1:
+	TST R4, R4
+	BLE end2
+	FMOVQ (R3), F4
+	FMOVQ 16(R3), F3
+	WORD $0x6ee4e4a0 // fcmgt v0.2d, v5.2d, v4.2d
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	WORD $0x6ee3e4a0 // fcmgt v0.2d, v5.2d, v3.2d
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	FMOVQ 32(R3), F2
+	FMOVQ 48(R3), F1
+	WORD $0x6ee2e4a0 // fcmgt v0.2d, v5.2d, v2.2d
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6ee1e4a0 // fcmgt v0.2d, v5.2d, v1.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21c84 // orr v4.16b, v4.16b, v2.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea31c80 // orr v0.16b, v4.16b, v3.16b
+	FMOVD F0, R0
+	WORD $0x4e180400 // dup v0.2d, v0.d[1]
+	FMOVD F0, R1
+	ORR R0, R1, R0
+	CMP $0, R0
+	CSET NE, R0
+	TSTW R0, R0
+	BNE end2
+	ADD $64, R3, R3
+	SUB $8, R4, R4
+	B loop1
+
+end2:
+	SUB R4, R2, R2
+	MOVD R2, ret+24(FP)
+	RET
+
+// func belowF32NEON(n int, bound float32, x *float32) int
+// Requires: ASIMD
+TEXT ·belowF32NEON(SB), $0-32
+	MOVD n+0(FP), R4
+	MOVD x+16(FP), R3
+	FMOVS bound+8(FP), F0
+	WORD $0x4e040405 // dup v5.4s, v0.s[0]
+	MOVD R4, R2
+
+loop1:
+	TST R4, R4
+	BLE end2
+	FMOVQ (R3), F4
+	FMOVQ 16(R3), F3
+	WORD $0x6ea4e4a0 // fcmgt v0.4s, v5.4s, v4.4s
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	WORD $0x6ea3e4a0 // fcmgt v0.4s, v5.4s, v3.4s
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	FMOVQ 32(R3), F2
+	FMOVQ 48(R3), F1
+	WORD $0x6ea2e4a0 // fcmgt v0.4s, v5.4s, v2.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6ea1e4a0 // fcmgt v0.4s, v5.4s, v1.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21c84 // orr v4.16b, v4.16b, v2.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea31c80 // orr v0.16b, v4.16b, v3.16b
+	FMOVD F0, R0
+	WORD $0x4e180400 // dup v0.2d, v0.d[1]
+	FMOVD F0, R1
+	ORR R0, R1, R0
+	CMP $0, R0
+	CSET NE, R0
+	TSTW R0, R0
+	BNE end2
+	ADD $64, R3, R3
+	SUB $16, R4, R4
+	B loop1
+
+end2:
+	SUB R4, R2, R2
+	MOVD R2, ret+24(FP)
+	RET
+
 // func gemvF64NEON(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: ASIMD
 TEXT ·gemvF64NEON(SB), $0-64

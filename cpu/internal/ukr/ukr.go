@@ -157,6 +157,9 @@ type Kernels[T Float] struct {
 	// Dot is Σ x_i y_i and Axpy is y ← y + a·x for n elements.
 	Dot  func(n int, x, y *T) T
 	Axpy func(n int, a T, x, y *T)
+	// Below returns a multiple of NR, at most n, which is a multiple of NR too: all elements of x
+	// before it are less than the bound, and one of the NR elements from it on is not, or is NaN.
+	Below func(n int, bound T, x *T) int
 	// DotAxpy is B ← Σ z_i y_i and x ← x + A·z in one pass over z. N need not be a multiple
 	// of NR.
 	DotAxpy func(*Span[T])
@@ -302,7 +305,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Exp: expGeneric[T], Log: logGeneric[T], Pow: powGeneric[T], Tanh: tanhGeneric[T],
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], MaternExp: maternExpGeneric[T],
-		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
+		Dot: dotGeneric[T], Axpy: axpyGeneric[T], Below: belowGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], DotAxpy12: dotAxpy12Generic[T], Peak: peakGeneric[T],
 		Codes1: codes1Generic[T], Codes2: codes2Generic[T], CodeLanes: 1, Encode: encodeGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],

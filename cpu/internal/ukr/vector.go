@@ -19,6 +19,15 @@ func dotGeneric[T Float](n int, first, second *T) T {
 
 func axpyGeneric[T Float](n int, a T, x, y *T) { addMultiple(at(y, 0, n), a, at(x, 0, n)) }
 
+func belowGeneric[T Float](n int, bound T, x *T) int {
+	for i, v := range at(x, 0, n) {
+		if !(v < bound) {
+			return i / genericNR * genericNR
+		}
+	}
+	return n
+}
+
 func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
 	xs, to := at(x, 0, n), at(y, 0, m)
 	i := 0

@@ -16,6 +16,38 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
+// TestBelow compares Below with its definition for each place of an element that is not less, which
+// is the bound itself, larger, or NaN, and with no such element.
+func TestBelow(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testBelow(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testBelow(t, tier.F32) })
+	})
+}
+
+func testBelow[T Float](t *testing.T, k Kernels[T]) {
+	for vectors := range 4 {
+		n := vectors * k.NR
+		x := make([]T, n+k.NR)
+		for i := range x {
+			x[i] = T(-i)
+		}
+		x[n] = 9 // beyond the elements
+		if got := k.Below(n, 1, &x[0]); got != n {
+			t.Errorf("%d elements below: %d", n, got)
+		}
+		for i := range n {
+			for _, high := range []T{1, 2, T(math.Inf(1)), T(math.NaN())} {
+				x[i] = high
+				if got, want := k.Below(n, 1, &x[0]), i/k.NR*k.NR; got != want {
+					t.Errorf("element %d of %d is %v: %d, want %d", i, n, high, got, want)
+				}
+			}
+			x[i] = T(-i)
+		}
+	}
+}
+
 func testLevel2[T Float](t *testing.T, k Kernels[T]) {
 	const seed = 21
 	t.Logf("seed %d", seed)
