@@ -152,6 +152,7 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
+	required.Slow(t, "proc", "fits ten models of up to 3000 rows")
 	table := filepath.Join(t.TempDir(), "number.csv")
 	writePlanTable(t, table, 3000, 10, "number")
 	d, err := learners.Find("kernel-ridge")
@@ -403,6 +404,7 @@ func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
+	required.Slow(t, "proc", "fits every learner to 1500 × 30,000 samples")
 	const n, features = 1500, 30000
 	r := rand.New(rand.NewPCG(n, features)) // the seed is the size
 	words := rand.NewZipf(r, 1.1, 10, features-1)
