@@ -17,6 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/verified"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -291,12 +292,19 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
 	}
+	small := o.Prove && len(lambdas) == 0 && m.points.Sparse == nil && verified.Steps(p.Kernel, m.points.Rows, m.points.Cols) <= provedSteps
+	if _, values := p.Kernel.(kernels.Precomputed); values && small && p.Lambda > 0 {
+		if err := b.prove(ctx, dev, m, p, res, o.Memory); !errors.Is(err, errNoFloor) {
+			return err
+		}
+		return nil
+	}
 	b.round(dev, m, p, res, o.Weights, lambdas)
 	if b.bound == nil {
 		return nil
 	}
-	if o.Prove && len(lambdas) == 0 && m.points.Sparse == nil && verified.Steps(p.Kernel, m.points.Rows, m.points.Cols) <= provedSteps {
-		_, bound, err := b.evaluate(ctx, dev, m, p, res, o.Memory)
+	if small {
+		_, bound, err := b.evaluate(ctx, dev, m, p, res, 0, o.Memory)
 		if err != nil {
 			return err
 		}
@@ -315,10 +323,16 @@ const provedSteps = 12e6
 // prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
 // facts. The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
-	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
+	floor := 0.0
+	if _, values := p.Kernel.(kernels.Precomputed); values && p.Lambda > 0 {
+		var err error
+		if floor, err = leastEigenvalue(ctx, dev, p, memory); err != nil {
+			return err
+		}
+	} else if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return noBound(p)
 	}
-	lacks, bound, err := b.evaluate(ctx, dev, m, p, res, memory)
+	lacks, bound, err := b.evaluate(ctx, dev, m, p, res, floor, memory)
 	if err != nil {
 		return err
 	}
@@ -333,10 +347,47 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	return nil
 }
 
+// errNoFloor is the reason why precomputed values have no bound.
+var errNoFloor = errors.New("no bound is known for these precomputed values")
+
+// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values, which it
+// proves by the factorization of M = K + (λ/2)W⁻¹ in float64. If it succeeds, RᵀR = M + E with
+// ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr M (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1), and
+// two roundings of the diagonal.
+func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
+	n, trace, least := p.X.Rows, 0.0, math.Inf(1)
+	at := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
+	for i := range n {
+		for j := range i {
+			if at(i, j) != at(j, i) {
+				return 0, fmt.Errorf("bound: %w, which are not symmetric: those of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, at(i, j), at(j, i))
+			}
+		}
+		half := p.Lambda / 2
+		if p.Weights != nil {
+			half /= p.Weights[i]
+		}
+		least, trace = min(least, half), trace+math.Abs(at(i, i))+half
+	}
+	p.Lambda, p.Intercept = p.Lambda/2, false
+	_, err := solvers.NewUncertainty(ctx, dev, p, memory)
+	if err == nil {
+		// 2⁻⁵⁰ n for the rounding of trace and of what follows.
+		if floor := (least - 1.01*0x1p-53*float64(n+3)*trace*(1+float64(n)*0x1p-50)) * (1 - 0x1p-50); floor > 0 && n < 1<<40 {
+			return floor, nil
+		}
+		err = backend.ErrNotPosDef
+	}
+	if errors.Is(err, backend.ErrNotPosDef) {
+		return 0, message.Errorf("bound: %w, because they are not positive definite when half of lambda is added to the diagonal: {raise $lambda|give values of a positive semidefinite kernel}", errNoFloor)
+	}
+	return 0, err
+}
+
 // evaluate returns the bound by verified.System for m, which is to solve p on dev with at most memory bytes.
-// lacks says why it has no correction, if it has none.
-func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
-	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept}
+// floor is System.Floor. lacks says why it has no correction, if it has none.
+func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
+	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// The factor and the kernel values, and a dozen columns for each target.
 	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
@@ -378,11 +429,14 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 				}
 			}
 			s.Arrays[name] = terms
-			rounded := 0.0
-			if b.bound.Rounded {
-				rounded = 1
+			kind := 0.0
+			switch {
+			case b.bound.Rounded:
+				kind = 1
+			case b.bound.Plain:
+				kind = 2
 			}
-			s.Arrays[constants] = numeric.Row([]float64{b.bound.Kappa, b.bound.Square, b.bound.Root, rounded})
+			s.Arrays[constants] = numeric.Row([]float64{b.bound.Kappa, b.bound.Square, b.bound.Root, kind})
 			if b.bound.Correction.Data != nil {
 				s.Arrays[correction] = b.bound.Correction
 			}
@@ -400,7 +454,7 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 			if err != nil {
 				return err
 			}
-			bound := &verified.ErrorBound{Weights: *weights, Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2], Rounded: k.Row(0)[3] != 0}
+			bound := &verified.ErrorBound{Weights: *weights, Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2], Rounded: k.Row(0)[3] == 1, Plain: k.Row(0)[3] == 2}
 			if intercept != nil {
 				bound.Intercept = *intercept
 			}

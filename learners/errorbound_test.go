@@ -198,6 +198,74 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
+// For precomputed values the bound needs only that they plus λ are positive definite, which the fit proves.
+// The values of (xᵀz + 1)² at integers are exact, so that the exact solution is that of the vectors.
+func TestBoundOfPrecomputedValues(t *testing.T) {
+	const n = 12
+	random := rand.New(rand.NewPCG(8, 3))
+	integers := func(rows int) *mat.Dense {
+		m := mat.NewDense(rows, 2, nil)
+		m.Apply(func(int, int, float64) float64 { return float64(random.IntN(7) - 3) }, m)
+		return m
+	}
+	values := func(a, b *mat.Dense) *mat.Dense {
+		var k mat.Dense
+		k.Mul(a, b.T())
+		k.Apply(func(_, _ int, v float64) float64 { return (v + 1) * (v + 1) }, &k)
+		return &k
+	}
+	x, at, y := integers(n), integers(20), mat.NewDense(n, 1, nil)
+	weights := make([]float64, n)
+	for i := range n {
+		y.Set(i, 0, random.NormFloat64())
+		weights[i] = []float64{1, 2, 0.3, 0}[i%4]
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, lambda := range []float64{1e-9, 1e-3, 10} {
+			for i := range 4 {
+				intercept, asked := i%2 == 1, i < 2
+				l := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: asked}
+				m, err := l.Fit(t.Context(), dev, values(x, x), y, learners.Options{Weights: weights, Prove: !asked})
+				if err != nil {
+					t.Fatal(err)
+				}
+				loaded, err := learners.Restore(m.State())
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, bounds, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, values(at, x))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := sizeOf(m, learners.PartsOf(m).Points)
+				for i := range 20 {
+					s.root = max(s.root, 1+mat.Dot(at.RowView(i), at.RowView(i)))
+				}
+				// ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ, instead of ‖φ‖√(w/λ)/2, and the same for the intercept.
+				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
+				for i, f := range rationalRidge(x, y, at, weights, lambda, intercept) {
+					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
+					off, _ := f.Float64()
+					if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || !(bound <= s.sharp(off, v.At(i, 0), limit, lambda, 4)) {
+						t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
+					}
+				}
+			}
+		}
+		indefinite := mat.NewDense(2, 2, []float64{0, 1, 1, 0}) // eigenvalues −1 and 1
+		for _, lambda := range []float64{1.5, 3} {
+			_, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, NoIntercept: true, Solver: solvers.Dual, Bound: true}.Fit(t.Context(), dev, indefinite, mat.NewDense(2, 1, []float64{1, 2}), learners.Options{})
+			if lambda < 2 && (err == nil || !strings.Contains(err.Error(), "not positive definite")) || lambda > 2 && err != nil {
+				t.Errorf("an indefinite matrix and λ = %g: %v", lambda, err)
+			}
+			m, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, NoIntercept: true, Solver: solvers.Dual}.Fit(t.Context(), dev, indefinite, mat.NewDense(2, 1, []float64{1, 2}), learners.Options{Prove: true})
+			if err != nil || m.HasBound() != (lambda > 2) {
+				t.Errorf("an indefinite matrix and λ = %g: with Prove there is a bound: %t, %v", lambda, m.HasBound(), err)
+			}
+		}
+	})
+}
+
 // The mean of a Gaussian process is kernel ridge regression of y − m, where m is the float64 mean.
 func TestGaussianProcessBound(t *testing.T) {
 	x, y, at := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)

@@ -36,6 +36,7 @@ func Steps(k kernels.Kernel, n, d int) float64 {
 		switch {
 		case s.Of != nil: // of one point, at each pair
 			steps += Steps(s.Of, 1, d)
+		case s.Kind == kernels.Entry: // looked up
 		case s.Scale == nil && (s.Kind == kernels.Dot || s.Kind == kernels.SqDist || s.Kind == kernels.L1):
 			steps += float64(d)
 		default:

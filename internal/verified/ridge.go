@@ -92,6 +92,15 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 // The errors that ρ causes are A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy
 // and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): they add at most κ|ρ|(√k(x,x) + κ) to
 // the error of f(x) and κ|ρ| to that of D^½α.
+//
+// For a kernel of which only the values are known, not that it is positive semidefinite, let μ = Floor > 0
+// be a lower bound on the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with one the error of
+// α is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and that of b is 1ᵀ(r − Ae)/n, so that
+//
+//	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
+//
+// The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. The bound has these two numbers as Norm and Mean,
+// ‖z‖ as Power, and as Root the largest ‖k_x‖ of a point.
 type ErrorBound struct {
 	Weights    []float64 // as in the System
 	Intercept  bool
@@ -100,6 +109,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
+	Plain      bool    // only the values of the kernel are known
 	Rounded    bool    // for predictions that a device computes in float64: made by System.Rounded or ForDevice
 }
 
@@ -126,6 +136,9 @@ type System struct {
 	// Solve overwrites r, of n rows, with about (K + λW⁻¹)⁻¹r. It need not be accurate: the bounds
 	// hold for any result, and are narrow if it has a few digits. nil: no correction.
 	Solve func(r backend.Host[float64]) error
+	// Floor is 0 for a positive semidefinite kernel, and otherwise a lower bound on the eigenvalues of
+	// K + λW⁻¹, where K is symmetric. For Bound only.
+	Floor float64
 }
 
 func (b *ErrorBound) weight(i int) float64 {
@@ -146,7 +159,7 @@ func (b *ErrorBound) mass(n int) Ball {
 
 // center returns w, rounded; nil without an intercept.
 func (b *ErrorBound) center(n int) []float64 {
-	if !b.Intercept {
+	if !b.Intercept || b.Plain {
 		return nil
 	}
 	w, mass := make([]float64, n), b.mass(n).Hi
@@ -163,11 +176,12 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	if !(s.Lambda > 0) {
 		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda)
 	}
-	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t)}
+	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Plain: s.Floor > 0, Targets: make([]TargetBound, t)}
 	center := b.center(n)
 	r := residuals{equations: make([][]Ball, n), sums: make([]Ball, t), diagonal: make([]Ball, n)}
 	var gram backend.Host[float64]
 	var keep func(i, j int, k Ball)
+	rows := newRowSizes(n, b.Plain)
 	gramErrors := make([]float64, n) // the largest in a row of gram
 	if s.Solve != nil {
 		gram = backend.NewHost[float64](n, n)
@@ -175,7 +189,10 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			value, off := k.Rounded()
 			gram.Row(i)[j] = value
 			gramErrors[i] = max(gramErrors[i], off)
+			rows.add(i, k)
 		}
+	} else if b.Plain {
+		keep = func(i, _ int, k Ball) { rows.add(i, k) }
 	}
 	roots, means := make([]float64, n), make([]float64, n)
 	err := f.with(center).Eval(ctx, f.Points, keep, func(i int, values []Ball, self Ball) {
@@ -185,7 +202,9 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			r.equations[i][c] = Sub(Exact(s.Y.Row(i)[c]), Add(values[c], Mul(r.diagonal[i], Exact(f.Alpha.Row(i)[c]))))
 		}
 		roots[i] = Sqrt(self).Magnitude()
-		if s.Intercept {
+		if b.Plain {
+			roots[i] = rows.norm(i)
+		} else if s.Intercept {
 			means[i] = up(center[i] * values[t].Magnitude())
 		}
 	})
@@ -203,6 +222,8 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			}
 			r.sums[c] = total.ball().neg()
 		}
+	}
+	if s.Intercept && !b.Plain {
 		b.Kappa = s.kappa(roots, func(i int) float64 { return r.diagonal[i].Magnitude() })
 		b.Square = total(n, func(i int) float64 { return means[i] })
 	}
@@ -213,14 +234,24 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	}
 	for c := range b.Targets {
 		target := &b.Targets[c]
-		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
-			v := r.equations[i][c].Magnitude()
-			return up(v * v / s.Lambda * b.weight(i))
-		})))
 		size := 0.0
 		if b.Correction.Data != nil {
 			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
 		}
+		if b.Plain {
+			// ‖A1‖, from the sums of |k|.
+			ones := up(math.Sqrt(total(n, func(i int) float64 {
+				v := up(rows.sums[i] + r.diagonal[i].Magnitude())
+				return up(v * v)
+			})))
+			s.plain(target, n, up(r.norm(c)*(1+float64(n)*0x1p-50)), r.sums[c].Magnitude(), ones)
+			target.Power, target.Alpha = size, finite(up(target.Norm+size))
+			continue
+		}
+		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
+			v := r.equations[i][c].Magnitude()
+			return up(v * v / s.Lambda * b.weight(i))
+		})))
 		if s.Intercept {
 			var mean Ball
 			for i := range n {
@@ -233,6 +264,37 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	}
 	return b, nil
 }
+
+// plain sets the bounds of target for residuals of the norms r and rho, and ‖A1‖ ≤ ones.
+func (s *System) plain(target *TargetBound, n int, r, rho, ones float64) {
+	target.Norm = up(r / s.Floor)
+	if s.Intercept {
+		m := float64(n)
+		target.Norm = up(up((r+rho*ones/m)/s.Floor) + rho/math.Sqrt(m))
+		target.Mean = up((math.Sqrt(m)*r + ones*target.Norm) / m)
+	}
+}
+
+// rowSizes holds Σ_j|k(x_j, x)| and Σ_j k(x_j, x)² for rows x, or nothing.
+type rowSizes struct{ sums, squares []float64 }
+
+func newRowSizes(rows int, needed bool) rowSizes {
+	if !needed {
+		return rowSizes{}
+	}
+	return rowSizes{make([]float64, rows), make([]float64, rows)}
+}
+
+func (s rowSizes) add(i int, k Ball) {
+	if s.sums != nil {
+		v := k.Magnitude()
+		s.sums[i] = (s.sums[i] + v) * (1 + 0x1p-50)
+		s.squares[i] = (s.squares[i] + v*v) * (1 + 0x1p-50)
+	}
+}
+
+// norm bounds ‖k_x‖ for row i.
+func (s rowSizes) norm(i int) float64 { return up(math.Sqrt(s.squares[i])) }
 
 // leastRoot returns a lower bound on the diagonal of √D for lambda.
 func (s *System) leastRoot(n int, lambda float64) float64 {
@@ -513,11 +575,12 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 	return left
 }
 
-// Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square.
+// Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square, or with
+// ‖k_x‖² ≤ square for a bound that is Plain.
 func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	root := up(math.Sqrt(square))
 	reach := root
-	if b.Intercept {
+	if b.Intercept && !b.Plain {
 		reach = up(root + math.Sqrt(b.Square))
 	}
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
@@ -526,6 +589,9 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 // Rounding bounds the rounding errors of a prediction for target c that a device computes in float64, at x
 // no farther away than the points of r. It is 0 for the predictions of Predict.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
+	if !b.Rounded {
+		return 0
+	}
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
@@ -533,6 +599,9 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 // ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
+	if b.Plain {
+		return up(t.Norm*root + t.Mean)
+	}
 	return up(t.Norm/2*reach + t.Mean + t.Rho*(root+b.Kappa))
 }
 
@@ -571,10 +640,14 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[float64]) (values, bounds backend.Host[float64], err error) {
 	t := f.Alpha.Cols
 	values, bounds = backend.NewHost[float64](x.Rows, t), backend.NewHost[float64](x.Rows, t)
-	err = f.with(b.center(f.Points.Rows), b.Correction).Eval(ctx, x, nil, func(i int, v []Ball, self Ball) {
+	rows := newRowSizes(x.Rows, b.Plain)
+	err = f.with(b.center(f.Points.Rows), b.Correction).Eval(ctx, x, func(i, _ int, k Ball) { rows.add(i, k) }, func(i int, v []Ball, self Ball) {
 		root := Sqrt(self).Magnitude()
+		if b.Plain {
+			root = rows.norm(i)
+		}
 		reach, corrections := root, v[t:]
-		if b.Intercept {
+		if b.Intercept && !b.Plain {
 			// ‖φ(x) − φ̄‖², in which the computed w differs from the exact one by a few roundings.
 			s := up(root + b.Root)
 			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
