@@ -73,7 +73,7 @@ var layers = []layer{
 	// for small matrices on the host.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/online", ours: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},

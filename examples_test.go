@@ -349,7 +349,7 @@ type samplesOfLine struct{}
 
 func (samplesOfLine) Dims() (n, d, t int) { return 1000, 1, 1 }
 
-func (samplesOfLine) Pass(ctx context.Context, use func(solvers.Block) error) error {
+func (samplesOfLine) Pass(ctx context.Context, _ bool, use func(solvers.Block) error) error {
 	const rows = 100
 	for first := 0; first < 1000; first += rows {
 		x, y := backend.NewHost[float64](rows, 1), backend.NewHost[float64](rows, 1)

@@ -270,7 +270,7 @@ func TestFitRows(t *testing.T) {
 		y.Set(i, 0, float64(i%5))
 	}
 	hx, hy := backend.Host[float64]{Rows: 40, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}, backend.Host[float64]{Rows: 40, Cols: 1, Stride: 1, Data: y.RawMatrix().Data}
-	data := solvers.InMemory(hx, hy, nil)
+	data := solvers.InMemory(hx, hy, nil, nil)
 	l := learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 10, Seed: 3}
 	want, err := mercer.Fit(t.Context(), l, x, y, mercer.Options{})
 	if err != nil {
@@ -1367,7 +1367,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[kernels.StatDerivative](), reflect.TypeFor[kernels.StatKind](), reflect.TypeFor[kernels.Sum](), reflect.TypeFor[gram.Centering](),
 		reflect.TypeFor[gram.Eigen](), reflect.TypeFor[gram.PSD](),
 		reflect.TypeFor[objects.Options](), reflect.TypeFor[objects.Sum](), reflect.TypeFor[stringkernels.Spectrum](),
-		reflect.TypeFor[stringkernels.Subsequence](), reflect.TypeFor[trees.ParseError](), reflect.TypeFor[trees.Subtree](), reflect.TypeFor[trees.Tree](),
+		reflect.TypeFor[stringkernels.Subsequence](), reflect.TypeFor[trees.Subtree](),
 		reflect.TypeFor[backend.Coding](), reflect.TypeFor[backend.MemoryError](), reflect.TypeFor[backend.PivotError](),
 		reflect.TypeFor[backend.RangeError](), reflect.TypeFor[backend.Side](), reflect.TypeFor[backend.Trans](), reflect.TypeFor[backend.Uplo](),
 		reflect.TypeFor[gonum.Cholesky](),

@@ -54,11 +54,11 @@ type argument struct {
 func (a argument) number() float64 { return a.values[0] }
 
 func sigma(t string) Parameter {
-	return Parameter{Name: "sigma", Type: t, Rule: LengthScale.String()}
+	return Parameter{Name: "sigma", Type: t, Rule: lengthScale.String()}
 }
 
 func gamma(t string, rule string, convert func(float64) float64) Parameter {
-	return Parameter{Name: "gamma", Type: t, Rule: Positive.String() + "; " + rule, InsteadOf: "sigma", convert: convert}
+	return Parameter{Name: "gamma", Type: t, Rule: positive.String() + "; " + rule, InsteadOf: "sigma", convert: convert}
 }
 
 func matern(name, formula string, nu float64, aliases ...string) Description {
@@ -83,7 +83,7 @@ var catalogue = []Description{
 		Name: "polynomial", Aliases: []string{"poly"}, Formula: "(xᵀz + c)^degree",
 		Parameters: []Parameter{
 			{Name: "degree", Type: Integer, Rule: atLeastOne.String()},
-			{Name: "c", Type: OneNumber, Default: "0", Rule: NonNegative.String()},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: nonNegative.String()},
 		},
 		Example: "polynomial(degree=3,c=1)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.1",
@@ -139,7 +139,7 @@ var catalogue = []Description{
 	},
 	{
 		Name: "cosine", Formula: "Σ_p cos(theta (x_p − z_p))",
-		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: Positive.String()}},
+		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: positive.String()}},
 		Example:    "cosine(theta=1)",
 		Source:     "Schölkopf and Smola (2002), Learning with Kernels, section 4.4: translation invariant kernels",
 		build:      func(a arguments) Kernel { return Cosine{a[0].number()} },
@@ -159,7 +159,7 @@ var catalogue = []Description{
 	},
 	{
 		Name: "chi2", Aliases: []string{"chisquared"}, Formula: "exp(−gamma Σ_p (x_p−z_p)² / (x_p+z_p)), features ≥ 0",
-		Parameters: []Parameter{{Name: "gamma", Type: OneNumber, Default: "1", Rule: Positive.String()}},
+		Parameters: []Parameter{{Name: "gamma", Type: OneNumber, Default: "1", Rule: positive.String()}},
 		Example:    "chi2(gamma=1)",
 		Source:     "scikit-learn, sklearn.metrics.pairwise.chi2_kernel; Zhang, Marszałek, Lazebnik and Schmid (2007), IJCV 73",
 		build:      func(a arguments) Kernel { return ChiSquared{a[0].number()} },
@@ -179,8 +179,8 @@ var catalogue = []Description{
 	{
 		Name: "sigmoid", Formula: "tanh(a xᵀz + c); not positive semi-definite in general",
 		Parameters: []Parameter{
-			{Name: "a", Type: OneNumber, Rule: AnyNumber.String()},
-			{Name: "c", Type: OneNumber, Default: "0", Rule: AnyNumber.String()},
+			{Name: "a", Type: OneNumber, Rule: anyNumber.String()},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: anyNumber.String()},
 		},
 		Example: "sigmoid(a=0.1,c=0)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.3",

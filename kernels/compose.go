@@ -76,7 +76,7 @@ func (k Scaled) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: scaled: no kernel to scale")
 	}
-	if err := NonNegative.Check("kernels: scaled: weight", k.Weight); err != nil {
+	if err := nonNegative.Check("kernels: scaled: weight", k.Weight); err != nil {
 		return err
 	}
 	return k.Kernel.Check(d)

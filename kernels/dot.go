@@ -54,7 +54,7 @@ func (k Polynomial) compile(c *compiler) {
 	}
 }
 
-func (k Polynomial) params() []Param { return []Param{NonNegative.param("c", k.C)} }
+func (k Polynomial) params() []Param { return []Param{nonNegative.param("c", k.C)} }
 func (k Polynomial) with(values []float64) Kernel {
 	return Polynomial{Degree: k.Degree, C: values[0]}
 }
@@ -104,7 +104,7 @@ func (k Sigmoid) compile(c *compiler) {
 }
 
 func (k Sigmoid) params() []Param {
-	return []Param{AnyNumber.param("a", k.A), AnyNumber.param("c", k.C)}
+	return []Param{anyNumber.param("a", k.A), anyNumber.param("c", k.C)}
 }
 
 func (k Sigmoid) with(values []float64) Kernel { return Sigmoid{A: values[0], C: values[1]} }

@@ -209,7 +209,7 @@ func (k Product) deriveStat(c *compiler, s Stat) {
 func (k Product) bounded() bool { return allBounded(k) }
 
 func (k Scaled) params() []Param {
-	return append([]Param{NonNegative.param("weight", k.Weight)}, k.Kernel.params()...)
+	return append([]Param{nonNegative.param("weight", k.Weight)}, k.Kernel.params()...)
 }
 
 func (k Scaled) with(values []float64) Kernel {
@@ -233,7 +233,7 @@ func (k Scaled) deriveStat(c *compiler, s Stat) {
 
 func (k Scaled) bounded() bool { return k.Kernel.bounded() }
 
-func (k Constant) params() []Param              { return []Param{NonNegative.param("value", k.Value)} }
+func (k Constant) params() []Param              { return []Param{nonNegative.param("value", k.Value)} }
 func (k Constant) with(values []float64) Kernel { return Constant{values[0]} }
 func (k Constant) derive(c *compiler, _ int)    { k.compile(c) }
 

@@ -23,7 +23,7 @@ func (k ChiSquared) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-func (k ChiSquared) params() []Param            { return []Param{Positive.param("gamma", k.Gamma)} }
+func (k ChiSquared) params() []Param            { return []Param{positive.param("gamma", k.Gamma)} }
 func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
 
 // derive: −γχ² exp(−γχ²).

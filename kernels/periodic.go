@@ -13,7 +13,7 @@ func (k Cosine) String() string             { return "cosine(theta=" + number(k.
 func (k Cosine) Check(int) error            { return checkParams("cosine", k) }
 func (k Cosine) IsPSD() bool                { return k.Check(-1) == nil }
 func (k Cosine) compile(c *compiler)        { c.load(Stat{Kind: CosSum, Freqs: []float64{k.Theta}}) }
-func (k Cosine) params() []Param            { return []Param{Positive.param("theta", k.Theta)} }
+func (k Cosine) params() []Param            { return []Param{positive.param("theta", k.Theta)} }
 func (Cosine) with(values []float64) Kernel { return Cosine{values[0]} }
 func (k Cosine) derive(c *compiler, _ int) {
 	c.load(Stat{Kind: SinSum, Freqs: []float64{k.Theta}})

@@ -67,11 +67,11 @@ func (k Gaussian) compile(c *compiler) {
 
 func (k Gaussian) params() []Param {
 	if k.Sigmas == nil {
-		return []Param{LengthScale.param("sigma", k.Sigma)}
+		return []Param{lengthScale.param("sigma", k.Sigma)}
 	}
 	all := make([]Param, len(k.Sigmas))
 	for i, s := range k.Sigmas {
-		all[i] = LengthScale.param(fmt.Sprintf("sigma[%d]", i+1), s)
+		all[i] = lengthScale.param(fmt.Sprintf("sigma[%d]", i+1), s)
 	}
 	return all
 }
@@ -124,7 +124,7 @@ func (k Laplacian) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-func (k Laplacian) params() []Param              { return []Param{LengthScale.param("sigma", k.Sigma)} }
+func (k Laplacian) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
 
 // derive: k ‖x−z‖₁/σ.
@@ -177,7 +177,7 @@ func (k RationalQuadratic) power(c *compiler, exponent float64) {
 }
 
 func (k RationalQuadratic) params() []Param {
-	return []Param{mixtureShape.param("a", k.A), LengthScale.param("sigma", k.Sigma)}
+	return []Param{mixtureShape.param("a", k.A), lengthScale.param("sigma", k.Sigma)}
 }
 
 func (k RationalQuadratic) with(values []float64) Kernel {
@@ -272,7 +272,7 @@ func (k Matern) distance(c *compiler) {
 	c.unary(Instr{Op: Affine, A: math.Sqrt(2*k.Nu) / k.Sigma})
 }
 
-func (k Matern) params() []Param              { return []Param{LengthScale.param("sigma", k.Sigma)} }
+func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
 // derive: −s dk/ds, which is s, s² and s²(1+s)/3 times exp(−s).

@@ -17,12 +17,12 @@ type Rule struct {
 
 // The rules of most parameters.
 var (
-	AnyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
-	NonNegative = Rule{Min: 0, Max: math.MaxFloat64}
-	Positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// LengthScale bounds σ so that 1/σ² neither overflows, because k(x, x) = exp(−0·Inf) would be
+	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
+	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
+	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
+	// lengthScale bounds σ so that 1/σ² neither overflows, because k(x, x) = exp(−0·Inf) would be
 	// NaN, nor becomes subnormal. Distances that do not overflow may be as large as Max.
-	LengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
+	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 
 // String returns the rule as text for a catalogue.

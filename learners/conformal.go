@@ -202,9 +202,11 @@ func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier
 	return scores, nil
 }
 
-// CheckCalibration returns an error if c, which may come from a file, does not belong to the
-// model m.
-func CheckCalibration(m Model, c *Calibration) error {
+// Check returns an error if c, which may come from a file, does not belong to the model m.
+func (c *Calibration) Check(m Model) error {
+	if c == nil || m == nil {
+		return errors.New("the calibration or its model is missing")
+	}
 	_, want := m.Dims()
 	if _, ok := m.(Classifier); ok {
 		want = 1

@@ -207,7 +207,7 @@ func TestCalibrationScores(t *testing.T) {
 			t.Errorf("level %v: no error", level)
 		}
 	}
-	if err := learners.CheckCalibration(m, &learners.Calibration{Scores: backend.Host[float64]{Rows: 1, Cols: 2, Stride: 2, Data: []float64{2, 1}}}); err == nil {
+	if err := (&learners.Calibration{Scores: backend.Host[float64]{Rows: 1, Cols: 2, Stride: 2, Data: []float64{2, 1}}}).Check(m); err == nil {
 		t.Error("scores in descending order are not refused")
 	}
 }

@@ -223,7 +223,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 
 // factors returns the factors that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
-	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
+	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, numeric.Bytes(numeric.Elements(m.points.Rows, m.points.Rows)), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
 		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
 	}}
 }

@@ -124,7 +124,7 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 
 // factors returns the factors that Intervals needs.
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
-	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), solvers.UncertaintyBytes(m.points.Rows), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
+	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), numeric.Bytes(numeric.Elements(m.points.Rows, m.points.Rows)), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
 			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 		}

@@ -147,7 +147,7 @@ func (f file) Dims() (n, d, t int) {
 	return n, d, t
 }
 
-func (f file) Pass(ctx context.Context, use func(solvers.Block) error) error {
+func (f file) Pass(ctx context.Context, _ bool, use func(solvers.Block) error) error {
 	n, d, t := f.Dims()
 	for i := 0; i < n; i += 7 {
 		r := min(7, n-i)

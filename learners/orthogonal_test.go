@@ -258,7 +258,7 @@ func TestOrthogonalTargetInPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := solvers.InMemory(x, y, table.weights)
+		data := solvers.InMemory(x, y, table.weights, nil)
 		for _, method := range []solvers.Method{solvers.Normal, solvers.Falkon} {
 			m, err := learners.NystromRidge{Kernel: kernels.Linear{}, Lambda: 0.1, Solver: method}.FitRows(t.Context(), dev, data, learners.Options{})
 			if err != nil {

@@ -47,16 +47,8 @@ func (r fileRows) Dims() (n, d, t int) { return r.n, r.d, r.t }
 // Encoder returns the rules for the columns of the file.
 func (r fileRows) Encoder() *dataset.Encoder { return r.encoder }
 
-func (r fileRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
-	return r.pass(ctx, false, use)
-}
-
-// PassKeys implements solvers.KeyedRows: the keys are those of the cells of the file.
-func (r fileRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
-	return r.pass(ctx, true, use)
-}
-
-func (r fileRows) pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
+// Pass implements solvers.Rows: the keys are those of the cells of the file.
+func (r fileRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
 	return r.stream.EachBlock(ctx, r.encoder, r.blockRows(), keyed, func(b dataset.Block) error {
 		return use(solvers.Block{X: dense(b.X), Y: dense(b.Y), Weights: b.Weights, Keys: b.Keys})
 	})
@@ -177,13 +169,8 @@ func (r classRows) Dims() (n, d, t int) {
 	return n, d, r.classes.Columns()
 }
 
-func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
-	return r.data.Pass(ctx, r.signed(use))
-}
-
-// PassKeys implements solvers.KeyedRows.
-func (r classRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
-	return solvers.PassKeys(ctx, r.data, r.signed(use))
+func (r classRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
+	return r.data.Pass(ctx, keyed, r.signed(use))
 }
 
 // signed wraps use for blocks whose targets are indices of classes.
@@ -210,7 +197,7 @@ func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (d
 	if err != nil {
 		return nil, err
 	}
-	return solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys), nil
+	return solvers.InMemory(hx, hy, o.Weights, o.Keys), nil
 }
 
 // kernelForRows is kernelFor for samples that are read in passes. It uses distinct rows, drawn
@@ -219,7 +206,7 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 	if k != nil {
 		return k, nil
 	}
-	some, err := solvers.Sample(ctx, data, neighbors.MedianRows, seed)
+	some, err := solvers.CenterChoice{Count: neighbors.MedianRows, Seed: seed}.Sample(ctx, data)
 	if err != nil {
 		return nil, err
 	}

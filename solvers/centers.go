@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -32,7 +31,7 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
 
-// CenterChoice says how centers are chosen: from a pool of the samples whose keys (KeyedRows)
+// CenterChoice says how centers are chosen: from a pool of the samples whose keys (Block.Keys)
 // have the smallest priorities under the seed. The same seed therefore gives the same centers in
 // the same order, whatever the order of the samples.
 type CenterChoice struct {
@@ -122,7 +121,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if given {
 		return p.Centers, q, nil
 	}
-	from := Different(pool.Sampled(f.N).X)
+	from := stream.Different(pool.Sampled(f.N).X)
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
@@ -131,39 +130,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 		return centers, q, err
 	}
 	slices.Sort(rows) // by priority, in whatever order they were chosen
-	return selectRows(from, rows), q, nil
-}
-
-// Different returns the rows of x without repetitions, in their order: rows with different keys
-// may be encoded as the same numbers, and equal centers count once. If all rows differ, it
-// returns x itself.
-func Different(x backend.Host[float64]) backend.Host[float64] {
-	known := make(map[string]bool, x.Rows)
-	rows := make([]int, 0, x.Rows)
-	var bits []byte
-	for i := range x.Rows {
-		bits = bits[:0]
-		for _, v := range x.Row(i) {
-			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 equals 0
-		}
-		if !known[string(bits)] {
-			known[string(bits)] = true
-			rows = append(rows, i)
-		}
-	}
-	if len(rows) == x.Rows {
-		return x
-	}
-	return selectRows(x, rows)
-}
-
-// selectRows returns a copy of some rows.
-func selectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
-	part := backend.NewHost[float64](len(rows), x.Cols)
-	for j, i := range rows {
-		copy(part.Row(j), x.Row(i))
-	}
-	return part
+	return stream.SelectRows(from, rows), q, nil
 }
 
 // pivotCenters returns the pivots of randomly pivoted Cholesky on the pool.
@@ -184,20 +151,20 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 	return lowrank.RandomPivots(lowrank.Task[float64]{Ctx: r.Ctx, B: r.B, Mem: r.Mem, Kernel: p.Kernel, X: x, Seed: p.Choice.Seed}, f)
 }
 
-// Sample returns up to count different samples of weight > 0, drawn uniformly in one pass. They
-// are the pool of a CenterChoice with this size and seed.
-func Sample(ctx context.Context, data Rows, count int, seed uint64) (backend.Host[float64], error) {
+// Sample returns up to Count different samples of weight > 0, drawn uniformly in one pass: the
+// centers of the rule UniformCenters.
+func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float64], error) {
 	if err := checkRows(data); err != nil {
 		return backend.Host[float64]{}, err
 	}
 	n, d, _ := data.Dims()
-	some := stream.NewSampler(min(n, count), d)
+	some := stream.NewSampler(min(n, c.Count), d)
 	f := stream.NewFeed(sourceOf(data), min(n, 1<<12)).WithKeys()
 	err := f.Each(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
-			some.Offer(rowkey.Priority(f.Keys[i], seed), x.Row(i), w[i])
+			some.Offer(rowkey.Priority(f.Keys[i], c.Seed), x.Row(i), w[i])
 		}
 		return nil
 	})
-	return Different(some.Sampled(f.N).X), err
+	return stream.Different(some.Sampled(f.N).X), err
 }

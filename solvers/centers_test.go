@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -33,7 +34,7 @@ func TestSampleIsUniform(t *testing.T) {
 		x := backend.Host[float64]{Rows: len(values), Cols: 1, Stride: 1, Data: values}
 		counts := map[[count]float64]int{}
 		for seed := range uint64(choices * expected) {
-			some, err := Sample(t.Context(), InMemory(x, x, nil), count, seed)
+			some, err := CenterChoice{Count: count, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 		}
 		counts := make([]float64, n)
 		for seed := range uint64(seeds) {
-			some, err := Sample(t.Context(), InMemoryKeyed(x, x, nil, keys), m, seed)
+			some, err := CenterChoice{Count: m, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, keys))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 	for i, r := range order {
 		permutedKeys[i] = keys[r]
 	}
-	px, py := selectRows(x, order), selectRows(y, order)
+	px, py := stream.SelectRows(x, order), stream.SelectRows(y, order)
 	dev := backendtest.Device(t, "ref")
 	centers := func(rule CenterRule, data Rows) backend.Host[float64] {
 		t.Helper()
@@ -119,15 +120,15 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 		return res.Centers
 	}
 	for _, rule := range CenterRules() {
-		plain, keyed := centers(rule, InMemory(x, y, nil)), centers(rule, InMemoryKeyed(x, y, nil, keys))
-		if !slices.Equal(plain.Data, centers(rule, InMemory(px, py, nil)).Data) || !slices.Equal(keyed.Data, centers(rule, InMemoryKeyed(px, py, nil, permutedKeys)).Data) {
+		plain, keyed := centers(rule, InMemory(x, y, nil, nil)), centers(rule, InMemory(x, y, nil, keys))
+		if !slices.Equal(plain.Data, centers(rule, InMemory(px, py, nil, nil)).Data) || !slices.Equal(keyed.Data, centers(rule, InMemory(px, py, nil, permutedKeys)).Data) {
 			t.Errorf("%s: the centers depend on the order of the samples", rule)
 		}
 		if slices.Equal(plain.Data, keyed.Data) {
 			t.Errorf("%s: the keys do not matter", rule)
 		}
 	}
-	_, err := SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemoryKeyed(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
+	_, err := SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
 	if want := "solvers: 299 keys for 300 rows"; fmt.Sprint(err) != want {
 		t.Errorf("got the error %v, want %q", err, want)
 	}

@@ -134,7 +134,7 @@ func TestResumePasses(t *testing.T) {
 	for name, solve := range map[string]func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error){
 		"nystrom": func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error) {
 			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
-				Kernel: p.Kernel, Data: solvers.InMemory(p.X, p.Y, nil), Choice: solvers.CenterChoice{Count: 60}, Lambda: 1e-3, Intercept: true,
+				Kernel: p.Kernel, Data: solvers.InMemory(p.X, p.Y, nil, nil), Choice: solvers.CenterChoice{Count: 60}, Lambda: 1e-3, Intercept: true,
 			}, par)
 			if res == nil {
 				return nil, backend.Host[float64]{}, err

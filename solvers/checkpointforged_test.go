@@ -85,7 +85,7 @@ func resumables(dev backend.Device) []resumable {
 		par := par
 		par.Checkpoint, par.MaxIter = c, maxIter
 		res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
-			Kernel: gaussian, Data: solvers.InMemory(x, y, nil), Choice: solvers.CenterChoice{Count: 8}, Lambda: 1e-2, Intercept: true,
+			Kernel: gaussian, Data: solvers.InMemory(x, y, nil, nil), Choice: solvers.CenterChoice{Count: 8}, Lambda: 1e-2, Intercept: true,
 		}, par)
 		if err != nil {
 			return 0, err

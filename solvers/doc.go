@@ -33,7 +33,6 @@
 // and more than the solution for one λ:
 //
 //	cholesky.go  a factor that is kept for more right-hand sides and updated with the samples
-//	exactrank.go the factor of a singular K
 //	path.go      many λ from one decomposition, with leave-one-out errors
 //	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives, and the posterior variance

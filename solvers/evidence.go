@@ -263,33 +263,6 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	return nil
 }
 
-// Variance returns the posterior variance of the latent function of a Gaussian process with
-// covariance K + λW⁻¹ at each row z of points:
-//
-//	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
-//
-// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26) and does
-// not depend on p.Y. It takes n³/3 operations for the factor and n² for each point, block by
-// block. If rounding makes the difference negative, the result is 0: the error of each is at most
-// about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹.
-func Variance(ctx context.Context, dev backend.Device, p Problem, points Points, limit int64) ([]float64, error) {
-	z, err := p.otherPoints(points)
-	if err != nil {
-		return nil, err
-	}
-	rows := min(z.Rows, evidenceBlock)
-	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Mem.FreeAll()
-	variance, err := f.variance(z, rows)
-	if err != nil {
-		return nil, fmt.Errorf("solvers: variance: %w", err)
-	}
-	return variance, nil
-}
-
 // Points are points of a kernel, one in each row: a backend.Host, or a backend.CSR if the samples are
 // sparse.
 type Points interface{ Dims() (rows, cols int) }
@@ -310,19 +283,16 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 	return z, nil
 }
 
-// Uncertainty keeps the factor of Variance in the memory of the host, n² numbers, so that later
-// points cost n² operations each. Several goroutines may call its methods at the same time. It
+// Uncertainty keeps the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process in the
+// memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
 type Uncertainty struct {
 	s      *samples
 	factor backend.Host[float64]
 }
 
-// UncertaintyBytes is the memory that an Uncertainty of n samples keeps.
-func UncertaintyBytes(n int) int64 { return numeric.Bytes(numeric.Elements(n, n)) }
-
-// NewUncertainty factors K + λW⁻¹ on dev as Variance does, with the same errors, and frees all
-// memory of dev. If the device works in Go memory, the factor is made in its final place.
+// NewUncertainty factors K + λW⁻¹ on dev, n³/3 operations, and frees all memory of dev. It does not
+// depend on p.Y; limit bounds the memory on dev, and 0 means all its free memory. If the device works in Go memory, the factor is made in its final place.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	u := &Uncertainty{}
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
@@ -340,8 +310,15 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	return u, nil
 }
 
-// Variance is the function Variance for the samples of u: n² operations for each point. If the
-// device does not work in Go memory, each call copies the factor to it once.
+// Variance returns the posterior variance of the latent function of the Gaussian process at each row
+// z of points:
+//
+//	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
+//
+// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26). It takes n²
+// operations for each point, block by block. If rounding makes the difference negative, the result
+// is 0: the error of each is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If
+// the device does not work in Go memory, each call copies the factor to it once.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")

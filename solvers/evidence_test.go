@@ -162,11 +162,11 @@ func TestVariance(t *testing.T) {
 			}
 			points := normals(rng, 300, 2)
 			copy(points.Row(0), p.X.Row(0))
-			got, err := solvers.Variance(context.Background(), dev, p, points, 0)
+			u, err := solvers.NewUncertainty(context.Background(), dev, p, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := solvers.NewUncertainty(context.Background(), dev, p, 0)
+			got, err := u.Variance(context.Background(), dev, points, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,11 @@ func TestEvidenceRefuses(t *testing.T) {
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {
 		t.Errorf("targets of zero: %+v, %v", e, err)
 	}
-	if _, err := solvers.Variance(context.Background(), dev, p, normals(rng, 3, 4), 0); err == nil || !strings.Contains(err.Error(), "points have 4 columns, x has 2") {
+	u, err := solvers.NewUncertainty(context.Background(), dev, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Variance(context.Background(), dev, normals(rng, 3, 4), 0); err == nil || !strings.Contains(err.Error(), "points have 4 columns, x has 2") {
 		t.Error(err)
 	}
 	stop := errors.New("enough")
@@ -257,6 +261,10 @@ func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}
 	p.Weights[5] = 0
+	u, err := solvers.NewUncertainty(context.Background(), backendtest.Device(t, "cpu"), p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, run := range map[string]func(dev backend.Device, memory int64) error{
 		"value": func(dev backend.Device, memory int64) error {
 			_, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{Memory: memory})
@@ -267,7 +275,7 @@ func TestEvidenceMemory(t *testing.T) {
 			return err
 		},
 		"variance": func(dev backend.Device, memory int64) error {
-			_, err := solvers.Variance(context.Background(), dev, p, normals(rng, 100, 2), memory)
+			_, err := u.Variance(context.Background(), dev, normals(rng, 100, 2), memory)
 			return err
 		},
 	} {

@@ -27,7 +27,7 @@ func TestFourierDense(t *testing.T) {
 	}
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, w := range [][]float64{nil, weights} {
-			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
+			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w, nil), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
 			res, err := SolveFourier(t.Context(), dev, p, StreamParams{Tol: 1e-12})
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 	const n, d = 2500, 5
 	x := backendtest.Normal(1, n, d)
 	y := targets(1, x)
-	all := inMemory{x, y, nil}
+	all := inMemory{x, y, nil, nil}
 	var want *FourierResult
 	for _, threads := range []int{1, 3} {
 		dev, err := backend.Open("cpu", backend.Config{Threads: threads})
@@ -107,7 +107,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 func TestFourierRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 30, 2)
-	good := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil), Lambda: 1}
+	good := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil, nil), Lambda: 1}
 	for want, change := range map[string]func(p *FourierProblem){
 		"the kernel is missing":             func(p *FourierProblem) { p.Kernel = nil },
 		"sigma has 3 entries":               func(p *FourierProblem) { p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 2, 3}} },
@@ -116,8 +116,8 @@ func TestFourierRefused(t *testing.T) {
 		"number of features must be ≥ 0":    func(p *FourierProblem) { p.Count = -2 },
 		"lambda must be a finite number":    func(p *FourierProblem) { p.Lambda = math.Inf(1) },
 		"samples are missing":               func(p *FourierProblem) { p.Data = nil },
-		"solvers: x has 30 rows, y has 29":  func(p *FourierProblem) { p.Data = InMemory(x, head(x, 29), nil) },
-		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := numeric.Repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w) },
+		"solvers: x has 30 rows, y has 29":  func(p *FourierProblem) { p.Data = InMemory(x, head(x, 29), nil, nil) },
+		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := numeric.Repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w, nil) },
 	} {
 		p := good
 		change(&p)

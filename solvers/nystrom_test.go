@@ -23,7 +23,7 @@ type cut struct {
 	sizes []int
 }
 
-func (c cut) Pass(ctx context.Context, use func(b Block) error) error {
+func (c cut) Pass(ctx context.Context, _ bool, use func(b Block) error) error {
 	for i, next := 0, 0; i < c.x.Rows; next++ {
 		r := min(c.sizes[next%len(c.sizes)], c.x.Rows-i)
 		b := Block{X: c.x.View(i, 0, r, c.x.Cols), Y: c.y.View(i, 0, r, c.y.Cols)}
@@ -154,7 +154,7 @@ func TestNystromDense(t *testing.T) {
 			for _, intercept := range []bool{false, true} {
 				want := denseFit(t, phi, penalty, y, w, 0.01, intercept)
 				for _, method := range []Method{Normal, Falkon} {
-					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w), Centers: centers, Lambda: 0.01, Intercept: intercept}
+					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w, nil), Centers: centers, Lambda: 0.01, Intercept: intercept}
 					const tol = 1e-11
 					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol, Sample: 100})
 					if err != nil {
@@ -200,7 +200,7 @@ func TestNystromAllCenters(t *testing.T) {
 			want := fitOf(gram, exact.Alpha, exact.Intercept)
 			for _, method := range []Method{Normal, Falkon} {
 				res, err := SolveNystrom(t.Context(), dev, NystromProblem{
-					Kernel: k, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: n}, Lambda: 0.5, Intercept: intercept,
+					Kernel: k, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Count: n}, Lambda: 0.5, Intercept: intercept,
 				}, StreamParams{Method: method, Tol: 1e-12})
 				if err != nil {
 					t.Fatal(err)
@@ -227,7 +227,7 @@ func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
 	x := backendtest.Normal(seed, n, 3)
 	y := targets(seed, x)
-	all := inMemory{x, y, nil}
+	all := inMemory{x, y, nil, nil}
 	for _, rule := range CenterRules() {
 		for _, method := range []Method{Normal, Falkon} {
 			var want *NystromResult
@@ -274,7 +274,7 @@ func TestNystromMemory(t *testing.T) {
 	for _, rule := range CenterRules() {
 		for _, method := range []Method{Normal, Falkon} {
 			for _, m := range []int{1, 30, 400} {
-				p := NystromProblem{Kernel: kernels.Gaussian{Sigma: 2}, Data: InMemory(x, y, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 1}
+				p := NystromProblem{Kernel: kernels.Gaussian{Sigma: 2}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 1}
 				res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method})
 				if err != nil {
 					t.Fatal(err)
@@ -310,7 +310,7 @@ func TestCentersDiffer(t *testing.T) {
 	for _, rule := range CenterRules() {
 		for _, m := range []int{20, 60, 0} {
 			res, err := SolveNystrom(t.Context(), dev, NystromProblem{
-				Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 0.1,
+				Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 0.1,
 			}, StreamParams{})
 			if err != nil {
 				t.Fatal(err)
@@ -346,7 +346,7 @@ func TestCenterRulesCover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	left := map[CenterRule]float64{}
 	for _, rule := range CenterRules() {
-		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil), Choice: CenterChoice{Rule: rule, Count: m, Pool: n}, Lambda: 0.1}
+		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil, nil), Choice: CenterChoice{Rule: rule, Count: m, Pool: n}, Lambda: 0.1}
 		res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: Normal})
 		if err != nil {
 			t.Fatal(err)
@@ -382,18 +382,20 @@ func TestNystromRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 30, 2)
 	y := targets(1, x)
-	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
+	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
 	nan := backend.NewHost[float64](30, 2)
 	nan.Row(7)[1] = math.NaN()
 	for want, change := range map[string]func(p *NystromProblem, par *StreamParams){
-		"the samples are missing":                func(p *NystromProblem, _ *StreamParams) { p.Data = nil },
-		"the kernel is missing":                  func(p *NystromProblem, _ *StreamParams) { p.Kernel = nil },
-		"lambda must be a finite number ≥ 0":     func(p *NystromProblem, _ *StreamParams) { p.Lambda = -1 },
-		"not positive semidefinite":              func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.Sigmoid{A: 1} },
-		"x: row 8, column 2 is NaN":              func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(nan, y, nil) },
-		"y: row 8, column 2 is NaN":              func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, nan, nil) },
-		"29 weights for 30 rows":                 func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, y, make([]float64, 29)) },
-		"no sample is left":                      func(p *NystromProblem, _ *StreamParams) { p.Data = cut{inMemory{x, y, make([]float64, 30)}, []int{7}} },
+		"the samples are missing":            func(p *NystromProblem, _ *StreamParams) { p.Data = nil },
+		"the kernel is missing":              func(p *NystromProblem, _ *StreamParams) { p.Kernel = nil },
+		"lambda must be a finite number ≥ 0": func(p *NystromProblem, _ *StreamParams) { p.Lambda = -1 },
+		"not positive semidefinite":          func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.Sigmoid{A: 1} },
+		"x: row 8, column 2 is NaN":          func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(nan, y, nil, nil) },
+		"y: row 8, column 2 is NaN":          func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, nan, nil, nil) },
+		"29 weights for 30 rows":             func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, y, make([]float64, 29), nil) },
+		"no sample is left": func(p *NystromProblem, _ *StreamParams) {
+			p.Data = cut{inMemory{x, y, make([]float64, 30), nil}, []int{7}}
+		},
 		"no rule for centers is called \"best\"": func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
 		"must be ≥ 0, got -1 and 0":              func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
 		"centers: 3×3":                           func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
@@ -403,7 +405,7 @@ func TestNystromRefused(t *testing.T) {
 		"the number of iterations must be ≥ 0":   func(_ *NystromProblem, par *StreamParams) { par.MaxIter = -1 },
 		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
 		"x: row 1: ":                             func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
-		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil)} },
+		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil, nil)} },
 		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
 			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, Sample: 6}
 		},
@@ -441,7 +443,7 @@ func TestNystromInterrupted(t *testing.T) {
 	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // minimum number of blocks: two passes, three or more
 		for stop := 1; ; stop++ {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			data := &failing{cut: cut{inMemory{x, y, nil}, []int{50}}, at: stop, fail: func() error {
+			data := &failing{cut: cut{inMemory{x, y, nil, nil}, []int{50}}, at: stop, fail: func() error {
 				if stop%2 == 0 {
 					cancel(torn)
 					return nil
@@ -482,7 +484,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, intercept := range []bool{false, true} {
 			for _, tol := range []float64{1e-6, 1e-13} {
-				data := &failing{cut: cut{inMemory{x, y, weights}, []int{100}}}
+				data := &failing{cut: cut{inMemory{x, y, weights, nil}, []int{100}}}
 				res, err := SolveNystrom(t.Context(), dev, NystromProblem{Kernel: k, Data: data, Centers: centers, Lambda: lambda, Intercept: intercept}, StreamParams{Method: Normal, Tol: tol})
 				if err != nil {
 					t.Fatal(err)
@@ -546,8 +548,8 @@ type failing struct {
 	fail      func() error
 }
 
-func (f *failing) Pass(ctx context.Context, use func(b Block) error) error {
-	return f.cut.Pass(ctx, func(b Block) error {
+func (f *failing) Pass(ctx context.Context, keyed bool, use func(b Block) error) error {
+	return f.cut.Pass(ctx, keyed, func(b Block) error {
 		if f.count++; f.count == f.at {
 			if err := f.fail(); err != nil {
 				return err

@@ -105,10 +105,6 @@ func TestPathFaults(t *testing.T) {
 			_, err := solvers.LogEvidence(context.Background(), dev, noisy, solvers.EvidenceParams{Gradient: true})
 			return err
 		},
-		"variance": func(dev backend.Device) error {
-			_, err := solvers.Variance(context.Background(), dev, noisy, noisy.X, 0)
-			return err
-		},
 		"uncertainty": func(dev backend.Device) error {
 			u, err := solvers.NewUncertainty(context.Background(), dev, noisy, 0)
 			if err == nil {

@@ -357,15 +357,6 @@ var methods = []method{
 	{name: CG, estimate: cgEstimate, iterates: true, saves: true},
 }
 
-// Methods returns the valid names for Params.Method, without Auto.
-func Methods() []Method {
-	names := make([]Method, len(methods))
-	for i, m := range methods {
-		names[i] = m.name
-	}
-	return names
-}
-
 func lookUp(name Method) (method, error) {
 	var names []string
 	for _, m := range methods {

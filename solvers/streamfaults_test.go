@@ -22,7 +22,7 @@ func TestStreamFaults(t *testing.T) {
 	for i := range weights {
 		weights[i] = float64(1 + i%2)
 	}
-	data := solvers.InMemory(x, y, weights)
+	data := solvers.InMemory(x, y, weights, nil)
 	runs := map[string]func(backend.Device) error{}
 	for _, method := range []solvers.Method{solvers.Normal, solvers.Falkon} {
 		for _, rule := range solvers.CenterRules() {

@@ -187,7 +187,7 @@ func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, in
 	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon works with no other basis
 	hashHost(h, phi.(*stream.Centers).Points)
 	var buffer []byte
-	err := data.Pass(r.Ctx, func(b Block) error {
+	err := data.Pass(r.Ctx, false, func(b Block) error {
 		for i := range b.X.Rows {
 			buffer = appendFloats(appendFloats(buffer[:0], b.X.Row(i)), b.Y.Row(i))
 			weight := 1.0
@@ -231,76 +231,43 @@ type Rows interface {
 	// Pass calls use with blocks of samples, in their order, until all samples have been read. It
 	// returns the first error of use or of reading, or the cause of ctx. Every pass gives the
 	// same samples; their division into blocks may differ. use must not change a block or keep
-	// it.
-	Pass(ctx context.Context, use func(b Block) error) error
-}
-
-// KeyedRows are Rows that have a key for each sample; equal samples have equal keys. If samples
-// are drawn, the keys and a seed determine which, independent of the order of the samples and of
-// the numbers that they are encoded as.
-type KeyedRows interface {
-	Rows
-	// PassKeys is Pass with the Keys of the blocks.
-	PassKeys(ctx context.Context, use func(b Block) error) error
-}
-
-// PassKeys calls data.PassKeys, or data.Pass if data are not KeyedRows.
-func PassKeys(ctx context.Context, data Rows, use func(b Block) error) error {
-	if k, ok := data.(KeyedRows); ok {
-		return k.PassKeys(ctx, use)
-	}
-	return data.Pass(ctx, use)
+	// it. keyed asks for the Keys of the blocks; rows without keys of their own ignore it.
+	Pass(ctx context.Context, keyed bool, use func(b Block) error) error
 }
 
 // Block is a block of samples of a Rows.
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	Keys    []uint64              // keys of the rows; nil means the keys of the numbers in X
+	// Keys of the rows; nil means the keys of the numbers in X. Equal samples have equal keys. If
+	// samples are drawn, the keys and a seed determine which, independent of the order of the samples
+	// and of the numbers that they are encoded as.
+	Keys []uint64
 }
 
-// InMemory returns the rows of matrices, which it only reads. Weights may be nil.
-func InMemory(x, y backend.Host[float64], weights []float64) Rows {
-	return inMemory{x, y, weights}
-}
-
-// InMemoryKeyed is InMemory for samples with keys; nil means the keys of the numbers in x.
-func InMemoryKeyed(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
-	if keys == nil {
-		return InMemory(x, y, weights)
-	}
-	return keyedInMemory{inMemory{x, y, weights}, keys}
-}
-
-type keyedInMemory struct {
-	inMemory
-	keys []uint64
-}
-
-func (m keyedInMemory) PassKeys(ctx context.Context, use func(b Block) error) error {
-	return use(Block{X: m.x, Y: m.y, Weights: m.weights, Keys: m.keys})
+// InMemory returns the rows of matrices, which it only reads. Weights and keys may be nil, as in
+// Block.
+func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
+	return inMemory{x, y, weights, keys}
 }
 
 type inMemory struct {
 	x, y    backend.Host[float64]
 	weights []float64
+	keys    []uint64
 }
 
 func (m inMemory) Dims() (n, d, t int) { return m.x.Rows, m.x.Cols, m.y.Cols }
 
-func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
-	return use(Block{X: m.x, Y: m.y, Weights: m.weights})
+func (m inMemory) Pass(ctx context.Context, _ bool, use func(b Block) error) error {
+	return use(Block{X: m.x, Y: m.y, Weights: m.weights, Keys: m.keys})
 }
 
 // sourceOf returns data as a source for the solvers.
 func sourceOf(data Rows) stream.Source {
 	n, d, t := data.Dims()
 	return stream.Source{N: n, D: d, T: t, Pass: func(ctx context.Context, keyed bool, use func(b stream.Piece) error) error {
-		each := func(b Block) error { return use(stream.Piece(b)) }
-		if keyed {
-			return PassKeys(ctx, data, each)
-		}
-		return data.Pass(ctx, each)
+		return data.Pass(ctx, keyed, func(b Block) error { return use(stream.Piece(b)) })
 	}}
 }
 
@@ -309,13 +276,10 @@ func checkRows(data Rows) error {
 	if data == nil {
 		return errors.New("solvers: the samples are missing")
 	}
-	if m, ok := data.(keyedInMemory); ok {
-		if len(m.keys) != m.x.Rows {
+	if m, ok := data.(inMemory); ok {
+		if m.keys != nil && len(m.keys) != m.x.Rows {
 			return fmt.Errorf("solvers: %s for %s", count.Of(len(m.keys), "key"), count.Of(m.x.Rows, "row"))
 		}
-		data = m.inMemory
-	}
-	if m, ok := data.(inMemory); ok {
 		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
 	}
 	if n, d, t := data.Dims(); n <= 0 || d <= 0 || t <= 0 {

@@ -28,9 +28,9 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// DefaultMemory is the limit of a device that is opened with Config.Memory 0:
+// defaultMemory is the limit of a device that is opened with Config.Memory 0:
 // 1 GiB, more than the plain loops can work on in reasonable time.
-const DefaultMemory = 1 << 30
+const defaultMemory = 1 << 30
 
 const name = "ref"
 
@@ -41,7 +41,7 @@ type driver struct{}
 func (driver) Name() string { return name }
 
 func (driver) Candidates() []backend.Candidate {
-	return []backend.Candidate{{Device: name, Info: info(DefaultMemory)}}
+	return []backend.Candidate{{Device: name, Info: info(defaultMemory)}}
 }
 
 // Open opens the device. Config.Threads is not used: ref has no workers.
@@ -51,7 +51,7 @@ func (driver) Open(suffix string, c backend.Config) (backend.Device, error) {
 	}
 	limit := c.Memory
 	if limit == 0 {
-		limit = DefaultMemory
+		limit = defaultMemory
 	}
 	d := &device{limit: limit}
 	d.f32 = &queue[float32]{dev: d, work: &work{}}

@@ -137,7 +137,7 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	state := b.Model.State()
 	lambda := state.Params["lambda"].(float64)
-	data, par := solvers.InMemory(x, y, nil), solvers.StreamParams{Method: solvers.Normal, Tol: 1e-9}
+	data, par := solvers.InMemory(x, y, nil, nil), solvers.StreamParams{Method: solvers.Normal, Tol: 1e-9}
 	var kernel kernels.Kernel
 	if text, ok := state.Params["kernel"].(string); ok {
 		if kernel, err = kernels.Parse(text); err != nil {

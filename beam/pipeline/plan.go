@@ -16,9 +16,9 @@ import (
 	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // fitPlan holds what every worker needs to sum its pieces.
@@ -80,7 +80,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	}
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
-		some := solvers.Different(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
+		some := stream.Different(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
 		sigma, err := learners.DefaultSigma(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
@@ -110,7 +110,7 @@ func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums
 	if p.Learner == "fourier-ridge" {
 		return sums.FourierBasis(ctx, k, d, p.Functions, p.Orthogonal, p.Seed)
 	}
-	return sums.CentersBasis(k, solvers.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
+	return sums.CentersBasis(k, stream.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }
 
 // columnsOf is the number of columns of y.

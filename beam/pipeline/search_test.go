@@ -81,7 +81,7 @@ func TestSearch(t *testing.T) {
 			}
 			slices.Sort(train)
 			res, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{
-				Kernel: kernel, Data: solvers.InMemory(pick(mx, train), pick(my, train), nil), Count: p.Functions, Seed: p.Seed, Lambda: got.Lambda, Intercept: true,
+				Kernel: kernel, Data: solvers.InMemory(pick(mx, train), pick(my, train), nil, nil), Count: p.Functions, Seed: p.Seed, Lambda: got.Lambda, Intercept: true,
 			}, solvers.StreamParams{Method: solvers.Normal, Tol: 1e-10})
 			if err != nil {
 				t.Fatal(err)

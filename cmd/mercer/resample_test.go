@@ -188,16 +188,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		}
 		var wanted []float64
 		for round := range 12 {
-			var train, test []int
-			for i, times := range validate.Resample(len(class), 1, round) {
-				for range times {
-					train = append(train, i)
-				}
-				if times == 0 {
-					test = append(test, i)
-				}
-			}
-			wanted = append(wanted, want(train, test))
+			wanted = append(wanted, want(validate.Bootstrap(len(class), 1)(round)))
 		}
 		check([]string{"bootstrap", "--learner", "logistic", "--rounds", "12"}, "round", wanted)
 	}

@@ -131,7 +131,7 @@ func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []
 	}
 	totals := make([]float64, len(names))
 	if f.classes[0] == balanced && len(names) > 0 {
-		err := data.Pass(ctx, func(b solvers.Block) error {
+		err := data.Pass(ctx, false, func(b solvers.Block) error {
 			for i := range b.Y.Rows {
 				totals[int(b.Y.Row(i)[0])] += weightAt(b.Weights, i)
 			}
@@ -145,13 +145,8 @@ func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []
 	return weighted{data, factors}, err
 }
 
-func (w weighted) Pass(ctx context.Context, use func(b solvers.Block) error) error {
-	return w.Rows.Pass(ctx, w.times(use))
-}
-
-// PassKeys implements solvers.KeyedRows.
-func (w weighted) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
-	return solvers.PassKeys(ctx, w.Rows, w.times(use))
+func (w weighted) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
+	return w.Rows.Pass(ctx, keyed, w.times(use))
 }
 
 // times wraps use for blocks whose weights are multiplied.

@@ -217,7 +217,7 @@ func (c *fitBench) nystrom(j judge) contest {
 			}
 			list = append(list, newCompetitor(name, func() (*solvers.NystromResult, error) {
 				return solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
-					Kernel: s.kernel, Data: solvers.InMemory(s.x, s.y, nil), Centers: centers, Lambda: s.lambda,
+					Kernel: s.kernel, Data: solvers.InMemory(s.x, s.y, nil, nil), Centers: centers, Lambda: s.lambda,
 				}, solvers.StreamParams{Method: method, Tol: fitTol, Memory: c.Memory})
 			}, func(res *solvers.NystromResult) (function, error) {
 				return function{points: centers, coef: res.Beta.Data}, nil

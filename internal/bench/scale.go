@@ -194,7 +194,7 @@ func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFi
 // prepare plans a fit.
 func (w *scaling) prepare(solver scaled, s *synthetic, m int) plannedFit {
 	stream := solvers.StreamParams{Method: solvers.Normal, Memory: w.Memory, Tol: scaleTol}
-	rows := solvers.InMemory(s.x, s.y, nil)
+	rows := solvers.InMemory(s.x, s.y, nil, nil)
 	switch solver.name {
 	case "normal", "falkon":
 		stream.Method = solvers.Method(solver.name)

@@ -44,21 +44,21 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if !m.k.IsPSD() {
 		return nil, nil
 	}
-	k, err := solvers.PivotedCholesky(t.Ctx, t.Dev, m.k, m.x, m.memory)
+	k, err := pivotedCholesky(t.Ctx, t.Dev, m.k, m.x, m.memory)
 	if err != nil {
 		return nil, err
 	}
-	if len(k.Pivots) == 0 { // K = 0
+	if len(k.pivots) == 0 { // K = 0
 		return nil, nil
 	}
-	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
+	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
 	// The decrease predicted by the second-order model is proportional to the square of the
 	// gradient.
 	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
 	}
-	f, err := newLogit(t, numeric.DensePoints(k.F), index, m.weights, columns, false, m.lambda, m.intercept)
+	f, err := newLogit(t, numeric.DensePoints(k.f), index, m.weights, columns, false, m.lambda, m.intercept)
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +73,13 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		for p := r - 1; p >= 0; p-- {
 			v := beta.Row(p)[c]
 			for q := p + 1; q < r; q++ {
-				v -= k.F.Row(k.Pivots[q])[p] * alpha.Row(k.Pivots[q])[c]
+				v -= k.f.Row(k.pivots[q])[p] * alpha.Row(k.pivots[q])[c]
 			}
-			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
+			alpha.Row(k.pivots[p])[c] = v / k.f.Row(k.pivots[p])[p]
 		}
 	}
 	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + found.Iters, Rank: r, Loss: end.value, Square: dot(beta, beta)}
-	if fit.Residual, err = m.checkBasis(fit, k.F, beta); err != nil {
+	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
 	// The error of the loss is about the square of the residual.

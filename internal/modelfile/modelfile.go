@@ -43,7 +43,7 @@ type Bundle struct {
 func (b Bundle) check() error {
 	d, t := b.Model.Dims()
 	if b.Calibration != nil {
-		if err := learners.CheckCalibration(b.Model, b.Calibration); err != nil {
+		if err := b.Calibration.Check(b.Model); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func CheckWeights(weights []float64, rows int) error {
 	}
 	sum := 0.0
 	for i, w := range weights {
-		if err := kernels.NonNegative.Check(fmt.Sprintf("weights: row %d:", i+1), w); err != nil {
+		if err := (kernels.Rule{Max: math.MaxFloat64}).Check(fmt.Sprintf("weights: row %d:", i+1), w); err != nil {
 			return err
 		}
 		sum += w

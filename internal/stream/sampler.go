@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"container/heap"
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -99,4 +100,36 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 			s.Offer(rowkey.Priority(uint64(from+i), seed), x.Row(i), w[i])
 		}
 	}
+}
+
+// Different returns the rows of x without repetitions, in their order: rows with different keys
+// may be encoded as the same numbers, and equal centers count once. If all rows differ, it
+// returns x itself.
+func Different(x backend.Host[float64]) backend.Host[float64] {
+	known := make(map[string]bool, x.Rows)
+	rows := make([]int, 0, x.Rows)
+	var bits []byte
+	for i := range x.Rows {
+		bits = bits[:0]
+		for _, v := range x.Row(i) {
+			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 equals 0
+		}
+		if !known[string(bits)] {
+			known[string(bits)] = true
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == x.Rows {
+		return x
+	}
+	return SelectRows(x, rows)
+}
+
+// SelectRows returns a copy of some rows of x.
+func SelectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
+	part := backend.NewHost[float64](len(rows), x.Cols)
+	for j, i := range rows {
+		copy(part.Row(j), x.Row(i))
+	}
+	return part
 }

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Tree is a tree returned by Parse. Its nodes are in postorder: children precede their parent, and
+// tree is a tree as parse returns it. Its nodes are in postorder: children precede their parent, and
 // the root is last.
-type Tree struct{ nodes []node }
+type tree struct{ nodes []node }
 
 type node struct {
 	label    string
@@ -22,71 +22,35 @@ type child struct {
 	word string
 }
 
-// Nodes returns the number of nodes, excluding words.
-func (t *Tree) Nodes() int { return len(t.nodes) }
-
-// String returns the tree in brackets, with one space between children; "" for a tree without
-// nodes.
-func (t *Tree) String() string {
-	if len(t.nodes) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	t.write(&b, len(t.nodes)-1)
-	return b.String()
-}
-
-func (t *Tree) write(b *strings.Builder, i int) {
-	n := t.nodes[i]
-	b.WriteString("(" + n.label)
-	for _, c := range n.children {
-		b.WriteByte(' ')
-		if c.node >= 0 {
-			t.write(b, int(c.node))
-		} else {
-			b.WriteString(c.word)
-		}
-	}
-	b.WriteByte(')')
-}
-
 // maxDepth bounds the nesting of brackets, so that no text can exhaust the stack of a recursive
 // traversal.
 const maxDepth = 10_000
 
-// ParseError is an error in a tree's text, with its position.
-type ParseError struct {
-	Tree   int // number of the tree, from 1; 0 if there is only one
-	Column int // in characters from 1
-	Detail string
+// parseError is an error in a tree's text, with its position.
+type parseError struct {
+	tree   int // number of the tree, from 1; 0 if there is only one
+	column int // in characters from 1
+	detail string
 }
 
-func (e *ParseError) Error() string {
-	if e.Tree > 0 {
-		return fmt.Sprintf("trees: tree %d, column %d: %s", e.Tree, e.Column, e.Detail)
+func (e *parseError) Error() string {
+	if e.tree > 0 {
+		return fmt.Sprintf("trees: tree %d, column %d: %s", e.tree, e.column, e.detail)
 	}
-	return fmt.Sprintf("trees: column %d: %s", e.Column, e.Detail)
+	return fmt.Sprintf("trees: column %d: %s", e.column, e.detail)
 }
 
-// Parse reads a tree from its text. An error is a *ParseError.
-func Parse(text string) (*Tree, error) {
-	t, err := parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-func parse(text string) (*Tree, *ParseError) {
-	fail := func(at int, format string, args ...any) (*Tree, *ParseError) {
-		return nil, &ParseError{Column: len([]rune(text[:at])) + 1, Detail: fmt.Sprintf(format, args...)}
+// parse reads a tree from its text.
+func parse(text string) (*tree, *parseError) {
+	fail := func(at int, format string, args ...any) (*tree, *parseError) {
+		return nil, &parseError{column: len([]rune(text[:at])) + 1, detail: fmt.Sprintf(format, args...)}
 	}
 	type open struct {
 		node
 		at int // where its bracket is
 	}
 	var stack []open
-	t := &Tree{}
+	t := &tree{}
 	complete := false
 	for at := 0; at < len(text); {
 		rest := text[at:]

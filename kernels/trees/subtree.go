@@ -187,7 +187,7 @@ func (k Subtree) read(g grammar, texts []string) ([]indexed, error) {
 	for i, text := range texts {
 		t, err := parse(text)
 		if err != nil {
-			err.Tree = i + 1
+			err.tree = i + 1
 			return nil, err
 		}
 		all[i] = g.index(t)
@@ -195,7 +195,7 @@ func (k Subtree) read(g grammar, texts []string) ([]indexed, error) {
 	return all, nil
 }
 
-func (g grammar) index(t *Tree) indexed {
+func (g grammar) index(t *tree) indexed {
 	x := indexed{make([]int32, len(t.nodes)), make([][]int32, len(t.nodes))}
 	var b strings.Builder
 	for i, n := range t.nodes {

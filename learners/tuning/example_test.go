@@ -12,21 +12,6 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// The kernels that a grid tries; mercer.Tune finds the best of them, and λ.
-func Example() {
-	list, err := tuning.Kernels(kernels.Gaussian{Sigma: 1}, nil, 4, 3)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, k := range list {
-		fmt.Println(k)
-	}
-	// Output:
-	// gaussian(sigma=0.25)
-	// gaussian(sigma=1)
-	// gaussian(sigma=4)
-}
-
 // Choose C of a support vector machine and its kernel on five folds.
 func ExampleSearchGrid() {
 	x, y := backend.NewHost[float64](40, 1), backend.NewHost[float64](40, 1)

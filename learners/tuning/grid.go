@@ -145,7 +145,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 		par.Kernel = kernels.Gaussian{Sigma: sigma}
 	}
 	if par.Kernel != nil {
-		list, err := Kernels(par.Kernel, par.Vary, par.Reach, par.Steps)
+		list, err := kernelsOf(par.Kernel, par.Vary, par.Reach, par.Steps)
 		if err != nil {
 			return nil, err
 		}

@@ -27,9 +27,9 @@ func (s *space) line(steps int) [][]float64 {
 	return list
 }
 
-// Kernels returns the kernels that Grid tries from k, with Vary, Reach and Steps as in Params, or
+// kernelsOf returns the kernels that Grid tries from k, with Vary, Reach and Steps as in Params, or
 // only k if nothing varies.
-func Kernels(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
+func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
 	s, err := newSpace(k, vary, reach)
 	if err != nil || len(s.vary) == 0 {
 		return []kernels.Kernel{k}, err

@@ -49,23 +49,12 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	return fold, nil
 }
 
-// Folds and Resample have their own stream of random numbers, separate from other uses of the
+// Folds and Bootstrap have their own stream of random numbers, separate from other uses of the
 // same seed.
 const (
 	foldStream     = 0x666f6c64 // "fold"
 	resampleStream = 0x626f6f74 // "boot"
 )
-
-// Resample draws n of n samples with replacement and returns how often each was drawn. Samples
-// drawn 0 times, a fraction of about 1/e, are out of the bag.
-func Resample(n int, seed uint64, round int) []int {
-	r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))
-	counts := make([]int, n)
-	for range n {
-		counts[r.IntN(n)]++
-	}
-	return counts
-}
 
 // Splits returns division i of samples: the samples that a model is fitted to, which may
 // repeat, and the samples that it is scored on.
@@ -112,10 +101,15 @@ func holdOut(fold []int, part int) (train, test []int) {
 }
 
 // Bootstrap returns the rounds of the bootstrap: n of n samples drawn with replacement, and
-// the samples that were not drawn, which may be none.
+// the samples that were not drawn, a fraction of about 1/e, which may be none.
 func Bootstrap(n int, seed uint64) Splits {
 	return func(round int) (train, test []int) {
-		for i, times := range Resample(n, seed, round) {
+		r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))
+		counts := make([]int, n)
+		for range n {
+			counts[r.IntN(n)]++
+		}
+		for i, times := range counts {
 			for range times {
 				train = append(train, i)
 			}

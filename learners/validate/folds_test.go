@@ -62,23 +62,17 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestResample: n samples are drawn, and a fraction of about 1/e is never drawn.
-func TestResample(t *testing.T) {
+// TestBootstrap: n samples are drawn, and a fraction of about 1/e is never drawn.
+func TestBootstrap(t *testing.T) {
 	const n = 10000
-	out := 0
-	counts := validate.Resample(n, 3, 7)
-	sum := 0
-	for _, c := range counts {
-		sum += c
-		if c == 0 {
-			out++
-		}
-	}
+	rounds := validate.Bootstrap(n, 3)
+	train, test := rounds(7)
 	// The number of samples that are not drawn has a standard deviation below √n/2.
-	if sum != n || math.Abs(float64(out)-n/math.E) > 5*math.Sqrt(n)/2 {
-		t.Errorf("%d drawn, %d left out", sum, out)
+	if len(train) != n || math.Abs(float64(len(test))-n/math.E) > 5*math.Sqrt(n)/2 {
+		t.Errorf("%d drawn, %d left out", len(train), len(test))
 	}
-	if slices.Equal(counts, validate.Resample(n, 3, 8)) || !slices.Equal(counts, validate.Resample(n, 3, 7)) {
+	again, _ := rounds(7)
+	if other, _ := rounds(8); slices.Equal(train, other) || !slices.Equal(train, again) {
 		t.Error("the round does not decide")
 	}
 	s := validate.NewSummary([]float64{1, 2, math.NaN(), 6})

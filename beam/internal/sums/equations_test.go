@@ -48,7 +48,7 @@ func TestEquationsAgree(t *testing.T) {
 	kernel := kernels.Gaussian{Sigma: 1.5}
 	const lambda = 0.5
 
-	problem := solvers.FourierProblem{Kernel: kernel, Data: solvers.InMemory(x, y, nil), Count: m, Seed: 3, Lambda: lambda}
+	problem := solvers.FourierProblem{Kernel: kernel, Data: solvers.InMemory(x, y, nil, nil), Count: m, Seed: 3, Lambda: lambda}
 	want, err := solvers.SolveFourier(t.Context(), dev, problem, par)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestEquationsAgree(t *testing.T) {
 	near("fourier", got.beta, want.Beta, scale)
 
 	centers := x.View(0, 0, m, d)
-	nystrom, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 0.5}, Data: solvers.InMemory(x, y, nil), Centers: centers, Lambda: lambda}, par)
+	nystrom, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 0.5}, Data: solvers.InMemory(x, y, nil, nil), Centers: centers, Lambda: lambda}, par)
 	if err != nil {
 		t.Fatal(err)
 	}

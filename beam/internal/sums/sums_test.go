@@ -220,7 +220,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 		intercept []float64
 	}
 	const lambda = 2.0
-	data := solvers.InMemory(x, y, nil)
+	data := solvers.InMemory(x, y, nil, nil)
 	// The relative error of the coefficients is this times the condition number, which is at
 	// least about 100.
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-14}

@@ -1,8 +1,7 @@
-package solvers
+package glm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
@@ -10,37 +9,25 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 )
 
-// Pivoted is K = k(X, X) = FFᵀ up to rounding; F is n×r, where r is the numerical rank of K. The
+// pivoted is K = k(X, X) = FFᵀ up to rounding; F is n×r, where r is the numerical rank of K. The
 // function f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm ‖β‖, where S are the pivots
 // and L = F_S is lower triangular.
-type Pivoted struct {
-	F      backend.Host[float64]
-	Pivots []int // S, rows of X in the order in which they were chosen
+type pivoted struct {
+	f      backend.Host[float64]
+	pivots []int // S, rows of X in the order in which they were chosen
 }
 
-// PivotedCholesky factors k(X, X) with the largest pivot first, until the remaining diagonal is
+// pivotedCholesky factors k(X, X) with the largest pivot first, until the remaining diagonal is
 // only rounding error (Higham 2002, section 10.3): O(nr(r + d)) operations. It takes n×n elements
 // on the device, or n×d for the linear kernel; limit bounds the bytes, and 0 means all free
 // memory. K has to be positive semidefinite.
-func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (Pivoted, error) {
-	none := Pivoted{}
-	if dev == nil {
-		return none, errors.New("solvers: no device was given")
-	}
-	if limit < 0 {
-		return none, fmt.Errorf("solvers: pivoted cholesky: memory must be ≥ 0 bytes, got %d", limit)
-	}
-	p := Problem{Kernel: k, X: x, Y: x}
-	if err := p.checkShapes(); err != nil {
-		return none, err
-	}
-	if err := p.checkValues(); err != nil {
-		return none, err
-	}
+func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (pivoted, error) {
+	none := pivoted{}
 	columns := func(n int) int {
-		if isLinear(k) {
+		if _, ok := k.(kernels.Linear); ok {
 			return min(n, x.Cols)
 		}
 		return n
@@ -53,10 +40,10 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		}
 		return e
 	}
-	if err := Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
+	if err := solvers.Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
 		return none, err
 	}
-	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }
+	fail := func(err error) (pivoted, error) { return none, fmt.Errorf("glm: pivoted cholesky: %w", err) }
 	b := dev.F64().With(ctx, nil)
 	mem := run.NewArena(dev, b)
 	defer mem.FreeAll()
@@ -72,9 +59,9 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if err != nil {
 		return fail(err)
 	}
-	out := Pivoted{F: backend.NewHost[float64](x.Rows, len(pivots)), Pivots: pivots}
+	out := pivoted{f: backend.NewHost[float64](x.Rows, len(pivots)), pivots: pivots}
 	if len(pivots) > 0 {
-		if err := b.Download(out.F, f.View(0, 0, x.Rows, len(pivots))); err != nil {
+		if err := b.Download(out.f, f.View(0, 0, x.Rows, len(pivots))); err != nil {
 			return fail(err)
 		}
 	}

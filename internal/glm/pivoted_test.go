@@ -1,4 +1,4 @@
-package solvers
+package glm
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // TestPivotedCholesky checks that FFᵀ is K up to rounding, that F has as many columns as the rank
@@ -25,17 +26,18 @@ func TestPivotedCholesky(t *testing.T) {
 			k    kernels.Kernel
 			rank int
 		}{{kernels.Linear{}, 3}, {kernels.Polynomial{Degree: 2, C: 1}, 10}, {kernels.Gaussian{Sigma: 0.2}, 89}} {
-			p, err := PivotedCholesky(t.Context(), dev, test.k, x, 0)
+			p, err := pivotedCholesky(t.Context(), dev, test.k, x, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(p.Pivots) != test.rank || p.F.Cols != test.rank {
-				t.Errorf("%v: rank %d, want %d", test.k, len(p.Pivots), test.rank)
+			if len(p.pivots) != test.rank || p.f.Cols != test.rank {
+				t.Errorf("%v: rank %d, want %d", test.k, len(p.pivots), test.rank)
 			}
-			f := mat.NewDense(p.F.Rows, p.F.Cols, p.F.Data)
+			f := mat.NewDense(p.f.Rows, p.f.Cols, p.f.Data)
 			var product mat.Dense
 			product.Mul(f, f.T())
-			want := denseGram(test.k, x, x)
+			want := mat.NewDense(90, 90, nil)
+			want.Apply(func(i, j int, _ float64) float64 { return kernels.Eval(test.k, x.Row(i), x.Row(j)) }, want)
 			largest := mat.Max(want)
 			// The columns end when every remaining diagonal element is below a rounding error of
 			// n·8ε√n times the largest element.
@@ -43,14 +45,14 @@ func TestPivotedCholesky(t *testing.T) {
 			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
 			}
-			for j, i := range p.Pivots {
+			for j, i := range p.pivots {
 				if f.At(i, j) <= 0 {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
 					// The value is 0 except for the rounding error of K divided by the square
 					// root of the pivot.
-					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.Pivots[q], q) {
+					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}
 				}
@@ -58,15 +60,15 @@ func TestPivotedCholesky(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := PivotedCholesky(ctx, dev, kernels.Linear{}, x, 0); !errors.Is(err, context.Canceled) {
+		if _, err := pivotedCholesky(ctx, dev, kernels.Linear{}, x, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
-		var budget *BudgetError
-		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, 1000); !errors.As(err, &budget) {
+		var budget *solvers.BudgetError
+		if _, err := pivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, 1000); !errors.As(err, &budget) {
 			t.Fatalf("with 1000 bytes: %v", err)
 		}
 		_, before := dev.InUse()
-		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, budget.Needed); err != nil {
+		if _, err := pivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, budget.Needed); err != nil {
 			t.Error(err)
 		}
 		if _, peak := dev.InUse(); peak > max(before, budget.Needed) {
