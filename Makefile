@@ -47,8 +47,8 @@ libmercer-test: libmercer ## run the C program that tests the C shared library
 
 WHEELS ?= dist
 
-# What builds the wheel, hatchling, is taken as it is installed, or else fetched by pip. That
-# one of them works is checked before the library is compiled.
+# hatchling builds the wheel: the installed version if it is new enough, otherwise one that
+# pip fetches. This is checked before the library is compiled.
 INSTALLED := $(PYTHON) -c 'from importlib.metadata import version; exit([int(n) for n in version("hatchling").split(".")[:2]] < [1, 12])' 2>/dev/null
 
 .PHONY: wheel-needs
@@ -82,8 +82,8 @@ demo: build ## build, then fit and check models on the bundled data (writes ./de
 test: ## run the short tests: minutes, with nothing but Go installed
 	$(GO) test -short -timeout 10m ./...
 
-# Many parts have one thread, so that JOBS of them run side by side; the longest begin.
-# python-test makes libmercer-test.
+# Many of the parts use one thread, so that JOBS parts run at a time, the longest first.
+# python-test includes libmercer-test.
 JOBS ?= 2
 
 .PHONY: test-all
@@ -98,13 +98,12 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	$(MAKE) --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) BENCHTIME=1x BENCHFLAGS=-short $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
 	$(GO) test $(TESTFLAGS) -timeout 30m ./...
 
-# The full tests range over all tiers where they open devices by name, so that those
-# subtests, whose names are devices or tiers, are left out here; what opens the best one,
-# and has no subtest of the name cpu, sees AVX2 by tiers, and the portable code that is also the tier of a processor without
-# AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults, whether
-# a parameter has an effect and the bytes that are planned are no matter of the tier, and
-# that other programs agree in another rounding is what AVX2 shows.
-# make vet has vetted each build.
+# Tests that open devices by name run on all tiers in the full tests; NAMED skips their subtests
+# here, whose names are devices or tiers. The other tests open the best device: tiers runs them with
+# AVX2 as the best tier, and purego with the portable code, which is also the tier of a processor
+# without AVX. MERCER_REQUIRE must not name a tier then. NAMED also skips three tests whose results
+# do not depend on the tier. The comparisons with other programs run on AVX2 too, because their
+# results depend on rounding. make vet has vetted each build.
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/... $(addprefix ./internal/,adjoint evidence glm lsq neighbors online sparse svm)
 # -skip stops at the first alternative that fits the beginning of a name: whole names come first.
 NAMED   := ^Test(DefaultsAgainstScikitLearn|ParametersHaveAnEffect|NystromMemory)$$|/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$
@@ -128,10 +127,11 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 	cd gorgonia && $(GO) vet ./... && $(GO) test -vet=off ./...
 	cd beam && $(GO) vet ./... && $(GO) test -vet=off ./...
 
-# What the race detector and an emulator make slow is run for what they can find:
-# goroutines that share, and arithmetic that is compiled otherwise. The suites of solvers
-# and learners run on the best tier: package ref starts no goroutine. The tests of this
-# folder that start the go command, and the readers of dataset without goroutines, are left out.
+# The race detector and the emulator are slow, so that only tests that can fail because of
+# them are run: tests in which goroutines share memory, and tests of arithmetic that is
+# compiled differently. The suites of solvers and learners run on the best tier, because package ref
+# starts no goroutine. The tests of this folder that start the go command, and the tests of
+# readers in dataset without goroutines, are skipped.
 CONCURRENT := ^TestReducedFactor|^TestGramOfIntegers|Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
 suites      = ^($(shell awk '/^func Test/ { name = $$2 } /$(1)[.]Run/ { print name }' $(2)/*_test.go | sed 's/[^A-Za-z0-9_].*//' | sort -u | paste -sd '|' -))$$
 within      = $(1)/cpu//$(2)$$|$(1)//cpu//$(2)$$
@@ -156,17 +156,18 @@ purego: ## run the short tests without any assembly
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -run '$(EDGES)' ./cpu
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -skip '$(SEARCHES)|$(NAMED)' $(TIERED)
 
-# The edges of every routine, and gonum's suite of BLAS. The full tests range over the
-# portable tier too, which is what a build without assembly has.
+# EDGES are the tests of every routine at the edges of its blocks, and gonum's suite of
+# BLAS. The full tests also run on the portable tier, the only tier of a build without
+# assembly.
 EDGES := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers|GonumBLAS
 ARM64 := $(EDGES)|^Test(Level2|Level3Exact|CholeskyExact|TriangleNotFinite|SymvRows|Trsv|BlockEdges|SmallCases)$$/neon
 
-# What is refused, or stopped, by numbers of operations and bytes has the same numbers
-# on every processor.
+# COUNTED are tests of limits on operations and bytes, which are the same on every
+# processor.
 COUNTED := CannotEnd|CanBeStopped|BeyondMemory
 
 # Compilers for arm64 fuse multiplications with additions, unless this flag tells them not to.
-# They write a line for each place.
+# With the flag they print a line for each such place.
 UNFUSED := -gcflags=all=-d=fmahash=n
 
 .PHONY: arm64
@@ -187,9 +188,9 @@ generate: ## write the generated assembly, the parameters of the Python estimato
 check-generated: ## fail if the generated assembly or Python differs from what its source makes
 	cd tools && $(GO) test -count=1 ./...
 
-# Only packages below cpu have files of the tag purego. Of macOS are vetted the packages
-# that have files, or assembly, which neither Linux on amd64 nor Windows compiles. What is
-# compiled for 32 bits is not run, so that it is not optimized.
+# Only packages below cpu have files with the tag purego. For macOS, vet checks the
+# packages with Go or assembly files that neither Linux on amd64 nor Windows compiles. The
+# programs for 32 bits are compiled without optimization, because they are not run.
 .PHONY: shape
 shape: ## print the size and the surface of the code, and fail where one rises
 	$(GO) test -short -count 1 -v -run TestShape .
@@ -277,9 +278,9 @@ release-test: ## make the archives for Linux and Windows on amd64 of two clones 
 
 MODULE := github.com/mercer-go/mercer
 
-# The modules of their own are tagged in a commit beside the branch that requires the
-# version and replaces nothing, as go install asks for. It gets Mercer from this
-# repository, where the tag is already.
+# The tags of the modules beam and gorgonia name a commit outside the branch. In this
+# commit the modules require the version and have no replace directive, as go install
+# demands. go get reads Mercer from this repository, which already has the tag.
 .PHONY: tag
 tag: ## tag the last commit VERSION=v1.2.3, with the modules beam and gorgonia
 	@grep -q '^## $(VERSION)$$' CHANGELOG.md || { echo 'tag: CHANGELOG.md has no heading "## $(VERSION)"'; exit 1; }

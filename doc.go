@@ -35,7 +35,7 @@
 //   - internal/bench: the measurements of the command's bench. cmd/mercer: the command.
 //   - bindings/c and bindings/python: the C shared library and the scikit-learn
 //     estimators over it.
-//   - gorgonia, beam and tools: modules of their own, for the sake of what they
+//   - gorgonia, beam and tools: separate modules, because of what they
 //     depend on: nodes of Gorgonia's graphs, fits over Apache Beam, and the
 //     generators of the assembly.
 //   - internal/atomicfile: files that are written completely or not at all.

@@ -235,8 +235,8 @@ func ExampleModel_Prepare() {
 	// <nil>
 }
 
-// With samples that were not in the fit, every learner has intervals, at the cost of a
-// prediction. Here half of the width is the largest of ten errors.
+// With a calibration on samples that were not in the fit, every learner has intervals,
+// at the cost of a prediction. Here half of the width is the largest of ten errors.
 func ExampleModel_Calibrate() {
 	ctx := context.Background()
 	m := line()
@@ -263,7 +263,7 @@ func ExampleModel_Sets() {
 		y.Set(i, 0, float64(i/10))
 	}
 	m := must(mercer.Fit(ctx, learners.Logistic{Lambda: 1}, x, y, mercer.Options{}))
-	if err := m.Calibrate(ctx, x, y); err != nil { // in earnest by other samples
+	if err := m.Calibrate(ctx, x, y); err != nil { // a real program calibrates with samples that were not in the fit
 		log.Fatal(err)
 	}
 	sets := must(m.Sets(ctx, mat.NewDense(2, 1, []float64{-8, 0.5}), 0.95))

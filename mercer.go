@@ -199,8 +199,8 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 // learners.Description returns to samples that need not fit into memory: data is read in
 // passes, a block of rows at a time. A program implements solvers.Rows; learners.Rows makes
 // one of a file of a table, whose rules are kept with the model, as by FitTable. The samples
-// bring their weights and keys along: of o Device, Classes, Memory, Progress and Checkpoint
-// are used.
+// include their weights and keys. The options Device, Classes, Memory, Progress and
+// Checkpoint of o are used.
 func FitRows[M learners.Model](ctx context.Context, l interface {
 	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
 }, data solvers.Rows, o Options) (*Model[M], error) {

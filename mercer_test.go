@@ -57,7 +57,7 @@ func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// wrapped hides what a matrix is.
+// wrapped hides the type of a matrix.
 type wrapped struct{ mat.Symmetric }
 
 func TestSolve(t *testing.T) {
@@ -139,7 +139,7 @@ func TestSolveRefuses(t *testing.T) {
 			_, err := mercer.SolveKernel(t.Context(), nil, 1, y, y, mercer.Options{})
 			return err
 		},
-		"they do not fit": func() error {
+		"the shapes do not match": func() error {
 			f, err := mercer.NewFactor(t.Context(), singular, 1, mercer.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -219,9 +219,9 @@ func TestPredictRowAllocates(t *testing.T) {
 	}
 }
 
-// TestSVCKnowsProbabilitiesWhereAsked: Proba of a support vector machine is an error that
-// names the field, and with the field set the rows sum to 1 and the label is the most
-// probable class, also after Save and Load.
+// TestSVCKnowsProbabilitiesWhereAsked: without the field Probabilities, Proba of a
+// support vector machine returns an error that names the field. With the field, the rows
+// sum to 1 and the label is the most probable class, also after Save and Load.
 func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	x, y := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -1324,8 +1324,8 @@ func ExampleGram() {
 	// ⎣11  25⎦
 }
 
-// exportedTypes lists the types with exported methods in the packages for programs, except
-// errors.
+// exportedTypes lists the types with exported methods of the packages that programs import,
+// except types of errors.
 func exportedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
@@ -1455,8 +1455,8 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	t.Logf("%d methods of %d types", calls, len(exportedTypes()))
 }
 
-// TestExportedTypesAreComplete: exportedTypes has every type of the packages for programs that has
-// an exported method, except errors.
+// TestExportedTypesAreComplete: exportedTypes has every type with an exported method in the
+// packages that programs import, except types of errors.
 func TestExportedTypesAreComplete(t *testing.T) {
 	listed := map[string]bool{}
 	for _, typ := range exportedTypes() {

@@ -109,7 +109,7 @@ func TestReadmeFigures(t *testing.T) {
 		for i, part := range strings.Split(line[1]+", "+line[2], ", ") {
 			m := figure.FindStringSubmatch(part)
 			if m == nil {
-				continue // memory, and words
+				continue // the cell has a size in bytes, or words
 			}
 			name := strings.ToLower(m[1])
 			if i == 0 {

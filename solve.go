@@ -204,7 +204,7 @@ func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) erro
 		dst.ReuseAs(h.Rows, h.Cols)
 	}
 	if f == nil {
-		f = &Factor{} // whose error says so
+		f = &Factor{} // its Solve returns the error for a factor that was not made
 	}
 	r := dst.RawMatrix()
 	return f.Solve(ctx, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)

@@ -46,8 +46,8 @@ func (e *MemoryError) Error() string {
 // Order is the largest order of a square matrix of float64 that would fit.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder is the approximate order of a symmetric matrix in packed storage that would fit: n²/2
-// elements and the padding of the rows.
+// PackedOrder is the approximate order of the largest symmetric matrix that would fit in packed
+// storage: n²/2 elements and the padding of the rows.
 func (e *MemoryError) PackedOrder() int {
 	const padding = 16 // elements of a row
 	b := 0.5 + padding

@@ -3,7 +3,7 @@ package backend
 import "errors"
 
 // errFused is the error of a build whose results depend on the processor.
-var errFused = errors.New("reproducible results are asked for, but the compiler has fused multiplications with additions in this build, as it does on arm64: build it with -gcflags=all=-d=fmahash=n")
+var errFused = errors.New("reproducible results were requested, but the compiler has fused multiplications with additions in this build, as it does on arm64: build it with -gcflags=all=-d=fmahash=n")
 
 // fused reports whether the compiler fuses x·y + z to one operation with one rounding. It may do
 // so on arm64, ppc64le, riscv64 and s390x, and on amd64 with GOAMD64=v3.

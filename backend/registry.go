@@ -129,7 +129,7 @@ func Open(name string, c Config) (Device, error) {
 			continue
 		}
 		if c.Reproducible && !s.Reproducible {
-			reasons = append(reasons, fmt.Errorf("%s: its results have other bits than those of other processors, and reproducible results are asked for: name no device, or cpu", s.Device))
+			reasons = append(reasons, fmt.Errorf("%s: its results differ from those of other processors by rounding, but reproducible results were requested: name no device, or cpu", s.Device))
 			continue
 		}
 		dev, err := openDevice(s.Device, c)
@@ -143,13 +143,13 @@ func Open(name string, c Config) (Device, error) {
 	case len(registered()) == 0:
 		return nil, fmt.Errorf("%w: no driver is registered: import package cpu", ErrUnavailable)
 	case name == "" && len(reasons) == 0:
-		return nil, fmt.Errorf("%w: no driver is chosen automatically; there are: %s", ErrUnavailable, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("%w: no driver is chosen automatically; the drivers are: %s", ErrUnavailable, strings.Join(names(), ", "))
 	case name == "":
 		return nil, fmt.Errorf("%w: no device can be used here: %w", ErrUnavailable, errors.Join(reasons...))
 	case known:
 		return nil, fmt.Errorf("%w: %q%s: %w", ErrUnavailable, name, source, errors.Join(reasons...))
 	}
-	return nil, fmt.Errorf("%w: no device is called %q%s; there are: %s", ErrUnavailable, name, source, strings.Join(names(), ", "))
+	return nil, fmt.Errorf("%w: no device is called %q%s; the devices are: %s", ErrUnavailable, name, source, strings.Join(names(), ", "))
 }
 
 // openDevice opens a candidate.

@@ -12,8 +12,8 @@ import (
 type CSR[T Float] = host.CSR[T]
 
 // SparseBackend is a Backend with an optional ability, found by assertion: matrices of which only
-// the elements that a CSR stores take memory and work. What With returns has it too. PlaceSparse
-// gives every Backend the matrix of a CSR.
+// the elements that a CSR stores take memory and work. The Backend that With returns has the
+// ability too. PlaceSparse gives every Backend the matrix of a CSR.
 //
 // A sparse matrix is an argument of Gram and GramMul, as X and Z together, of GramPacked, as X, and
 // of Gemm, as A, where B and C are dense and op(B) is B. Its View has all columns. Anything else is

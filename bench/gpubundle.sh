@@ -1,14 +1,13 @@
 #!/bin/sh
-# Tests and measures Mercer on this machine's GPU. `make gpu-bundle` puts it into
-# build/gpu as run, with what it runs: mercer, cuda.test and driver.test, packed. It
-# needs the NVIDIA driver and, for more than the driver's level, the CUDA libraries; no
-# Go, no compiler. MERCER_CUDA_LIBDIR names a folder of CUDA libraries, or of the
-# simulated ones.
+# Tests and measures Mercer on this machine's GPU. `make gpu-bundle` writes this script
+# to build/gpu/run, beside the compressed programs that it runs: mercer,
+# cuda.test and driver.test. It needs the NVIDIA driver and, for the levels cuBLAS and
+# cuSOLVER, the CUDA libraries, but neither Go nor a compiler. MERCER_CUDA_LIBDIR names
+# a folder of CUDA libraries, or of simulated ones.
 #
-# The steps come in the order of what they are worth, within --budget seconds: each has
-# a limit of its own, and what the budget has no room for is left out. After each step
-# the results are complete: results.json, log.txt and report.md, of which a new one takes
-# the place of the old.
+# The steps are in the order of their importance. Each has its own time limit, and a step
+# that does not fit into the remaining time of --budget seconds is skipped. After each
+# step the files results.json, log.txt and report.md are replaced by complete new ones.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 size=quick out='' budget=540 began=$(date +%s)
@@ -35,7 +34,7 @@ tiny) # for the simulated libraries
 	fit=24,48 fits=20 card='^(TestReducedPrecisionFactor|TestLargeOddFit)$' levels=solver peers=none ;;
 quick) ;;
 full) fit=2048,8192,32768,50000,100000 fits=2000 ;;
-*) echo "run: --size: \"$size\" is not known; there are: tiny, quick, full" >&2; exit 2 ;;
+*) echo "run: --size: \"$size\" is not known; the choices are: tiny, quick, full" >&2; exit 2 ;;
 esac
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -82,7 +81,7 @@ lines_of() {
 # text_of makes a JSON string of a line.
 text_of() { printf '%s' "$1" | awk '{ gsub(/[\\"]/, "\\\\&"); gsub(/[\001-\037]/, " "); printf "%s", $0 }'; }
 
-# publish puts the results so far where they belong.
+# publish writes results.json, log.txt and report.md, with the results so far, to the folder $out.
 publish() {
 	{
 		printf '{"schema":"mercer-gpu/1","size":"%s","budget":%d,"failed":%d,"steps":[' "$size" "$budget" "$failed"
@@ -159,8 +158,8 @@ step() {
 	publish
 }
 
-# The libraries, their versions and where they were looked for; without cuSOLVER the
-# rest would measure something else.
+# List the libraries, their versions and the searched folders. Without cuSOLVER the
+# other steps would measure another algorithm.
 # shellcheck disable=SC2016
 step machine 20 sh -c '"$0"/mercer devices && if command -v nvidia-smi >/dev/null; then nvidia-smi -q; fi; "$0"/mercer devices | grep libcusolver >/dev/null || { echo "cuSOLVER is not there: the lines above say where it was looked for; MERCER_CUDA_LIBDIR names a folder" >&2; exit 1; }' "$programs"
 awk 'BEGIN { print "x,y"; for (i = 0; i < 64; i++) print sin(i * i) "," cos(i) }' >table.csv

@@ -22,18 +22,19 @@ type sparseMatrix[T backend.Float] struct {
 }
 
 // lists are the nonzeros of a sparse matrix by columns, in windows of rows: for each window and
-// each column the list of the rows that store it, with their values. A window is as wide as a tile
-// of k(X, Z), whose rows gather what they need from the lists of their own columns.
+// each column the list of the rows that store an element in this column, with its values. A window
+// has as many rows as a tile of k(X, Z) has columns. Each row of the tile reads the lists of the
+// columns that it stores.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // rows of a window, at most 2¹⁶
 	rows, cols int
 	starts     []int    // where the elements of a window begin
-	ends       []uint32 // for window w and column c, where its list begins, from starts[w] on; cols+1 for each window
+	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
 	numbers    []uint16 // rows, from the window's first row on
 	values     []T
 	mostly     []int32   // the columns that more than mostlyShare of the rows store
-	position   []int32   // of a column in mostly, or −1
+	position   []int32   // position of each column in mostly, or −1
 	odd        []int32   // rows with an element that is not finite
 	negative   []int32   // rows with an element that is not finite or below 0
 	squares    []float64 // ‖x‖² of each row
@@ -42,7 +43,7 @@ type lists[T backend.Float] struct {
 	freed      bool
 
 	mu     sync.Mutex
-	single []onePointValues[T] // the newest
+	single []onePointValues[T] // the statistics computed most recently
 }
 
 // onePointValues are a statistic of one point for all rows.
@@ -52,13 +53,13 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is how many rows a window has at least: the values of a tile's row stay in the
-	// first-level cache. It is a multiple of every NR and of the chunks of 16-bit storage.
+	// leastWindow is the minimum number of rows of a window: the values of a tile's row stay in
+	// the first-level cache. It is a multiple of every NR and of the chunks of 16-bit storage.
 	leastWindow = 512
 	mostWindow  = 1 << 15
-	// mostlyShare is the share of stored elements from which on a column is multiplied in dense
-	// form: n²/2 multiply-adds of the micro-kernel cost less than c²/2 of the lists, which take
-	// some 20 times as long each.
+	// mostlyShare is the minimum share of stored elements of a column that is multiplied in
+	// dense form: n²/2 multiply-adds of the micro-kernel cost less than c²/2 of the lists,
+	// which take some 20 times as long each.
 	mostlyShare = 0.2
 )
 
@@ -101,7 +102,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 	for w := range windows {
 		l.starts[w+1] = x.Indptr[min((w+1)*l.window, l.rows)] - x.Indptr[0]
 		if int64(l.starts[w+1]-l.starts[w]) > math.MaxUint32 {
-			return fmt.Errorf("cpu: new: %d rows store %d elements; at most %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
+			return fmt.Errorf("cpu: new: %d rows store %d elements; the maximum is %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
 		}
 	}
 	l.ends = make([]uint32, windows*(l.cols+1))

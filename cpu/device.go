@@ -53,7 +53,7 @@ func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	}
 	if c.Reproducible {
 		if t.Reproducible == nil {
-			return nil, fmt.Errorf("%w: cpu/%s: its results have other bits than those of other processors", backend.ErrUnavailable, t.Name)
+			return nil, fmt.Errorf("%w: cpu/%s: its results differ from those of other processors by rounding", backend.ErrUnavailable, t.Name)
 		}
 		t = t.Reproducible()
 	}

@@ -48,8 +48,8 @@
 //
 // # Sparse points
 //
-// Gram matrices of sparse points (sparsegram.go) gather what two rows have in common from the lists
-// of their columns (csr.go), tile by tile; columns that most rows store go to the micro-kernel.
+// Gram matrices of sparse points (sparsegram.go) find the common elements of two rows in the lists
+// of the columns (csr.go), tile by tile; columns that most rows store go to the micro-kernel.
 // Products with dense matrices are in sparsegemm.go.
 //
 // # Results do not depend on the workers

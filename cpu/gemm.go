@@ -113,7 +113,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 			})
 			flops := flop.Gemm(m, nb, kb)
 			g := newGrid(m, nb, size, q.threads(flops))
-			first := 0 // of the grid's tasks
+			first := 0 // index of the first task of the grid
 			if lookahead != nil {
 				first = 1
 			}

@@ -347,7 +347,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
-			// A single feature, as in the derivative by its length scale.
+			// A single feature, as in the derivative with respect to its length scale.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{single: true, column: c}
 		}

@@ -87,8 +87,8 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor is potrf for the columns of a lower trapezoid. It also updates behind, the
-// triangle after them.
+// factor factors a lower trapezoid, a, like potrf. It also subtracts the products of the last
+// rows of the factor from the triangle to the right of the trapezoid, behind.
 func (r *reducedFactor[T]) factor(a, behind view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
@@ -143,10 +143,10 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 
 // round rounds the rows of a block column of L in place, and also returns them as integers
 // with steps. If rounding would change A by too much, it does not round, and returns the
-// rows as numbers without steps. With independent errors D L₁₁ᵀ has the norm
-// √(n/12)·step·‖L₁₁‖, and ‖L₁₁‖² is at most blockNorm. The limit is this norm for ‖L₁₁‖²
-// and squared row norms equal to the mean of A's diagonal. free frees the memory of the
-// integers.
+// rows as numbers without steps. If the rounding errors D are independent, D L₁₁ᵀ has the
+// norm √(n/12)·step·‖L₁₁‖, where ‖L₁₁‖² is at most blockNorm. The largest norm that is
+// allowed is the value of this expression for ‖L₁₁‖² and squared row norms equal to the
+// mean of A's diagonal. free frees the memory of the integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// text is n rows as of tf-idf: a word of rank r is in a share min(0.8, c/r) of the rows, so that a row has
-// about each of d words.
+// text returns n rows like those of tf-idf features: a word of rank r occurs in the share min(0.8,
+// c/r) of the rows, so that a row has about `each` of the d words.
 func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	rng := rand.New(rand.NewPCG(1, 0))
 	share := func(c float64, r int) float64 { return min(0.8, c/float64(r+1)) }
@@ -57,7 +57,7 @@ func text[T backend.Float](n, d, each int) backend.CSR[T] {
 }
 
 // BenchmarkSparse times the lower triangle of k(X, X), one row against all, K·v, and products of
-// X with a few columns, on rows as of text, beside the Gram matrix of the dense rows.
+// X with a few columns, on rows like those of texts, beside the Gram matrix of the dense rows.
 func BenchmarkSparse(b *testing.B) {
 	for _, c := range []struct{ n, d, each int }{{1000, 10000, 200}, {4000, 40578, 550}} {
 		if c.n > 1000 && testing.Short() {

@@ -11,8 +11,9 @@ import (
 // leastAxpy is from how many columns of B on its rows are added by the micro-kernel.
 const leastAxpy = 8
 
-// gemmSparse is C ← α op(A) B + β C. A row of C is the sum of the rows of B that a row of op(A)
-// names: for each nonzero n multiply-adds, which read a row of B. The rows of Aᵀ are the lists of A.
+// gemmSparse is C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with the
+// nonzeros of row i of op(A) as coefficients: each nonzero takes n multiply-adds and reads a row of
+// B. The rows of Aᵀ are the lists of A.
 func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {
@@ -55,9 +56,10 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for Aᵀ and one column of finite elements. Most columns store few elements, so that
-// finding their lists one by one would cost more than the products: each row of A is added to the sums,
-// those of a part of the columns at a time. The sums are those of gemmSparse, in the same order.
+// transposedVector is gemmSparse for Aᵀ and one column of finite elements. It adds the rows of A to
+// the sums of a part of the columns at a time, because most columns store so few elements that looking
+// up their lists would take longer than the products. The sums are those of gemmSparse, in the same
+// order.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {
@@ -138,11 +140,11 @@ func bounds(list []uint16, lo, hi int) (from, to int) {
 	return find(lo), find(hi)
 }
 
-// notFinite are the elements of B that are not finite. Times a 0 of A, which is not stored, they
-// are NaN.
+// notFinite holds the positions of the elements of B that are not finite. The product of such an
+// element and a 0 of A, which is not stored, is NaN.
 type notFinite struct {
-	columns map[int][]int // of each row
-	total   []int         // in each column; nil: there are none
+	columns map[int][]int // columns of the elements of each row
+	total   []int         // number of the elements in each column; nil: there are no such elements
 }
 
 func findNotFinite[T backend.Float](b *matrix[T]) notFinite {

@@ -21,17 +21,19 @@ import (
 //	‖x−z‖₁   |x|      |x−z| − |x| − |z|
 //	χ²       x        −4xz/(x+z)
 //
-// A row of a tile goes over the lists of its columns (csr.go) and adds what is in common to its
-// values, which are in the first-level cache. For c_j elements in column j of X and of Z that is
-// Σ c_j² multiply-adds, half of it where Z is X; each reads 2 bytes of a row's number and a value,
-// in order, and reads and writes one value of the tile. The columns that most rows store are
-// multiplied in dense form by the micro-kernel instead: of text these are few hundred, with most
-// of Σ c_j². The kernel's program runs on the tile as for dense points.
+// For each column that a row of a tile stores, the list of the column (csr.go) is read, and the
+// terms of the common elements are added to the values of the row, which are in the first-level
+// cache. If column j has c_j elements in X and in Z, these are Σ c_j² multiply-adds, or half as
+// many if Z is X; each reads 2 bytes of a row's number and a value, in order, and reads and writes
+// one value of the tile. The columns that most rows store are multiplied in dense form by the
+// micro-kernel instead: for texts these are a few hundred columns, which account for most of Σ
+// c_j². The kernel's program runs on the tile as for dense points.
 //
-// All but xᵀz cancel where x and z are close. Each rounding is relative to at most 3 (n_x + n_z), with n
-// the sum of f(x, 0): an error up to 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed
-// again from the differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0.
-// Points whose features are not finite, or negative for χ², are always summed by the definition.
+// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation.
+// Each rounding is relative to at most 3 (n_x + n_z), with n the sum of f(x, 0): an error up to 4γ
+// (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the differences, so that
+// the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose features are not
+// finite, or negative for χ², are always summed by the definition.
 
 // leastDense is from how many rows of X on the dense form of columns pays: it is made for each
 // call.
@@ -129,8 +131,8 @@ func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []f
 	return kept
 }
 
-// sparseFiller is a statistic that is not computed from columns in common: of one point, or
-// by its definition for each pair.
+// sparseFiller returns a filler for a statistic that is not computed from common columns: a
+// statistic of one point, or a statistic that is computed by its definition for each pair.
 func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler[T] {
 	switch stat.Kind {
 	case kernels.SelfX, kernels.RootX:
@@ -185,7 +187,7 @@ func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position 
 	}
 	o.definedX, o.definedZ = list(x), list(z)
 	if stat.Kind == kernels.SqDist {
-		o.factor, position = -2, nil // the micro-kernel's part is of xᵀz too
+		o.factor, position = -2, nil // the micro-kernel also computes xᵀz for its features
 	}
 	if !o.product {
 		o.sizesX = o.sizes(x, position)

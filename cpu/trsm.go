@@ -51,7 +51,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 	for done := 0; done < n; {
 		nb := min(kc, n-done)
-		first := done // of the block on the diagonal; from the end if upper
+		first := done // first row of the block on the diagonal; the blocks of an upper triangle are solved from the end
 		rest := done + nb
 		if !isLower {
 			first, rest = n-done-nb, 0

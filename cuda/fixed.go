@@ -19,7 +19,7 @@ type fixedMatrix[T backend.Float] struct {
 	diag   driver.DevicePtr
 	coding *backend.Coding // shared with leading parts
 	n      int
-	part   bool // leading
+	part   bool // a leading part of another matrix
 }
 
 // codesOf returns the number of codes that a matrix of order n stores.

@@ -133,8 +133,8 @@ func (q *queue[T]) gramRows(p *program[T], out view[T], x, z *matrix[T], i, rows
 	return q.gramTile(p, out, x, z, i, rows, i, rows, lower)
 }
 
-// gramTile evaluates rows i … i+rows−1 and columns j … j+cols−1; part belongs to that tile.
-// Statistics of one point belong to the tile's points.
+// gramTile evaluates the tile of rows i … i+rows−1 and columns j … j+cols−1 of k(X, Z), or the
+// triangle of the tile that part selects.
 func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows, j, cols int, part region) error {
 	if rows <= 0 || cols <= 0 {
 		return nil

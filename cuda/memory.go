@@ -140,8 +140,8 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate returns memory of allocate to the driver, which waits for copies in other
-// streams that may still use it.
+// deallocate returns memory that allocate has returned to the driver, which waits for copies
+// in other streams that may still use the memory.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {

@@ -91,8 +91,8 @@ func TestCheck(t *testing.T) {
 		{[]dataset.Input{text(manyCategories[0], manyCategories...)}, nil, `dataset: encoder: column "color": must have 1 to 1000 categories, has 1001`},
 		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and different: "b", "a"`},
 		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and different: "a", "a"`},
-		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "color": "" is no category`},
-		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "color": fill "c" is no category`},
+		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "color": "" is not a valid category`},
+		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "color": fill "c" is not one of the categories`},
 		{manyInputs, nil, `dataset: encoder: makes more than 1048576 features`},
 	} {
 		e := dataset.Encoder{Inputs: c.inputs, Outputs: c.outputs}

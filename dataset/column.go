@@ -202,7 +202,7 @@ func (c *column) join(more *column, room int) {
 }
 
 // withRoom returns list with capacity for more elements. If it must reallocate, the new capacity is
-// room, or that of the elements if they are more.
+// room, or the number of elements if that is larger.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) {
 		return list

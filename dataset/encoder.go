@@ -336,7 +336,7 @@ func (e *Encoder) Check() error {
 		return err
 	}
 	if rule := newMarks(firstByte(e.Decimal), firstByte(e.Thousands)).check(); rule != "" || len(e.Decimal) > 1 || len(e.Thousands) > 1 {
-		return fmt.Errorf("dataset: encoder: %q and %q are no marks of decimals and thousands", e.Decimal, e.Thousands)
+		return fmt.Errorf("dataset: encoder: %q and %q cannot be the decimal mark and the thousands separator", e.Decimal, e.Thousands)
 	}
 	if err := e.checkGram(); err != nil {
 		return err
@@ -398,14 +398,14 @@ func (x *Text) check() error {
 	}
 	for i, v := range x.Categories {
 		if v == "" || !utf8.ValidString(v) || strings.TrimSpace(v) != v {
-			return fmt.Errorf("%s is no category", quote(v))
+			return fmt.Errorf("%s is not a valid category", quote(v))
 		}
 		if i > 0 && v <= x.Categories[i-1] {
 			return fmt.Errorf("categories must be sorted and different: %s, %s", quote(x.Categories[i-1]), quote(v))
 		}
 	}
 	if _, ok := slices.BinarySearch(x.Categories, x.Fill); !ok {
-		return fmt.Errorf("fill %s is no category", quote(x.Fill))
+		return fmt.Errorf("fill %s is not one of the categories", quote(x.Fill))
 	}
 	return nil
 }

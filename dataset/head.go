@@ -221,7 +221,7 @@ func (in *input) aligned(text []byte) bool {
 // A record is a line of a sample.
 type record struct {
 	cells  []string
-	quoted bool // the first of them
+	quoted bool // whether the first cell is quoted
 }
 
 // recordsOf returns the first n records of a sample, or fewer if one of them is malformed.

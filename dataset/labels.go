@@ -178,8 +178,8 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 // tooManyClasses is the rule for a column of classes to be scored.
 var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
 
-// add returns the class of a text, which becomes a class if it is none. ok is false if there would
-// be more than MaxCategories.
+// add returns the class of a text, and makes a new class of a text without one. ok is false if
+// there would be more than MaxCategories.
 func (f *classifier) add(text string) (class int, ok bool) {
 	if class, ok = f.find(text); ok || len(f.labels) >= MaxCategories {
 		return class, ok

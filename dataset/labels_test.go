@@ -179,11 +179,11 @@ func TestClassFaults(t *testing.T) {
 		{"x,y\n1,a\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
-		{"x,y\n" + many.String(), labels, `standard input: column "y": has values that are not integers, such as "0.5": a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.Repeat("1,2\n1,0.25\n", 100), labels, `standard input: column "y": has values that are not integers, such as "0.25": a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 distinct values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + many.String(), labels, `standard input: column "y": has values that are not integers, such as "0.5": a target of numbers needs a learner for regression; if they are classes, set Labels`},
+		{"x,y\n" + strings.Repeat("1,2\n1,0.25\n", 100), labels, `standard input: column "y": has values that are not integers, such as "0.25": a target of numbers needs a learner for regression; if they are classes, set Labels`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, set Labels`},
+		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 distinct values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, set Labels`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 distinct values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, set Labels`},
 		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 distinct values: too many to be classes; a target of numbers needs a learner for regression`},
 		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classification needs exactly one target column, not 2`},
 		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classification needs exactly one target column, not 0`},
@@ -224,7 +224,7 @@ func TestClassFaults(t *testing.T) {
 }
 
 // TestScoredTargets: classes that the encoder did not learn follow the learned classes in the
-// order of their rows, and a cell that is no class is still refused.
+// order of their rows, and a cell that cannot be a class is still refused.
 func TestScoredTargets(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)

@@ -106,8 +106,8 @@ func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 // roomOf returns a percentage of a length.
 func roomOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
-// join appends the rows of the next part. Where it must allocate, it does so for a percentage of the
-// rows that there are then.
+// join appends the rows of the next part. If it must allocate, the new capacity is proportional to
+// the number of rows at that time.
 func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
@@ -163,9 +163,10 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// quick is record for a line that begins at index i of a text, and is a number and index:value in
-// increasing order of the indices, each behind one space. It returns the beginning of the next line.
-// Of any other line it adds nothing, and ok is false.
+// quick is a fast version of record for plain lines: a number, followed by index:value in
+// increasing order of the indices, each after one space. The line begins at index i of a text;
+// quick returns the beginning of the next line. For any other line it adds nothing, and ok is
+// false.
 func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
 	indices, values := s.rows.Indices, s.rows.Data // local: a store to s would cost a write barrier

@@ -139,7 +139,7 @@ func (m *market) head(cut *pieces) (rest piece, err error) {
 	}
 }
 
-// banner returns the rule that the words of the first line break, or "".
+// banner parses the words of the first line. It returns the rule that the line violates, or "".
 func (m *market) banner(words []string) string {
 	if len(words) != 5 || !strings.EqualFold(words[0], marketMark) || !strings.EqualFold(words[1], "matrix") {
 		return "is not the first line of a Matrix Market file: " + marketMark + " matrix coordinate real general"
@@ -267,8 +267,8 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	return t.setMatrix(m, room)
 }
 
-// checkRows returns the rule that a number of rows breaks which the entries do not justify: it would
-// take memory out of proportion to the file.
+// checkRows returns the rule that is violated by a number of rows that is too large for the number
+// of entries: the matrix would take memory out of proportion to the file.
 func checkRows(rows, entries int) string {
 	const empty, each = 1 << 22, 64
 	if rows > empty && rows/each > entries {

@@ -62,8 +62,8 @@ func (a *allowance) rule() string {
 // of them, which exists until its elements are copied.
 type growth struct{ size, old int64 }
 
-// list adds a list whose elements have the given number of bytes. If it must be reallocated, it is
-// with the capacity of room, or of its elements if they are more.
+// list adds a list whose elements have the given number of bytes. If it must be reallocated, the
+// new capacity is room, or the number of its elements if that is larger.
 func (g *growth) list(width, length, capacity, more, room int) {
 	if length+more > capacity {
 		g.old = max(g.old, int64(width)*int64(capacity))
@@ -98,8 +98,8 @@ func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (roo
 	return room, room >= low
 }
 
-// replaced is called when a list that had old bytes has now the given number of them. It has the
-// lists that were copied collected before they add up to a twentieth of the limit.
+// replaced is called after a list of old bytes has been copied to a list of the given number of
+// bytes. It runs the garbage collector before the old lists add up to a twentieth of the limit.
 func (a *allowance) replaced(old, now int64) {
 	if a.limit == 0 || old == now {
 		return

@@ -181,9 +181,10 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// Buffers that double add up to twice the last one, and slices that grow by a
-			// quarter to five times. A block of 1 MiB of text yields at most 2¹⁷ numbers of 8
-			// bytes each. The remainder is for the decompressors.
+			// The total size of a buffer that doubles is at most twice its last size, and
+			// that of a slice that grows by a quarter at most five times its last size. A
+			// block of 1 MiB of text yields at most 2¹⁷ numbers of 8 bytes each. The
+			// remainder is for the decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

@@ -126,7 +126,7 @@ func (h *npyHeader) parse(text string) error {
 		}
 	}
 	if p.rest != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
-		return errors.New("must be a descr, a fortran_order and a shape")
+		return errors.New("must have the keys descr, fortran_order and shape")
 	}
 	if h.rank < h.least || h.rank > 2 {
 		return fmt.Errorf("has the shape %s, but a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
@@ -188,7 +188,7 @@ func (h *npyHeader) element() error {
 			h.width *= 4
 		}
 		if h.rank > 1 {
-			return fmt.Errorf("has texts (%s) in %s; an array of texts must have one", quote(d), count.Of(h.rank, "dimension"))
+			return fmt.Errorf("has texts (%s) in %s; an array of texts must have one dimension", quote(d), count.Of(h.rank, "dimension"))
 		}
 		return nil
 	}

@@ -85,7 +85,7 @@ type moments struct {
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
 
-	rest float64 // the mean of the values less Mean
+	rest float64 // the mean of the values minus Mean
 }
 
 // momentsOf returns the moments of the values, ignoring NaN. weights may be nil.

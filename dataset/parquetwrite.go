@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// The sizes of what is written: a page ends when it has maxWritten bytes, and a group of rows has
-// at most groupRows rows.
+// Sizes in written files: a page ends when it has maxWritten bytes, and a row group has at most
+// groupRows rows.
 const (
 	groupRows  = 1 << 17
 	maxWritten = 1 << 19

@@ -134,7 +134,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	if y == nil && p.form == formIDX {
 		in.t.note = noLabels
 	}
-	const partBytes = 1 << 22 // of features as float64 in a part
+	const partBytes = 1 << 22 // size of the features of a part, as float64
 	step := max(1, partBytes/8/max(1, x.h.columns))
 	done := false
 	p.parts = func() (part, error) {

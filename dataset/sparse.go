@@ -29,7 +29,7 @@ func joinSparse(t *Table, writers []writer, width int) []writer {
 		}
 		zero := n.rule.feature(0)
 		if math.IsInf(zero, 0) {
-			return writers // which say so
+			return writers // the writers report the overflow
 		}
 		s.zeros[n.at] = zero
 		if m, ok := n.column.cells.(*csr); ok {

@@ -136,7 +136,7 @@ func scaleOf(m moments) (scale float64, rule string) {
 // check is Encoder.Check for sparse features.
 func (s *Sparse) check() error {
 	if s.First != 0 && s.First != 1 || s.Columns < 1 || s.Columns > maxSparseFeatures {
-		return fmt.Errorf("must have 1 to %d sparse features from 0 or 1, has %d from %d", maxSparseFeatures, s.Columns, s.First)
+		return fmt.Errorf("must have 1 to %d sparse features numbered from 0 or 1, has %d numbered from %d", maxSparseFeatures, s.Columns, s.First)
 	}
 	if s.Scale != nil && len(s.Scale) != s.Columns {
 		return fmt.Errorf("has %s for %s", count.Of(len(s.Scale), "scale"), count.Of(s.Columns, "sparse feature"))

@@ -12,9 +12,10 @@ import (
 )
 
 // A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: format, the text csr,
-// csc or coo; shape, the numbers of rows and of columns; data, the values; and their places, indices
-// and indptr, or row and col. Of CSR, the values of row i are data[indptr[i]] to
-// data[indptr[i+1]-1], in the columns indices[…]; of CSC the same of columns.
+// csc or coo; shape, the numbers of rows and of columns; data, the values; and their positions, as
+// indices and indptr, or as row and col. In CSR format, the values of row i are data[indptr[i]] to
+// data[indptr[i+1]-1], and their columns are the same elements of indices; in CSC format rows and
+// columns are exchanged.
 
 // isSparseNPZ reports whether the arrays of a zip file are a sparse matrix of SciPy.
 func isSparseNPZ(files []*zip.File) bool {

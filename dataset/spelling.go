@@ -187,7 +187,7 @@ func (m marks) advice(sign, body, exponent string) string {
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // or other marks suffice
+			continue // the body is not a number with these marks, or does not need this thousands mark
 		}
 		var change []string
 		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies it

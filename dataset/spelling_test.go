@@ -26,9 +26,10 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// A cell in an unambiguous spelling is read as its number: in a column of few numbers, in a
-// column of more numbers than are kept as texts, in blocks, and as a target (data.table #6604
-// and datatable #771 for the marks; the expected numbers are the values of Python's float).
+// A cell in an unambiguous spelling is read as its number: in a column of a few numbers, in a
+// column of too many numbers to be stored as texts, in blocks, and as a target (data.table
+// #6604 and datatable #771 for the marks; the expected numbers are the values of Python's
+// float).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -153,7 +154,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 				t.Errorf("%s: a column of %q is one of texts", name, c.cell)
 			}
 			if name != "numbers" {
-				check(dataset.Rules{Targets: []string{"x"}, Labels: true}, "x", "; if it is a class, say so")
+				check(dataset.Rules{Targets: []string{"x"}, Labels: true}, "x", "; if it is a class, set Labels")
 				// The user may declare both.
 				e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
 				if name == "alone" && !slices.Equal(e.FeatureNames(), []string{"x=" + c.cell}) {
@@ -254,7 +255,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		{"x;y\n0.5;1\n1.5;2\n", []float64{0.5, 1.5}, ""},
 		{"x;y\n1,000;1\n2,000;2\n", nil, ""},
 		{"x;z;y\n0,5;1.5;1\n1,5;2.5;2\n", nil, ""},
-		{"x;y\n\"1.234,5\";1\n1,5;2\n", nil, `"1.234,5"`}, // and its groups are refused
+		{"x;y\n\"1.234,5\";1\n1,5;2\n", nil, `"1.234,5"`}, // the thousands separator in the same cell is refused
 		{"x,y\n\"0,5\",1\n\"1,5\",2\n", nil, ""},
 	} {
 		f := dataset.File{Path: file(t, "t.csv", []byte(c.text))}

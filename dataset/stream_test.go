@@ -273,7 +273,7 @@ func TestStreamSample(t *testing.T) {
 		}
 	}
 	slices.Sort(few)
-	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // both middle values are few
+	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // the two middle values are equal
 		t.Errorf("the median of few is %v, want %v", e.Inputs[1].Number.Fill, want)
 	}
 	for i, values := range [][]float64{many, few} {

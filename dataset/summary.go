@@ -23,7 +23,7 @@ type Summary struct {
 
 	// Of sparse tables. The summary of a feature covers its values that are not 0.
 	Sparse      bool // all rows are from formats that omit zeros
-	SparseFirst bool // the first rows are
+	SparseFirst bool // the first rows are from such a format
 	First, End  int  // the numbers in the names of the features: First to End − 1
 	Nonzeros    int64
 
@@ -472,8 +472,8 @@ type total struct {
 	Sum, Squares big.Float // Σ wv and Σ wv²
 }
 
-// totalBits is enough for Σ wv² − (Σ wv)²/N of 2⁴⁰ neighbors in float64: 2·53 bits of the square,
-// 2·53 that cancel, and 40.
+// totalBits is enough for Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers, even if these are adjacent float64:
+// 2·53 bits for a square, 2·53 bits that cancel, and 40 for the sum.
 const totalBits = 256
 
 func wide(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
@@ -626,7 +626,7 @@ func (s *Summary) column(name string) *columnSummary {
 	if c.Kinds[number] += rows; rows > 0 {
 		c.put("0", number, 0, s.Weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // one zero keeps Rising: its row is in the summary of its table
+	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // two zeros are not increasing; a single zero was checked with the rows of its table
 	return c
 }
 

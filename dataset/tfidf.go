@@ -122,7 +122,7 @@ func (w *gramWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// writeRows is write of a writer for a rowWriter.
+// writeRows implements the method write of a writer by the rows of w.
 func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	var indices []int32
 	var data []float64
@@ -139,9 +139,9 @@ func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	return last, nil
 }
 
-// Nonzeros returns how many features of the rows of t are not 0 where SparseFeatures encodes them, as
-// far as this is known without encoding: columns of numbers count as without zeros, and texts as the
-// training texts on average. It is 0 for an encoder whose Sparse is false.
+// Nonzeros estimates, without encoding t, the number of nonzero elements of the matrix that
+// SparseFeatures returns. It assumes that columns of numbers have no zeros, and that a text has as
+// many nonzeros as the mean of the training texts. It is 0 for an encoder whose Sparse is false.
 func (e *Encoder) Nonzeros(t *Table) int64 {
 	if !e.Sparse() {
 		return 0

@@ -7,10 +7,10 @@
 //	Solve        α = (K + λI)⁻¹y for a symmetric K of any origin
 //	KernelRidge  f = k(Z, X)(k(X, X) + λI)⁻¹y
 //
-// All nodes have gradients by all inputs: points, targets, λ, and the kernel's parameters.
-// They run in a TapeMachine after Grad, and in a LispMachine. Second derivatives are not
-// supported. Nodes are of Float64 or Float32; the arithmetic is float64, and results are
-// rounded once.
+// All nodes have gradients with respect to all inputs: points, targets, λ, and the
+// kernel's parameters. They run in a TapeMachine after Grad, and in a LispMachine. Second
+// derivatives are not supported. Nodes are of Float64 or Float32; the arithmetic is
+// float64, and results are rounded once.
 //
 // Gram and Solve pass whole matrices from node to node, in the memory of the processor.
 // KernelRidge keeps K and its factor on its device, and transfers only data of the size of

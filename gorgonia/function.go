@@ -25,8 +25,9 @@ type function struct {
 	forward func(in []value) (value, error)
 	// wrt tells for which inputs backward has gradients; nil means none.
 	wrt []bool
-	// backward returns the gradients by the inputs, given the result and the gradient by
-	// it. If only ≥ 0, it returns only the gradient by that input.
+	// backward returns the gradients with respect to the inputs, given the result and
+	// the gradient with respect to the result. If only ≥ 0, it returns only the gradient
+	// with respect to that input.
 	backward func(in []value, out, grad value, only int) ([]value, error)
 	// apart tells that each gradient is computed in its own node, because the gradients
 	// share little work or are large.
@@ -160,8 +161,9 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 	return gradients, nil
 }
 
-// gradient returns the function of (inputs, output, gradient by the output) that computes
-// the gradient by input i, or the gradients by all inputs, concatenated.
+// gradient returns the function of the inputs, the output and the gradient with respect
+// to the output that computes the gradient with respect to input i, or the concatenated
+// gradients with respect to all inputs.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -194,15 +196,16 @@ func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 				}
 			}
 			if len(next) > 0 {
-				return value{}, errors.New("the gradients are smaller than the inputs")
+				return value{}, errors.New("the gradients have fewer elements than the inputs")
 			}
 			return packed, nil
 		},
 	}
 }
 
-// part returns the function that copies elements of a vector to a new shape. It copies
-// because Gorgonia may reuse the vector's memory before the part's.
+// part returns the function that copies elements of a vector to a new shape. The copy
+// is needed because Gorgonia may reuse the memory of the vector while the elements are
+// still in use.
 func part(first int, shape tensor.Shape) *function {
 	shape = shape.Clone()
 	return &function{

@@ -53,8 +53,8 @@ type model struct {
 	condition float64
 }
 
-// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient by f is not
-// constant, and its gradients in a tape machine or a lisp machine.
+// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient with respect
+// to f is not constant, and its gradients in a tape machine or a lisp machine.
 func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()
@@ -95,7 +95,7 @@ func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (l
 		}
 		gradients[name] = numbers(t, d.Data())
 		if shape := n.Shape(); !d.Shape().Eq(shape) && shape.TotalSize() != d.Shape().TotalSize() {
-			t.Errorf("the gradient by %s has shape %v, want %v", name, d.Shape(), shape)
+			t.Errorf("the gradient with respect to %s has shape %v, want %v", name, d.Shape(), shape)
 		}
 	}
 	return numbers(t, total.Value().Data())[0], gradients
@@ -434,7 +434,7 @@ func TestTraining(t *testing.T) {
 			b, _ := pair[1].Grad()
 			for i, v := range numbers(t, a.Data()) {
 				if want := numbers(t, b.Data())[i]; v != want {
-					t.Fatalf("seed %d: step %d: the gradient by %v is %v, of a new graph %v", seed, step, pair[0], v, want)
+					t.Fatalf("seed %d: step %d: the gradient with respect to %v is %v, of a new graph %v", seed, step, pair[0], v, want)
 				}
 			}
 		}

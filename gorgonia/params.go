@@ -124,7 +124,7 @@ func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 	return f.apply(inputs...)
 }
 
-// thetaValue returns the gradient by theta in the shape of theta.
+// thetaValue returns the gradient with respect to theta in the shape of theta.
 func thetaValue(g []float64, like value) value {
 	v := vector(g)
 	v.dims = like.dims

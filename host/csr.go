@@ -65,7 +65,7 @@ func (m CSR[T]) checkShape(indptr, indices int) error {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || m.Cols > math.MaxInt32:
 		return fmt.Errorf("host: csr: a %d×%d matrix; each dimension is from 0 to %d", m.Rows, m.Cols, math.MaxInt32)
 	case indptr != m.Rows+1:
-		return fmt.Errorf("host: csr: %d row pointers for %d rows; there is one more than rows", indptr, m.Rows)
+		return fmt.Errorf("host: csr: %d row pointers for %d rows; a matrix has one more row pointer than rows", indptr, m.Rows)
 	case indices != len(m.Data):
 		return fmt.Errorf("host: csr: %d column indices for %d values", indices, len(m.Data))
 	}

@@ -27,6 +27,6 @@ func TestCosOf(t *testing.T) {
 	}
 	g := kernels.Eval(kernels.Gradient(kernels.CosOf{Kernel: kernels.Laplacian{Sigma: 2}})[0], x, z)
 	if want := (at(2*math.Exp(h)) - at(2*math.Exp(-h))) / (2 * h); math.Abs(g-want) > h*h+1e-15/h {
-		t.Errorf("the derivative by ln sigma is %v, differences give %v", g, want)
+		t.Errorf("the derivative with respect to ln sigma is %v, differences give %v", g, want)
 	}
 }

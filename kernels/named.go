@@ -19,14 +19,14 @@ func ParseNamed(text string, list []Description) (d Description, values map[stri
 		p.advance()
 		at, typed := p.next.at, p.next.text
 		if p.next.kind != nameToken {
-			p.fail(at, "a kernel is needed; there are %s", strings.Join(known, ", "))
+			p.fail(at, "a kernel is needed; the kernels are %s", strings.Join(known, ", "))
 		}
 		i := slices.IndexFunc(list, func(d Description) bool {
 			name := strings.ToLower(typed)
 			return d.Name == name || slices.Contains(d.Aliases, name)
 		})
 		if i < 0 {
-			p.fail(at, "unknown kernel %s%s; there are %s", p.next, nearest(typed, all), strings.Join(known, ", "))
+			p.fail(at, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, all), strings.Join(known, ", "))
 		}
 		d = list[i]
 		p.advance()

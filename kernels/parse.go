@@ -94,7 +94,7 @@ func (p *parser) parse() (k Kernel, err error) {
 func (p *parser) whole() Kernel {
 	p.advance()
 	if p.next.kind == endToken {
-		p.fail(0, "a kernel is needed, such as %s; there are %s", find("gaussian").Example, strings.Join(names(), ", "))
+		p.fail(0, "a kernel is needed, such as %s; the kernels are %s", find("gaussian").Example, strings.Join(names(), ", "))
 	}
 	k := p.sum()
 	if p.next.kind != endToken {
@@ -193,7 +193,7 @@ func (p *parser) named() Kernel {
 	typed := p.next.text
 	d := find(strings.ToLower(typed))
 	if d == nil {
-		p.fail(at, "unknown kernel %s%s; there are %s", p.next, nearest(typed, append(names(), aliases()...)), strings.Join(names(), ", "))
+		p.fail(at, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, append(names(), aliases()...)), strings.Join(names(), ", "))
 	}
 	p.advance()
 	if d.wrap != nil {
@@ -282,7 +282,7 @@ func (p *parser) unknownParameter(d *Description) {
 	if len(known) == 0 {
 		p.fail(p.next.at, "%s has no parameters", d.Name)
 	}
-	p.fail(p.next.at, "%s: unknown parameter %s%s; there are %s", d.Name, p.next, nearest(p.next.text, known), strings.Join(known, ", "))
+	p.fail(p.next.at, "%s: unknown parameter %s%s; the parameters are %s", d.Name, p.next, nearest(p.next.text, known), strings.Join(known, ", "))
 }
 
 // value parses the value of the parameter q of d.

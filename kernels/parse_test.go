@@ -86,19 +86,19 @@ func TestParseErrors(t *testing.T) {
 	}
 	all := strings.Join(names, ", ")
 	for _, c := range []struct{ text, want string }{
-		{"", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
-		{"  ", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
-		{"guassian(sigma=2)", `column 1: unknown kernel "guassian", did you mean "gaussian"?; there are ` + all},
-		{"linear + rbff(sigma=2)", `column 10: unknown kernel "rbff", did you mean "rbf"?; there are ` + all},
-		{"qqqqqqqqqqq", `column 1: unknown kernel "qqqqqqqqqqq"; there are ` + all},
-		{"λ*linear", `column 1: unknown kernel "λ"; there are ` + all},
+		{"", "column 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + all},
+		{"  ", "column 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + all},
+		{"guassian(sigma=2)", `column 1: unknown kernel "guassian", did you mean "gaussian"?; the kernels are ` + all},
+		{"linear + rbff(sigma=2)", `column 10: unknown kernel "rbff", did you mean "rbf"?; the kernels are ` + all},
+		{"qqqqqqqqqqq", `column 1: unknown kernel "qqqqqqqqqqq"; the kernels are ` + all},
+		{"λ*linear", `column 1: unknown kernel "λ"; the kernels are ` + all},
 		{"gaussian", "column 1: gaussian needs sigma, as in gaussian(sigma=2)"},
 		{"1 + gaussian()", "column 5: gaussian needs sigma, as in gaussian(sigma=2)"},
 		{"poly(c=1)", "column 1: polynomial needs degree, as in polynomial(degree=3,c=1)"},
 		{"matern(sigma=1)", "column 1: matern needs nu, as in matern(nu=1.5,sigma=2)"},
 		{"gaussian(2)", "column 10: gaussian: parameters are written with their names, as in gaussian(sigma=2)"},
-		{"gaussian(sigm=2)", `column 10: gaussian: unknown parameter "sigm", did you mean "sigma"?; there are sigma, gamma`},
-		{"gaussian(q=2)", `column 10: gaussian: unknown parameter "q"; there are sigma, gamma`},
+		{"gaussian(sigm=2)", `column 10: gaussian: unknown parameter "sigm", did you mean "sigma"?; the parameters are sigma, gamma`},
+		{"gaussian(q=2)", `column 10: gaussian: unknown parameter "q"; the parameters are sigma, gamma`},
 		{"linear(c=2)", "column 8: linear has no parameters"},
 		{"gaussian(sigma=1,sigma=2)", "column 18: gaussian: sigma is given twice"},
 		{"gaussian(sigma=1,gamma=2)", "column 18: gaussian: give sigma or gamma, not both"},
@@ -146,10 +146,10 @@ func TestParseErrors(t *testing.T) {
 		{"exp(linear", "column 11: ) is needed, not the end"},
 		{"exp()", `column 5: a kernel or a number is needed, not ")"`},
 		{"1e200*1e200*linear", "column 1: scaled: weight must be a finite number ≥ 0, got +Inf"},
-		{"linear + ÿ\xff", `column 10: unknown kernel "ÿ"; there are ` + all},
+		{"linear + ÿ\xff", `column 10: unknown kernel "ÿ"; the kernels are ` + all},
 		{"linear + \xff", `column 10: a kernel or a number is needed, not "\xff"`},
-		{"größe", `column 1: unknown kernel "größe"; there are ` + all},
-		{strings.Repeat("a", 1000), `column 1: unknown kernel "` + strings.Repeat("a", 40) + `…"; there are ` + all},
+		{"größe", `column 1: unknown kernel "größe"; the kernels are ` + all},
+		{strings.Repeat("a", 1000), `column 1: unknown kernel "` + strings.Repeat("a", 40) + `…"; the kernels are ` + all},
 		{strings.Repeat("(", 1000), "column 65: more than 64 parentheses are open"},
 		{strings.Repeat("exp(", 1000), "column 257: more than 64 parentheses are open"},
 		{strings.Repeat("1+", 1000) + "1", "column 2001: there are more than 1000 kernels"},
@@ -306,5 +306,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// 0.5*polynomial(degree=2,c=1) + gaussian(sigma=1) <nil>
-	// kernels: column 10: gaussian: unknown parameter "sigm", did you mean "sigma"?; there are sigma, gamma
+	// kernels: column 10: gaussian: unknown parameter "sigm", did you mean "sigma"?; the parameters are sigma, gamma
 }

@@ -127,7 +127,7 @@ func CheckGrad(k Kernel, d int) error {
 			return err
 		}
 		if s.Kind == Entry {
-			return fmt.Errorf("kernels: %v has no derivatives by its points: its values were computed elsewhere", k)
+			return fmt.Errorf("kernels: %v has no derivatives with respect to its points: its values were computed elsewhere", k)
 		}
 		if s.Of != nil {
 			if err := CheckGrad(s.Of, d); err != nil {

@@ -170,7 +170,7 @@ type SparsePoint[T float32 | float64] struct {
 
 // EvalSparse is Eval for two points of d features of which only some are stored. A sum over the
 // features costs a merge of both lists of columns: the term of two zeros is the same for every
-// feature, and 0 but for CosSum and Sinc. Entry, which is no such sum, costs d operations.
+// feature, and 0 except for CosSum and Sinc. Entry is not such a sum and costs d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:

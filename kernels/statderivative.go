@@ -42,16 +42,16 @@ func (k StatDerivative) String() string {
 // the statistic.
 func (k StatDerivative) Check(d int) error {
 	if k.Of == nil {
-		return fmt.Errorf("kernels: derivative by a statistic: no kernel inside")
+		return fmt.Errorf("kernels: derivative with respect to a statistic: no kernel inside")
 	}
 	if err := k.Of.Check(d); err != nil {
 		return err
 	}
 	if !differentiable(k.Of) {
-		return fmt.Errorf("kernels: derivative by a statistic: %v contains a derivative, which cannot be differentiated again", k.Of)
+		return fmt.Errorf("kernels: derivative with respect to a statistic: %v contains a derivative, which cannot be differentiated again", k.Of)
 	}
 	if n := len(Compile(k.Of).Stats); k.Stat < 0 || k.Stat >= n {
-		return fmt.Errorf("kernels: derivative by a statistic: none has index %d: %v has %d", k.Stat, k.Of, n)
+		return fmt.Errorf("kernels: derivative with respect to a statistic: no statistic has index %d: %v has %d", k.Stat, k.Of, n)
 	}
 	return nil
 }

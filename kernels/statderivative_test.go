@@ -13,12 +13,12 @@ func TestStatDerivativeCheck(t *testing.T) {
 		k    kernels.StatDerivative
 		want string
 	}{
-		{kernels.StatDerivative{}, "kernels: derivative by a statistic: no kernel inside"},
-		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative by a statistic: none has index 1: gaussian(sigma=1) has 1"},
-		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative by a statistic: none has index 0: 1 has 0"},
+		{kernels.StatDerivative{}, "kernels: derivative with respect to a statistic: no kernel inside"},
+		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative with respect to a statistic: no statistic has index 1: gaussian(sigma=1) has 1"},
+		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative with respect to a statistic: no statistic has index 0: 1 has 0"},
 		{kernels.StatDerivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
-		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative by a statistic: ∂(gaussian(sigma=1))/∂ln sigma contains a derivative, which cannot be differentiated again"},
-		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative by a statistic: exp(∂(gaussian(sigma=1))/∂s0) contains a derivative, which cannot be differentiated again"},
+		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative with respect to a statistic: ∂(gaussian(sigma=1))/∂ln sigma contains a derivative, which cannot be differentiated again"},
+		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative with respect to a statistic: exp(∂(gaussian(sigma=1))/∂s0) contains a derivative, which cannot be differentiated again"},
 	} {
 		if err := c.k.Check(2); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %s", c.k, err, c.want)
@@ -36,8 +36,8 @@ func TestStatDerivativeCheck(t *testing.T) {
 }
 
 // TestStatDerivativeWherePointsCoincide: for coincident points, the derivative of the
-// exponential kernel by its statistic is unbounded, and its derivative by the point is
-// defined as 0.
+// exponential kernel with respect to its statistic is unbounded, and its derivative
+// with respect to the point is defined as 0.
 func TestStatDerivativeWherePointsCoincide(t *testing.T) {
 	x := []float64{1, 2}
 	k := kernels.Product{kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 1}}

@@ -98,7 +98,7 @@ func Catalogue() []Description {
 func Find(name string) (Description, error) {
 	d := catalogue[name]
 	if d == nil {
-		return Description{}, fmt.Errorf("learners: no learner is called %q; there are: %s", name, strings.Join(Names(), ", "))
+		return Description{}, fmt.Errorf("learners: no learner is called %q; the learners are: %s", name, strings.Join(Names(), ", "))
 	}
 	return *d, nil
 }

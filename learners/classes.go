@@ -97,7 +97,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 		return c, nil, errors.New("y is missing")
 	}
 	if y.Cols != 1 {
-		return c, nil, fmt.Errorf("y has %s; classes are named by one", count.Of(y.Cols, "column"))
+		return c, nil, fmt.Errorf("y has %s; classes must be in one column", count.Of(y.Cols, "column"))
 	}
 	if err := checkFinite("y", y); err != nil {
 		return c, nil, err

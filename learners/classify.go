@@ -114,7 +114,7 @@ func classifier(s State, m Model) (Model, error) {
 		return nil, err
 	}
 	if _, outputs := m.Dims(); outputs != c.classes.Columns() {
-		return nil, errors.New("the classes are not as many as the outputs")
+		return nil, errors.New("the number of classes does not match the number of outputs")
 	}
 	return c, nil
 }

@@ -59,7 +59,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s is not found: %v", d.Name, err)
 		}
 	}
-	if _, err := learners.Find("ridge regression"); err == nil || !strings.Contains(err.Error(), "there are: ") {
+	if _, err := learners.Find("ridge regression"); err == nil || !strings.Contains(err.Error(), "the learners are: ") {
 		t.Error(err)
 	}
 	d, err := learners.Find("ridge")

@@ -9,23 +9,23 @@
 //
 // A learner is a struct of its parameters, and the zero of a field is the default of the
 // command: an intercept is fitted unless NoIntercept is set, samples are shuffled unless
-// NoShuffle is. Only of Lambda, Epsilon, Restarts and Seed, whose 0 is a value of its own, is
-// the zero that value.
+// NoShuffle is. The exceptions are Lambda, Epsilon, Restarts and Seed, in which 0 means the
+// number 0.
 //
-// Fit takes n×d samples and n×t targets as gonum matrices and never changes them. Whether it
-// copies them while it works is said by the learner; a learner that ends in a solver does
-// not copy a *mat.Dense or *mat.VecDense. The model is independent of them: changing x
-// afterwards does not change a prediction. Fitting the same data twice on the same device
-// gives the same bits.
+// Fit takes n×d samples and n×t targets as gonum matrices and never changes them. The
+// comment of a learner says whether it copies them during the fit; a learner that calls
+// package solvers does not copy a *mat.Dense or *mat.VecDense. The model is independent of
+// them: changing x afterwards does not change a prediction. Fitting the same data twice on
+// the same device gives the same bits.
 //
-// A classifier (Classifier, Prober) is fitted to an n×1 y whose different values
-// name the classes: −1 and 1, 3 and 7, or with Options.Classes the places 0, 1, …
-// in a list of names. Its Predict returns those values, Decision and Proba a
-// column for each class. Classify makes one of any regression with several
+// A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name
+// the classes: −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list
+// of names. Its Predict returns those values, and Decision and Proba return a column
+// for each class. Classify makes a classifier of any learner of regression with several
 // targets.
 //
-// Catalogue lists the learners. CONTRIBUTING.md says what adding one takes. What a learner
-// can lean on:
+// Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
+// functions and types are shared by the learners:
 //
 //   - the frame: newFitting completes the parameters and checks the samples (finite
 //     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,

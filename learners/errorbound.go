@@ -64,7 +64,7 @@ func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Dev
 func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelExpansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(m.learner+": bound", nil, &values, &err)
 	if m.coef.Rows > 0 && b.bound == nil {
-		return nil, nil, errors.New("the model has none: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0")
+		return nil, nil, errors.New("the model has no bound: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0")
 	}
 	points, err := m.predictor().check(dev, x)
 	if err != nil {
@@ -135,9 +135,9 @@ func (b *errorBound) boundBlocks(ctx context.Context, dev backend.Device, m *ker
 }
 
 // accuracyTol returns the relative residual of p, with these points, for which the errors of
-// predictions are at most accuracy/2, which leaves the same for rounding errors: by the inequalities of
-// verified.ErrorBound they are at most N(‖φ(x) − φ̄‖/2 + √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest
-// weight w.
+// predictions are at most accuracy/2, so that the other half remains for rounding errors: by the
+// inequalities of verified.ErrorBound they are at most N(‖φ(x) − φ̄‖/2 + √(λ/1ᵀW1)), where N ≤
+// ‖r‖√(w/λ) for the largest weight w.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -223,9 +223,10 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 	return r
 }
 
-// round sets the bound of m that follows from the residuals of res, computed on dev in float64 for samples
-// with these weights. p has the samples of weight > 0; lambdas is nil, or has the λ of each target. There is none for a kernel that is not positive semidefinite, if a λ is 0, and if the
-// rounding errors are not known.
+// round sets the bound of m that follows from the residuals of res, computed on dev in float64 for
+// samples with these weights. p has the samples of weight > 0; lambdas is nil,
+// or has the λ of each target. There is no bound for a kernel that is not positive semidefinite,
+// for λ = 0, or if the rounding errors are not known.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
@@ -468,7 +469,7 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: at(0), Shift: at(1), Power: at(2), Norm: at(3), Mean: at(4), Rho: at(5), Size: at(6)})
 			}
 			if m.points.Sparse != nil && !bound.Rounded {
-				return errors.New("the model has a bound, which is for dense samples, and sparse samples")
+				return errors.New("the model has sparse samples, but its bound is for dense samples")
 			}
 			b.bound = bound
 			return nil

@@ -25,7 +25,7 @@ type Preparer interface {
 }
 
 // ErrNotKept is the error of Preparer.Prepare if the factors are too large to be kept.
-var ErrNotKept = errors.New("it is not kept, and each call computes it: calibrate the model instead, or free memory")
+var ErrNotKept = errors.New("the factor is not kept, so that each call computes it again: calibrate the model instead, or free memory")
 
 // factors are the factors of a model, one for each λ.
 type factors[F any] struct {

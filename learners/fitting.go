@@ -28,7 +28,7 @@ type fitting struct {
 	dev     backend.Device
 	o       Options
 	learner string
-	x, y    backend.Host[float64] // both are empty after an error, y for Novelty, and x for sparse samples
+	x, y    backend.Host[float64] // both are empty after an error; y is also empty for Novelty, and x for sparse samples
 	points  numeric.Points        // x, for a learner whose Description is Sparse; empty after an error
 	err     error
 }

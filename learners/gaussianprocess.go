@@ -66,8 +66,9 @@ type GaussianProcess struct {
 	Lambda float64 // > 0
 	// Fixed keeps kernel and λ. Otherwise they are the start of a search that maximizes the log
 	// marginal likelihood by L-BFGS over all continuous parameters of the kernel, from this start
-	// and from Restarts other starts. From 800 samples on the search begins with a part of them,
-	// which Seed chooses, and only the best of its ends is improved with all samples.
+	// and from Restarts other starts. With 800 samples or more, the search begins with a part of
+	// them, which Seed chooses, and only the best of the points that it finds is improved with
+	// all samples.
 	Fixed       bool
 	ARD         bool
 	Restarts    int

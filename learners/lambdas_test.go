@@ -69,7 +69,7 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelRidge{Lambdas: lambdas[:2], NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, lambda 2 values: one for each is needed" {
+		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, but lambda has 2 values: each column needs one value" {
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})

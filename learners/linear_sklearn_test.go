@@ -114,8 +114,8 @@ for v in a["lambdas"]:
 	})
 }
 
-// TestBayesRidgeAgainstScikitLearn: weights, precisions, evidence and standard
-// deviations, with flat priors of the precisions in both.
+// TestBayesRidgeAgainstScikitLearn: compares weights, precisions, evidence and standard
+// deviations; both programs use flat priors of the precisions.
 func TestBayesRidgeAgainstScikitLearn(t *testing.T) {
 	for _, standard := range []bool{true, false} {
 		x, y := table(t, standard)

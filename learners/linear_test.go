@@ -607,14 +607,14 @@ func TestLassoSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
 	for want, l := range map[string]learners.Lasso{
-		"lambda must be":               {Lambda: -1},
-		"tol must be":                  {Tol: -1},
-		"iterations must be":           {MaxIter: -1},
-		"theta must be":                {Theta: -1},
-		"lambda works only without":    {Theta: 1, Lambda: 1},
-		"rate works only with method":  {Rate: 1},
-		"diverge at rate 1: lower":     {Lambda: 1, Rate: 1, Method: learners.ISTA},
-		`method: there is no "newton"`: {Method: "newton"},
+		"lambda must be":                {Lambda: -1},
+		"tol must be":                   {Tol: -1},
+		"iterations must be":            {MaxIter: -1},
+		"theta must be":                 {Theta: -1},
+		"lambda works only without":     {Theta: 1, Lambda: 1},
+		"rate works only with method":   {Rate: 1},
+		"diverge at rate 1: lower":      {Lambda: 1, Rate: 1, Method: learners.ISTA},
+		`method: "newton" is not known`: {Method: "newton"},
 	} {
 		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

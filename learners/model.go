@@ -85,7 +85,7 @@ type Fact struct {
 func Restore(s State) (Model, error) {
 	d := catalogue[s.Learner]
 	if d == nil {
-		return nil, fmt.Errorf("learners: restore: no learner is called %q; there are: %s", s.Learner, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("learners: restore: no learner is called %q; the learners are: %s", s.Learner, strings.Join(Names(), ", "))
 	}
 	m, err := d.restore(s)
 	if d.classify && err == nil {

@@ -16,8 +16,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A degenerate table has a target that is orthogonal to every column of its features but for
-// rounding, or constant: the weights of linear regression are 0, and its intercept is the mean.
+// A degenerate table has a target that is constant, or orthogonal to every column of its
+// features up to rounding: the weights of linear regression are 0, and its intercept is the
+// mean.
 type degenerate struct {
 	name    string
 	x       *mat.Dense

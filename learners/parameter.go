@@ -241,7 +241,7 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 		func(text string) (string, error) { return text, nil },
 		func(word string) error {
 			if !slices.Contains(words, word) {
-				return fmt.Errorf("there is no %q; there are: %s", word, list)
+				return fmt.Errorf("%q is not known; the choices are: %s", word, list)
 			}
 			return nil
 		}, in, out)

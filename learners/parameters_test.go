@@ -181,7 +181,7 @@ func TestZeroValues(t *testing.T) {
 		for _, p := range d.Parameters {
 			if slices.Contains(defaultsInGo, p.Name) || slices.Contains(defaultsInGo, d.Name+"/"+p.Name) {
 				given[p.Name] = true
-				if p.When != nil { // without which it has no effect
+				if p.When != nil { // the parameter has an effect only with the value of another one
 					given[p.When.Parameter] = true
 				}
 			}
@@ -205,7 +205,7 @@ func TestZeroValues(t *testing.T) {
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
-		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // whose b is part of its kernel
+		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // b of the voted perceptron is part of its kernel
 			continue
 		}
 		x, y := samplesFor(d.Name, "intercept", d.Tasks[0], d.Outputs)

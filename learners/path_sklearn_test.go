@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Leave-one-out errors of a path against scikit-learn's RidgeCV, which has
-// closed forms of its own: with its intercept for a linear kernel, by the methods of the path
-// over samples and over features, and without one for a Gaussian kernel, whose matrix square
-// root scikit-learn gets as features.
+// Leave-one-out errors of a path against scikit-learn's RidgeCV, which has closed forms of
+// its own: for a linear kernel with an intercept, by the methods of the path for samples and
+// for features, and for a Gaussian kernel without an intercept, where the features for
+// scikit-learn are a square root of the kernel matrix.
 //
 // With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A
 // perturbation of G by δ in norm changes e_i by at most

@@ -105,13 +105,13 @@ func (k PerceptronKind) name() string {
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// K classes have a w_t and b_t each. The class of the largest f_t is predicted, the first of
-// equals, and a mistake adds the same change to the right class and subtracts it from the
-// predicted one. With Batch m the samples of a batch are evaluated with the same w, which then
-// changes by the mean of their changes: stochastic gradient descent on max(0, −y f(x)) for m = 1,
-// gradient descent for m = n. A weight multiplies the step of its sample: w_i y_i x_i; a sample
-// of weight 0 is ignored. For m = n this equals repeating the sample, up to a common factor of
-// all steps.
+// K classes have a w_t and b_t each. The class with the largest f_t is predicted, and the first
+// of several equal ones. A mistake adds the same change to the w and b of the right class and
+// subtracts it from those of the predicted class. With Batch m the samples of a batch are
+// evaluated with the same w, which then changes by the mean of their changes: stochastic gradient
+// descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the step
+// of its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this equals repeating
+// the sample, up to a common factor of all steps.
 //
 // It stops after an epoch without mistakes. On separable samples this happens after at most
 // (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the
@@ -146,7 +146,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
 		return nil, fmt.Errorf("no kind is called %q", l.Kind)
 	case l.AverageFrom != 0 && l.Kind != AveragedPerceptron:
-		return nil, fmt.Errorf("average-from must be 0 but for the averaged kind, got %d", l.AverageFrom)
+		return nil, fmt.Errorf("average-from must be 0 except for the averaged kind, got %d", l.AverageFrom)
 	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
 		return nil, errors.New("the voted kind starts with w = 0 and b = 0")
 	}
@@ -216,7 +216,7 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	classes, index := f.classes()
 	classes.ZeroIsPositive = l.ZeroIsPositive
 	if l.Start != 0 && classes.Columns() > 1 {
-		f.fail(fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start))
+		f.fail(fmt.Errorf("bias must be 0 for more than two classes, because adding the same number to all decision values changes no prediction; got %v", l.Start))
 	}
 	return &online.Loop{
 		X: f.points, Outputs: classes.Columns(), Class: index, Weights: f.o.Weights,

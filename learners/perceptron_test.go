@@ -250,8 +250,8 @@ func fact(t *testing.T, m learners.Model, name string) any {
 	return nil
 }
 
-// TestNovikoff checks that separable samples are learned with at most as many mistakes as the
-// bound for the margin found allows, in any order.
+// TestNovikoff checks Novikoff's bound: for separable samples in any order, the number of
+// mistakes is at most (R/γ)², where γ is the margin of the hyperplane that was found.
 func TestNovikoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(20) {
@@ -294,9 +294,9 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 	return f
 }
 
-// TestPerceptronAgainstScikitLearn: without bias and in the samples' order the
-// rule is the same, for two classes whose first sample is of the second: on the
-// first sample f = 0, which scikit-learn always calls a mistake.
+// TestPerceptronAgainstScikitLearn: without a bias and with the samples in their order,
+// scikit-learn has the same rule for two classes if the first sample is of the second
+// class: f = 0 on the first sample, which scikit-learn always counts as a mistake.
 func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)

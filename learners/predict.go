@@ -132,7 +132,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Point
 	}
 	points, known := numeric.OtherPoints(p.kernel, points, p.features)
 	if !known && p.self {
-		return points, errors.New("x has kernel values with the training objects alone, and those of its rows with themselves are needed: give the points of gram.OtherPoints")
+		return points, errors.New("x has only the kernel values with the training objects, and the value of each row with itself is also needed: give the points that gram.OtherPoints returns")
 	}
 	if points.Cols != p.features {
 		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPythonNames: the catalogue names each parameter for Python by an identifier, those of
-// scikit-learn among them; Within a learner no two parameters have the same identifier, except
+// TestPythonNames: the catalogue names each parameter for Python by an identifier, and has the
+// names of scikit-learn. Within a learner no two parameters have the same identifier, except
 // lambda and lambdas, of which only one may be given.
 func TestPythonNames(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)

@@ -144,7 +144,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 		_, _, t := data.Dims()
 		switch {
 		case t != 1:
-			return nil, fmt.Errorf("learners: %s: y has %s; classes are named by one", name, count.Of(t, "column"))
+			return nil, fmt.Errorf("learners: %s: y has %s; classes must be in one column", name, count.Of(t, "column"))
 		case classes.Len() == 0:
 			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
 		case classes.Len() == 1:
@@ -181,7 +181,7 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 		for i := range b.Y.Rows {
 			at := r.classes.Index(b.Y.Row(i)[0])
 			if at < 0 {
-				return errors.New("learners: a target is not the place of a class")
+				return errors.New("learners: a target is not the index of a class")
 			}
 			index = append(index, at)
 		}

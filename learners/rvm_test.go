@@ -122,9 +122,9 @@ func TestRVMSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := sinc(60, 0.1, 1)
 	for want, l := range map[string]learners.RVM{
-		`method: there is no "slow"`: {Method: "slow"},
-		"tol must be":                {Tol: -1},
-		"iterations must be":         {MaxIter: -1},
+		`method: "slow" is not known`: {Method: "slow"},
+		"tol must be":                 {Tol: -1},
+		"iterations must be":          {MaxIter: -1},
 	} {
 		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -212,9 +212,9 @@ func TestRVMManyVectors(t *testing.T) {
 	}
 }
 
-// TestFixedPointSettles: the fixed point ends when α has settled, and not merely when
-// the evidence gains little: a coarse Tol leaves the same number of relevance vectors
-// and nearly the same evidence.
+// TestFixedPointSettles: the fixed-point iteration ends when α has converged, and not
+// merely when the evidence gains little: a coarse Tol gives the same number of
+// relevance vectors and nearly the same evidence.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64

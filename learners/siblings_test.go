@@ -19,7 +19,7 @@ func TestPageListsSharedDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"intercept", "epochs", "shuffle"} {
-		by := map[string][]string{} // learners by the default
+		by := map[string][]string{} // default → learners
 		for _, d := range learners.Catalogue() {
 			if p, ok := d.Parameter(name); ok {
 				by[p.Default] = append(by[p.Default], d.Name)

@@ -196,7 +196,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 }
 
 // TestSparseFaults: every learner that takes sparse samples refuses malformed ones and names the
-// element, stops when its context is canceled, and respects its limit of memory.
+// element, stops when its context is canceled, and respects its memory limit.
 func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")

@@ -11,10 +11,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestMarginOfSVC: the margin of two separable samples is half of their distance
-// √(k(x, x) + k(z, z) − 2k(x, z))/2 in the space of the kernel; The margin of four samples in
-// the plane is known by hand, a soft margin is 1/‖f‖, and a model of three machines reports
-// none.
+// TestMarginOfSVC: the margin of two separable samples is half of their distance √(k(x, x) +
+// k(z, z) − 2k(x, z))/2 in the space of the kernel. The margin of four samples in the plane
+// is known by hand, a soft margin is 1/‖f‖, and a model of three machines reports none.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})

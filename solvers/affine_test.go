@@ -135,8 +135,8 @@ func TestAffineOperations(t *testing.T) {
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {
 		k     kernels.Kernel
-		extra float64 // for the constant, per iteration
-		looks float64 // number of residuals computed from the data, by a K that is evaluated
+		extra float64 // operations for the constant term in each iteration
+		looks float64 // number of residuals that are computed with K evaluated from the data
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k

@@ -62,7 +62,7 @@ func (c CenterChoice) sizes(n int) (m, pool int) {
 
 func (c CenterChoice) check() error {
 	if c.Rule != "" && !slices.Contains(CenterRules(), c.Rule) {
-		return fmt.Errorf("solvers: no rule for centers is called %q: there are %q", c.Rule, CenterRules())
+		return fmt.Errorf("solvers: no rule for centers is called %q; the rules are %q", c.Rule, CenterRules())
 	}
 	if c.Count < 0 || c.Pool < 0 {
 		return fmt.Errorf("solvers: the numbers of centers and of samples to choose among must be ≥ 0, got %d and %d", c.Count, c.Pool)

@@ -499,7 +499,7 @@ func Preconditioners() []string { return append(lowrank.Names(), "none") }
 
 func checkPreconditioner(name string) error {
 	if list := Preconditioners(); name != "" && !slices.Contains(list, name) {
-		return fmt.Errorf("solvers: no preconditioner is called %q: there are %s", name, strings.Join(list, ", "))
+		return fmt.Errorf("solvers: no preconditioner is called %q; the preconditioners are %s", name, strings.Join(list, ", "))
 	}
 	return nil
 }

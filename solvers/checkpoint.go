@@ -288,7 +288,7 @@ func decodeState(data []byte) (*state, error) {
 	body := len(data) - sha256.Size
 	prefix := len(checkpointMagic)
 	if body < prefix+8 || string(data[:prefix]) != checkpointMagic {
-		return nil, errors.New("it is no checkpoint of this version")
+		return nil, errors.New("it is not a checkpoint of this version")
 	}
 	if sum := sha256.Sum256(data[:body]); string(sum[:]) != string(data[body:]) {
 		return nil, damaged

@@ -189,8 +189,8 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults checks that a damaged or truncated file, or one of another problem, is
-// refused by name, and that other problems and params have files of their own.
+// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem,
+// is refused in an error that names it, and that other problems and params have other files.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")

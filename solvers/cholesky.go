@@ -236,7 +236,7 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 		return err
 	}
 	if b.Rows != f.n || dst.Rows != b.Rows || dst.Cols != b.Cols {
-		return fmt.Errorf("solvers: solve: the factor has order %d, b is %d×%d and dst %d×%d: they do not fit", f.n, b.Rows, b.Cols, dst.Rows, dst.Cols)
+		return fmt.Errorf("solvers: solve: the factor has order %d, b is %d×%d and dst %d×%d: the shapes do not match", f.n, b.Rows, b.Cols, dst.Rows, dst.Cols)
 	}
 	if f.n == 0 || b.Cols == 0 {
 		return nil
@@ -247,7 +247,8 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	return nil
 }
 
-// solve sets dst to the result of queue on b and the leading part of the factor.
+// solve copies b to the device, calls queue with the leading n×n part of the factor and this copy,
+// which queue overwrites, and downloads the copy to dst.
 func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l numeric.Symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -222,7 +222,7 @@ func TestCholeskyRefuses(t *testing.T) {
 		"AppendPoint takes a sample":        f.Append(ctx, []float64{1, 2, 3, 4}),
 		"no sample has index 3:":            f.Remove(ctx, 3),
 		"no sample has index -1:":           f.Remove(ctx, -1),
-		"they do not fit":                   f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
+		"the shapes do not match":           f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
 		"reason":                            f.Solve(done, x, x),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {

@@ -84,9 +84,9 @@ func TestChoicesAreUsed(t *testing.T) {
 	}
 }
 
-// TestCrossover checks that the choice changes only once as features are added, near as many
-// features as samples, and that it is the method with fewer operations if the difference is
-// large.
+// TestCrossover checks that the choice changes only once as features are added, when there
+// are about as many features as samples, and that the method with fewer operations is chosen
+// if the difference is large.
 func TestCrossover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 200

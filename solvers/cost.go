@@ -130,8 +130,8 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 	return again*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
-// symmCost is the cost of a product of a stored K and c columns: K is read from memory, the
-// columns mostly from the caches.
+// symmCost is the cost of a product of a stored K and c columns. K is read from memory, and
+// the columns mostly from the caches.
 func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
 	switch o {

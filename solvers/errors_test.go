@@ -61,9 +61,9 @@ func TestRefusals(t *testing.T) {
 		{"NaN tol", func(_ *solvers.Problem, q *solvers.Params) { q.Tol = nan }, "solvers: tol must be a finite number ≥ 0, got NaN"},
 		{"negative iterations", func(_ *solvers.Problem, q *solvers.Params) { q.MaxIter = -1 }, "solvers: the number of iterations must be ≥ 0, got -1"},
 		{"negative rank", func(_ *solvers.Problem, q *solvers.Params) { q.Rank = -1 }, "solvers: the rank of the preconditioner must be ≥ 0, got -1"},
-		{"unknown preconditioner", func(_ *solvers.Problem, q *solvers.Params) { q.Preconditioner = "ilu" }, `solvers: no preconditioner is called "ilu": there are `},
-		{"unknown operator", func(_ *solvers.Problem, q *solvers.Params) { q.Operator = "float16" }, `solvers: no operator is called "float16": there are "float64"`},
-		{"unknown method", func(_ *solvers.Problem, q *solvers.Params) { q.Method = "qr" }, `solvers: no method is called "qr": there are "dual", "primal"`},
+		{"unknown preconditioner", func(_ *solvers.Problem, q *solvers.Params) { q.Preconditioner = "ilu" }, `solvers: no preconditioner is called "ilu"; the preconditioners are `},
+		{"unknown operator", func(_ *solvers.Problem, q *solvers.Params) { q.Operator = "float16" }, `solvers: no operator is called "float16"; the operators are "float64"`},
+		{"unknown method", func(_ *solvers.Problem, q *solvers.Params) { q.Method = "qr" }, `solvers: no method is called "qr"; the methods are "dual", "primal"`},
 		{"primal, not linear", func(_ *solvers.Problem, q *solvers.Params) { q.Method = solvers.Primal }, "solvers: primal: needs the kernel linear(), got gaussian(sigma=1): use the method dual"},
 		{"dual, singular", func(p *solvers.Problem, q *solvers.Params) {
 			p.Kernel, p.Lambda, p.Intercept, q.Method = kernels.Linear{}, 0, true, solvers.Dual

@@ -86,7 +86,7 @@ func TestLogEvidence(t *testing.T) {
 					}
 					near := func(name string, got, want float64) {
 						if !(math.Abs(got-want) <= 1e-5*(math.Abs(want)+float64(n))) {
-							t.Errorf("%s: derivative by %s is %v, by differences %v", what, name, got, want)
+							t.Errorf("%s: derivative with respect to %s is %v, by differences %v", what, name, got, want)
 						}
 					}
 					near("ln lambda", e.Lambda, slope(func(f float64) solvers.Problem { q := p; q.Lambda *= f; return q }))

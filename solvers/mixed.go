@@ -41,7 +41,7 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 		return estimate{}, err
 	}
 	if par.Operator.single() {
-		return estimate{}, fmt.Errorf("solvers: mixed: the operator is in float64: %q is not: use %q, %q or the method cg", par.Operator, Stored64, Unstored64)
+		return estimate{}, fmt.Errorf("solvers: mixed: the method needs an operator in float64, and %q has less precision: use %q, %q or the method cg", par.Operator, Stored64, Unstored64)
 	}
 	list := []Operator{Unstored64, Stored64}
 	if par.Operator != OperatorAuto {

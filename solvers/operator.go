@@ -38,7 +38,7 @@ func (o Operator) check() error {
 	for i, known := range operators {
 		names[i] = fmt.Sprintf("%q", known)
 	}
-	return fmt.Errorf("solvers: no operator is called %q: there are %s", o, strings.Join(names, ", "))
+	return fmt.Errorf("solvers: no operator is called %q; the operators are %s", o, strings.Join(names, ", "))
 }
 
 // single reports whether products are in float32.
@@ -130,7 +130,7 @@ func (z *sizes) fixedError() error {
 		return fmt.Errorf("solvers: operator: the device %s does not store K in 16 bits: use %q", z.dev.Info().Device, Stored32)
 	}
 	if _, _, ok := kernels.Bounds(z.kernel, z.d); !ok {
-		return fmt.Errorf("solvers: operator: the values of the kernel %v have no known bounds, which 16 bits need: use %q", z.kernel, Stored32)
+		return fmt.Errorf("solvers: operator: storage in 16 bits needs bounds of the kernel's values, and %v has none: use %q", z.kernel, Stored32)
 	}
 	return nil
 }

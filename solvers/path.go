@@ -101,7 +101,7 @@ type PathPoint struct {
 
 // errNothingLeft is the reason of a point whose fit has as many degrees of freedom as there are
 // samples, so that it fits any targets exactly.
-var errNothingLeft = message.Errorf("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: {raise $lambda|add samples}")
+var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
 // profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
 // log det (K̃ + λI), K̃ = W^½KW^½.
@@ -378,7 +378,7 @@ func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 	case m == PathBand || m == PathPrimal || m == PathCholesky:
 		return m, "asked for", nil
 	case m != PathAuto:
-		return "", "", fmt.Errorf("solvers: path: no method is called %q: there are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
+		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
 	case linear && d < n:
 		return PathPrimal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil
 	}

@@ -147,7 +147,7 @@ func (s *samples) lifted() kernels.Kernel {
 		}
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
-		trace = float64(s.n) // all samples are equal, or Gram will report the error
+		trace = float64(s.n) // either all samples are equal, or Gram reports the overflow
 	}
 	return kernels.Sum{s.Kernel, kernels.Constant{Value: trace / float64(s.n)}}
 }

@@ -28,9 +28,9 @@ type Plan struct {
 	stages    []stage
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows
-	available int64             // bytes that choices count on: see run.Allowed
+	available int64             // bytes that the choice of a method may assume: see run.Allowed
 	its       int               // estimated number of iterations of an iterative method
-	step      float64           // estimated cost of one of them
+	step      float64           // estimated cost of one iteration
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
@@ -329,8 +329,8 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 // method is one way to solve a Problem. A new method needs a file and a line in methods.
 type method struct {
 	name Method
-	// count is the formula of its operations for n samples of d features, shown in Plan.Reason;
-	// it is empty if the number depends on the spectrum of K.
+	// count is the formula for the number of operations with n samples of d features, shown in
+	// Plan.Reason; it is empty if the number depends on the spectrum of K.
 	count string
 	// estimate returns the estimate for a problem of these sizes, or an error that says why the
 	// method cannot solve it: "needs …: use …".
@@ -365,7 +365,7 @@ func lookUp(name Method) (method, error) {
 		}
 		names = append(names, fmt.Sprintf("%q", m.name))
 	}
-	return method{}, fmt.Errorf("solvers: no method is called %q: there are %s", name, strings.Join(names, ", "))
+	return method{}, fmt.Errorf("solvers: no method is called %q; the methods are %s", name, strings.Join(names, ", "))
 }
 
 // sizes holds the properties of a problem that estimates depend on.

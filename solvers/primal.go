@@ -491,7 +491,7 @@ func (e *normalEquations) transposed(dst, u backend.Host[float64]) error {
 	return nil
 }
 
-// apply sets dst to (XᵀWX + λI)p, or with y to XᵀW(y − Xp) − λp, y centered.
+// apply sets dst to (XᵀWX + λI)p, or, if residual is set, to XᵀW(y − Xp) − λp with centered y.
 func (e *normalEquations) apply(dst, p backend.Host[float64], residual bool) error {
 	s, b := e.w.s, e.w.B
 	shift := make([]float64, s.t)

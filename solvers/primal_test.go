@@ -15,7 +15,7 @@ import (
 )
 
 // TestSparsePrimalFaults checks the problems that the method refuses, and that it stops when
-// its context or its memory ends.
+// its context is done or the memory is exhausted.
 func TestSparsePrimalFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(1, 0))

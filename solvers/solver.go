@@ -280,7 +280,7 @@ func (w *work) fail(err error) error {
 // of Solve; if there are several λ, the error names the one that failed.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
-		return nil, fmt.Errorf("solvers: y has %s, lambda %s: one for each is needed", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
+		return nil, fmt.Errorf("solvers: y has %s, but lambda has %s: each column needs one value", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
 	}
 	for j, l := range lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {

@@ -47,7 +47,7 @@ func (p StreamParams) check() error {
 	case p.MaxIter < 0:
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", p.MaxIter)
 	case p.Method != Auto && p.Method != Normal && p.Method != Falkon:
-		return fmt.Errorf("solvers: no method for data in passes is called %q: there are %q and %q", p.Method, Normal, Falkon)
+		return fmt.Errorf("solvers: no method for data in passes is called %q; the methods are %q and %q", p.Method, Normal, Falkon)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (z streamSizes) pass() (flops, cost float64) {
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
-	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // for Normal, if rounding errors allow it
+	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // for Normal, if the equations need no iterations
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops

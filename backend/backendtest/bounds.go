@@ -75,9 +75,9 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 
 // sparseBounds is kernelBounds for sparse points. They are not moved to a center, so that r is
 // their largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z
-// with 0, and what the columns in common change: each change is at most n_x + n_z in size, in all,
-// and its own terms twice that, so that the error is at most 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², it
-// must be small relative to the value too.
+// with 0, and a correction for each column that both rows store. The corrections sum to at most n_x
+// + n_z in absolute value, and their terms to twice that, so that the error is at most 4γ_{d+6}(n_x
+// + n_z). As for ‖x−z‖², it must be small relative to the value too.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }

@@ -210,7 +210,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 		op, text string
 		f        func()
 	}{
-		{"GramPacked: ", "no known bounds", func() { b.GramPacked(a, kernels.Linear{}, good) }},
+		{"GramPacked: ", "needs bounds of the kernel's values", func() { b.GramPacked(a, kernels.Linear{}, good) }},
 		{"UploadPacked: ", "16 bits", func() { b.UploadPacked(a, 0, h) }},
 		{"PotrfPacked: ", "16 bits", func() { b.PotrfPacked(a) }},
 		{"TrsmPacked: ", "16 bits", func() { b.TrsmPacked(backend.NoTrans, a, good) }},

@@ -154,10 +154,10 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testNaNGram: a NaN feature makes the row or column of its point NaN, and an infinite
-// feature affects nothing else either: a center or a scale computed from the data must not
-// carry it to other points. k(x, x) for a point x with a NaN is unspecified, because its
-// distance to itself is both 0 and NaN.
+// testNaNGram: a NaN feature makes the row or column of its point NaN, and neither a NaN
+// nor an infinite feature affects other points: a center or a scale computed from the data
+// must not carry it to other points. k(x, x) for a point x with a NaN is unspecified,
+// because its distance to itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 3, 17} {
 		for _, k := range everyKernel(d) {
@@ -174,7 +174,7 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
 			for h := range n {
 				if h != i {
-					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // tested with X
+					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // the NaN or Inf in Z is tested with X below
 				}
 			}
 			for h := range m {

@@ -331,7 +331,7 @@ func TestDialect(t *testing.T) {
 		{Learner: "ridge", Targets: []string{"kind"}, Classify: true, Lambdas: []float64{3}, Intercept: true},
 		{Learner: "nystrom-ridge", Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=2)"}, Functions: 1000, Lambdas: []float64{1}},
 	} {
-		if p.Classify { // whose cells are not missing
+		if p.Classify { // a target must not have missing cells
 			odd, plain := bytes.ReplaceAll(odd, []byte("gone"), []byte("red")), bytes.ReplaceAll(plain, []byte(",,"), []byte(",red,"))
 			dir = folder(t, files{"odd.csv": odd, "plain.csv": plain})
 		}

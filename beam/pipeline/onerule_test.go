@@ -161,7 +161,7 @@ func TestOneRule(t *testing.T) {
 				}
 				got, err := encoderOf(t, p, r)
 				if err != nil && strings.Contains(err.Error(), "has only one class") && len(want.Labels) == 1 {
-					continue // which learners refuse, not Learn
+					continue // the learners refuse a single class, but Learn accepts it
 				}
 				sameRule(t, fmt.Sprintf("%s, Beam, pieces of %d bytes", what, size), got, err, want, wantErr, 1e-12)
 			}

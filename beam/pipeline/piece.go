@@ -248,7 +248,7 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 	defer f.Close()
 	at, ok := f.(io.Seeker)
 	if !ok {
-		return fmt.Errorf("pipeline: %s: was cut into parts, but cannot be read from its middle here: set WholeFiles", p.Path)
+		return fmt.Errorf("pipeline: %s: the file was cut into parts, but this file system can read it only from the beginning: set WholeFiles", p.Path)
 	}
 	if _, err := at.Seek(p.From, io.SeekStart); err != nil {
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)

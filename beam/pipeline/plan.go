@@ -133,7 +133,7 @@ func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 	case errors.As(err, &fault) && fault.Line+fault.Row > 0:
 		err = fmt.Errorf("pipeline: %w", message.Within(placed(ctx, err, fault.Source, fault.Offset), parameter))
 		if !p.Classify && slices.Contains(p.Targets, fault.Column) && c.OnlyTexts(fault.Column) {
-			err = fmt.Errorf("%w; to learn classes, say so", err)
+			err = fmt.Errorf("%w; to learn classes, set Classify", err)
 		}
 	case err != nil:
 		err = fmt.Errorf("pipeline: %w", err)

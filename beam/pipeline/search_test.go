@@ -226,7 +226,7 @@ func TestFaults(t *testing.T) {
 		{"a short row", Params{Inputs: []string{bad}}, "part-000.csv:22"},
 		{"other columns", Params{Inputs: []string{good, other}}, "all files must have the same"},
 		{"no such target", Params{Inputs: []string{good}, Targets: []string{"price"}}, `no target column "price"`},
-		{"texts as numbers", Params{Inputs: []string{good}, Targets: []string{"c"}}, "to learn classes, say so"},
+		{"texts as numbers", Params{Inputs: []string{good}, Targets: []string{"c"}}, "to learn classes, set Classify"},
 		{"a learner", Params{Inputs: []string{good}, Learner: "lasso"}, `unknown learner "lasso"`},
 		{"a kernel", Params{Inputs: []string{good}, Kernels: []string{"gaussian(sigma=0)"}}, "sigma"},
 		{"a lambda", Params{Inputs: []string{good}, Lambdas: []float64{-1}}, "lambda must be"},

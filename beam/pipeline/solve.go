@@ -15,8 +15,8 @@ import (
 type Score struct {
 	Kernel string  `json:"kernel,omitempty"`
 	Lambda float64 `json:"lambda"`
-	// MSE is the mean over the rows, each predicted by the model of the other folds,
-	// and over the columns of y, of (y − f(x))².
+	// MSE is the mean of (y − f(x))² over the rows and over the columns of y, where f
+	// is the model that was fitted to the other folds.
 	MSE float64 `json:"mse"`
 	// Fault is the reason why there is no score, such as singular equations.
 	Fault string `json:"fault,omitempty"`
@@ -84,7 +84,7 @@ func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, pa
 			scores = append(scores, list...)
 		}
 		if math.IsInf(least, 1) {
-			return nil, nil, fmt.Errorf("pipeline: no candidate could be solved; the first: %s", scores[0].Fault)
+			return nil, nil, fmt.Errorf("pipeline: no candidate could be solved; the error of the first candidate: %s", scores[0].Fault)
 		}
 	}
 	total, err := joined(parts[best*p.Folds:(best+1)*p.Folds], -1)

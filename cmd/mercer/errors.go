@@ -75,7 +75,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			name = value
 		}
 		if name == "lambda" && !has(name) {
-			name = "lambdas" // tune calls it so
+			name = "lambdas" // the flag of tune
 		}
 		switch {
 		case !has(name):

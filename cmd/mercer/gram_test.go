@@ -107,9 +107,10 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
-	// Values of two ways to evaluate a Gaussian kernel differ by some roundings u, the
-	// matrix by at most n times that in norm, and α by the condition, ‖K‖ ≤ n, more. A
-	// score is a mean of at most quadratic functions of the predictions, which are ≤ 10.
+	// The values of a Gaussian kernel that are computed in two ways differ by some
+	// roundings u, and the norm of the difference of the matrices is at most n times
+	// that. The condition number, at most n, multiplies the difference in α. A score is
+	// a mean of at most quadratic functions of the predictions, which are ≤ 10.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	same := func(what string, a, b float64) {
 		t.Helper()
@@ -181,9 +182,9 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	}
 }
 
-// A model that was fitted to points of the kernel precomputed(), n+2 columns of a file,
-// as before files held Gram matrices: (K + I)α + b = y, Σα = 0 of K = [2 1 0; 1 2 1; 0 1 2] and
-// y = (1, 2, 4) has f = (5, 13, 19)/7, by elimination.
+// A model of an earlier version, which was fitted to points of the kernel precomputed(), a file
+// with n+2 columns. For K = [2 1 0; 1 2 1; 0 1 2] and y = (1, 2, 4), elimination solves (K +
+// I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
 func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})
@@ -236,9 +237,10 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}{
 		// The condition of K + λI is at most n/λ + 1 = 601, |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// Both violate the optimality conditions by less than 1e-9. Where K is positive
-		// definite f moves in proportion, by a factor of the active constraints that is some
-		// hundreds here: 1e-6 leaves room, and a wrong row or column changes f by 0.1.
+		// Both solutions violate the optimality conditions by less than 1e-9. If K is
+		// positive definite, f differs by a multiple of that. The factor depends on the
+		// active constraints and is some hundreds here, so that 1e-6 is enough. A wrong row
+		// or column changes f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {
@@ -297,10 +299,10 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
 		t.Fatalf("%v: %s", err, report)
 	}
-	// What is computed in float64 differs by n roundings of the largest value; vectors
-	// and roots by that over the gap of eigenvalues and over the smallest distance. The
-	// mean of m/2 cosines has the standard deviation √(1/m) at most, of which 442² are
-	// within 6.
+	// Values computed in float64 differ by n roundings of the largest value. For
+	// eigenvectors this difference is divided by the gap between the eigenvalues, and
+	// for square roots by the smallest distance. The mean of m/2 cosines has a standard
+	// deviation of at most √(1/m), and all of 442² such means are within 6 of them.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

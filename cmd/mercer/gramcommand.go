@@ -117,7 +117,7 @@ func (f *gramCommandFlags) check() error {
 	}
 	switch {
 	case f.features != "" && !slices.Contains(featureMaps, f.features):
-		return usagef("--features: there is no %q%s; there are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
+		return usagef("--features: %q is not known%s; the choices are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
 	case f.out == "" && (f.features != "" || f.distances):
 		return usagef("--out FILE is needed for --features and --distances")
 	}
@@ -133,7 +133,7 @@ func (f *gramCommandFlags) check() error {
 	if f.kernel != "" {
 		f.given["kernel"] = f.kernel
 	}
-	f.learner = defaultLearner // its kernels are all kernels
+	f.learner = defaultLearner // a learner that accepts every kernel
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return err
 	}
@@ -375,7 +375,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	}
 	cells := int64(rows.len()) * int64(train.len())
 	if need := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && need > memory.limit-memory.held() {
-		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s with all that is made of it, %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
+		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
 	}
 	w := gramWork{a: a, ctx: ctx, dev: dev, f: f}
 	r := gramReport{Program: "gram", N: rows.len(), D: enc.Width()}

@@ -20,7 +20,7 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	}
 	flags := map[string]bool{}
 	for line := range strings.Lines(text) {
-		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // others go on
+		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // other lines continue the text of a flag
 			flags[strings.Fields(name)[0]] = true
 		}
 	}
@@ -79,13 +79,13 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
-				"which has no parameter", "the input is no column", "is for --features", "only principal uses it", "distances or features", "centering does not change", "of rows with themselves", "applies only to the table of",
+				"which has no parameter", "the input is not a column", "is for --features", "only principal uses it", "distances or features", "centering does not change", "of rows with themselves", "applies only to the table of",
 			}, func(text string) bool {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})
 			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") ||
 				call == "show" && strings.Contains(errs.String(), "of --importance") {
-				continue // its help says so, and the call leaves --by, --features or --importance open
+				continue // the help of the flag names the condition, and the call does not set --by, --features or --importance
 			}
 			if refused && flags[f.Name] {
 				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())
@@ -142,7 +142,7 @@ func flagsOf(t *testing.T, call string) []*pflag.Flag {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.InheritedFlags() // joins them to the others
+	c.InheritedFlags() // adds the inherited flags to Flags()
 	var list []*pflag.Flag
 	c.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f) })
 	return list

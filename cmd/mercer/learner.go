@@ -97,11 +97,11 @@ func (l learnerName) Set(text string) error {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "--") {
-			return fmt.Errorf("needs a value, and has %s for one", name)
+			return fmt.Errorf("needs a value, but the next argument is %s", name)
 		}
 		d, err := learners.Find(strings.TrimSpace(name))
 		if err != nil {
-			return fmt.Errorf("there is no %q%s; mercer learners lists them", name, didYouMean("", name, l.names()))
+			return fmt.Errorf("no learner is called %q%s; \"mercer learners\" lists all learners", name, didYouMean("", name, l.names()))
 		}
 		if l.takes != nil {
 			if err := l.takes(d); err != nil {
@@ -442,7 +442,7 @@ func hasEpochs(d learners.Description) error {
 	if d.Traces() {
 		return nil
 	}
-	return fmt.Errorf("%s has no epochs; these have: %s", d.Name, strings.Join(learnersThat(learners.Description.Traces), ", "))
+	return fmt.Errorf("%s has no epochs; the learners with epochs are: %s", d.Name, strings.Join(learnersThat(learners.Description.Traces), ", "))
 }
 
 func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }

@@ -29,7 +29,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	if len(args) == 1 {
 		d, err := learners.Find(args[0])
 		if err != nil {
-			return usagef("there is no learner %q%s; mercer learners lists them", args[0], didYouMean("", args[0], learners.Names()))
+			return usagef("no learner is called %q%s; \"mercer learners\" lists all learners", args[0], didYouMean("", args[0], learners.Names()))
 		}
 		list = []learners.Description{d}
 	}
@@ -141,7 +141,7 @@ func (a *app) kernels(ctx context.Context, args []string) error {
 		}
 	}
 	if len(list) == 0 {
-		return usagef("there is no kernel %q%s; there are: %s", args[0], didYouMean("", args[0], all), strings.Join(all, ", "))
+		return usagef("no kernel is called %q%s; the kernels are: %s", args[0], didYouMean("", args[0], all), strings.Join(all, ", "))
 	}
 	if len(args) == 0 {
 		text += "\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n" + gramHelp + "\n"

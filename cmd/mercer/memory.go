@@ -178,9 +178,9 @@ func (b *budget) also(bytes int64) {
 	}
 }
 
-// blocks adds the blocks of a table that is read in blocks, given the first one, which is the
-// largest: three blocks, and the matrices made from one. The size of the file cannot replace
-// them, because it may be compressed.
+// blocks adds the memory of a table that is read in blocks: three blocks, and the matrices made
+// from one block. first is the first block, which is the largest. The estimate does not use the
+// size of the file, because the file may be compressed.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
 	b.also(4 * 8 * int64(rows) * int64(cols))

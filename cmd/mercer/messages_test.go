@@ -67,7 +67,7 @@ func TestMessagesOfFlags(t *testing.T) {
 		if base == nil {
 			continue
 		}
-		c.InheritedFlags() // joins them to the others
+		c.InheritedFlags() // adds the inherited flags to Flags()
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() == "bool" {
 				return

@@ -37,7 +37,7 @@ type objectFlags struct {
 func (o *objectFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	refusing(c, func() []refusal {
-		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is no column of numbers", ""}}
+		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is not a column of numbers", ""}}
 	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
 	flags.StringVar(&o.analyzer, "tfidf", "", "`KIND` of the n-grams of --text that become tf-idf features, as by TfidfVectorizer of scikit-learn: "+strings.Join(analyzers(), ", "))
@@ -64,7 +64,7 @@ func objectDescriptions(kind objects.Input) []kernels.Description {
 	})
 }
 
-// objectKernels returns an example of each of them.
+// objectKernels returns an example of each kernel on objects of a kind.
 func objectKernels(kind objects.Input) []string {
 	var examples []string
 	for _, d := range objectDescriptions(kind) {
@@ -139,7 +139,7 @@ func (o *objectFlags) check() error {
 	case o.analyzer == "":
 		return nil
 	case !slices.Contains(analyzers(), o.analyzer):
-		return usagef("--tfidf: there is no %q%s; there are: %s", o.analyzer, didYouMean("", o.analyzer, analyzers()), strings.Join(analyzers(), ", "))
+		return usagef("--tfidf: %q is not known%s; the choices are: %s", o.analyzer, didYouMean("", o.analyzer, analyzers()), strings.Join(analyzers(), ", "))
 	case o.text == "":
 		return usagef("--tfidf: needs --text COLUMN, the column of the texts")
 	case len(o.ngrams) > 2:

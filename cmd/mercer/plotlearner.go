@@ -46,7 +46,7 @@ func hasPath(d learners.Description) error {
 	if d.Name == "ridge" || d.Name == "lasso" {
 		return nil
 	}
-	return fmt.Errorf("paths are those of ridge and lasso, not of %s", d.Name)
+	return fmt.Errorf("only ridge and lasso have paths over lambda, not %s", d.Name)
 }
 
 // maxPoints is the largest number of points that a picture can show.
@@ -177,7 +177,7 @@ func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float
 	within, runner := r.runner(ctx)
 	points, err := runner.LearningCurve(within, r.fit, folds, parts, r.f.seed, fitted)
 	return points, explained(err, func(i int, err error) error {
-		return fmt.Errorf("%w; with %.0f %% of the rows, without fold %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
+		return fmt.Errorf("%w; in the fit to %.0f %% of the rows without fold %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
 	})
 }
 

@@ -75,7 +75,7 @@ func span(values []float64) (low, high float64, err error) {
 		}
 	}
 	if !(low <= high) {
-		return 0, 0, fmt.Errorf("there is no number to draw")
+		return 0, 0, fmt.Errorf("every value to be drawn is NaN")
 	}
 	room := 0.05 * (high - low)
 	if room == 0 {

@@ -169,7 +169,7 @@ func TestMarginIsPerpendicular(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			svg := svgOf(t, c.table, append([]string{"boundary", "--learner", "svc", "--kernel", "linear()", "--C", "1e6", "--target", "class"}, c.args...)...)
 			rings, lines := circles(t, svg, ringStyle), paths(t, svg, planeLine)
-			if len(rings) != 3 || len(lines) != 2 { // one of each in the legend
+			if len(rings) != 3 || len(lines) != 2 { // the legend has one ring and one line
 				t.Fatalf("%d rings, %d lines", len(rings), len(lines))
 			}
 			p, q, line := rings[0], rings[1], lines[0]
@@ -228,7 +228,7 @@ func TestZeroLevel(t *testing.T) {
 			gray := len(paths(t, svg, "fill:#D0D0D0"))
 			specks := len(paths(t, svg, ridgeBall)) // the color of class −1
 			if c.slope == 0 {
-				if gray != 2 || specks != 0 { // one in the legend
+				if gray != 2 || specks != 0 { // one gray area is in the picture and one in the legend
 					t.Errorf("%d gray areas, %d of the first class", gray, specks)
 				}
 				return
@@ -271,7 +271,7 @@ func TestSize(t *testing.T) {
 		}
 		switch name {
 		case "p.png":
-			if w, h := int(data[18])<<8|int(data[19]), int(data[22])<<8|int(data[23]); w != 640 || h != 360 { // of the IHDR chunk
+			if w, h := int(data[18])<<8|int(data[19]), int(data[22])<<8|int(data[23]); w != 640 || h != 360 { // the width and the height in the IHDR chunk
 				t.Errorf("PNG of %d by %d", w, h)
 			}
 		case "p.svg":

@@ -66,7 +66,7 @@ func (c predictedColumn) float(n int) ([]float64, error) {
 		default:
 			v, err := strconv.ParseFloat(s, 64)
 			if integer := !strings.ContainsAny(s, ".eE"); err != nil || integer && strconv.FormatFloat(v, 'f', 0, 64) != s {
-				return nil, fmt.Errorf("column %q: row %d: %s is no float64, which .npy has: use .npz, .parquet, .csv or .json", c.name, i+1, s)
+				return nil, fmt.Errorf("column %q: row %d: %s cannot be written to .npy as a float64 without rounding: use .npz, .parquet, .csv or .json", c.name, i+1, s)
 			}
 			values[i] = v
 		}

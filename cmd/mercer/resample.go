@@ -260,7 +260,9 @@ func explained(err error, explain func(i int, err error) error) error {
 
 // ofFolds names the fold that a failed fit left out.
 func ofFolds(folds int) func(i int, err error) error {
-	return func(i int, err error) error { return fmt.Errorf("%w; without fold %d of %d", err, i%folds+1, folds) }
+	return func(i int, err error) error {
+		return fmt.Errorf("%w; in the fit without fold %d of %d", err, i%folds+1, folds)
+	}
 }
 
 // reportUnknown prints which texts of held-out rows were unseen in training.

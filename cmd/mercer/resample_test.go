@@ -38,8 +38,8 @@ func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 
 // rankAUC is the mean over the classes of the probability that a row of the class is
 // ranked above another by the class's own score, ties counted half (Mann and Whitney
-// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN where a class is
-// in no row, or the model has no score for it.
+// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN if a class is in
+// no row, or if the model has no score for it.
 func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	_, known := proba.Dims()
 	if known < classes {

@@ -50,10 +50,12 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The squared distance of sparse points is right to 2¹²γ (see backend.SparseBackend), with γ for
-	// the 16 numbers of both, and that of dense points to as much. A Gaussian kernel multiplies the
-	// error by at most 1/e, the matrix has n times that in norm, and α by the condition, at most
-	// n/λ + 1, more. The labels are ±1, a prediction is a sum of n terms, a score at most quadratic.
+	// The relative error of a squared distance is at most 2¹²γ for sparse points (see
+	// backend.SparseBackend), with γ for the 16 numbers of two points, and not larger for dense
+	// points. A Gaussian kernel multiplies the error by at most 1/e, and the error of the matrix is
+	// at most n times that in norm. The condition number, at most n/λ + 1, multiplies it in α. The
+	// labels are ±1, a prediction is a sum of n terms, and a score is at most quadratic in the
+	// predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	same := func(what string, a, b float64) {
 		t.Helper()

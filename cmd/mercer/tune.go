@@ -154,8 +154,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hidden, because checkGrid says which values there are
-		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // also only hidden
+		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid refuses other values
+		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
@@ -208,9 +208,9 @@ func (f *tuneFlags) check() error {
 	case len(f.targets) == 0:
 		return usagef("tune needs --target COLUMN: the column to learn")
 	case !slices.Contains(tuning.Criteria, f.by):
-		return usagef("--by: there is no %q%s; there are: %s", f.by, didYouMean("", f.by, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
+		return usagef("--by: %q is not known%s; the choices are: %s", f.by, didYouMean("", f.by, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
 	case !slices.Contains(tuning.Strategies, f.search):
-		return usagef("--search: there is no %q%s; there are: %s", f.search, didYouMean("", f.search, tuning.Strategies), strings.Join(tuning.Strategies, ", "))
+		return usagef("--search: %q is not known%s; the choices are: %s", f.search, didYouMean("", f.search, tuning.Strategies), strings.Join(tuning.Strategies, ", "))
 	case f.task != "" && f.task != string(learners.Regression) && f.task != string(learners.Classification):
 		return usagef("--task: want regression or classification, got %q", f.task)
 	case f.learner != "" && !slices.Contains(tunedLearners, f.learner) && !f.byGrid():

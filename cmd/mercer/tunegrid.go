@@ -75,7 +75,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 		case name == "kernel" || name == "seed":
 			return nil, usagef("--grid: there is a flag --%s", name)
 		case !has:
-			return nil, usagef("--grid: %q is not a parameter of %s%s; there are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
+			return nil, usagef("--grid: %q is not a parameter of %s%s; the parameters are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
 		case slices.ContainsFunc(axes, func(a tuning.Axis) bool { return a.Parameter == name }):
 			return nil, usagef("--grid: %s is given twice", name)
 		}
@@ -130,7 +130,7 @@ func (f *tuneFlags) checkGrid() error {
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		return usagef("--task: %s is not made for %s", f.learner, f.task)
 	case f.by != string(tuning.KFold) && !(f.bayesian() && f.by == string(tuning.Evidence)):
-		return usagef("--by: %s is judged by kfold%s; the others are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))
+		return usagef("--by: %s is scored by kfold%s; the other criteria are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))
 	case len(f.targets) > 1 && !d.Outputs:
 		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
 	}
@@ -150,7 +150,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	rows := f.sample(d.y)
 	rules := f.objects.rules(f.rules(task))
-	rules.AnyLabels = true // train has few enough
+	rules.AnyLabels = true // the number of classes in train has been checked
 	some := train
 	if len(rows) < train.Rows() {
 		if some, err = rules.Select(train, rows); err != nil {

@@ -138,8 +138,8 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	}
 	// Decision values differ by some 1e-7, and no row is as near to a boundary: the counts
 	// are equal. The duality gap of lasso, at most 1e-12‖y‖² on both sides, bounds the
-	// squares of what the fitted values differ by: 2e-6 of the target's root mean square,
-	// 170; ten times that for rows that are not fitted.
+	// squared difference of the fitted values. Their difference is at most 2e-6 of the
+	// root mean square of the target, 170, and at most ten times that for held-out rows.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

@@ -117,7 +117,7 @@ func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	names := varying(k)
 	for _, name := range f.vary {
 		if !slices.Contains(names, name) {
-			return usagef("--vary: %s has no parameter %q that can vary%s; there are: %s", text, name, didYouMean("", name, names), strings.Join(names, ", "))
+			return usagef("--vary: %s has no parameter %q that can vary%s; the parameters are: %s", text, name, didYouMean("", name, names), strings.Join(names, ", "))
 		}
 	}
 	return nil

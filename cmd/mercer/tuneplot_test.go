@@ -63,8 +63,8 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blocked, func(t *testing.T) {
 			c := start(t, tuneWithPlot...)
-			// Empty lines beyond what a pipe holds: once all are written the command is reading,
-			// and has checked the names of its outputs.
+			// The empty lines exceed the buffer of a pipe: once all are written, the command is
+			// reading and has checked the names of its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

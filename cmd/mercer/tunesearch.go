@@ -442,7 +442,7 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	case f.learner == "gaussian-process" && task == learners.Classification:
 		return usagef("--learner: gaussian-process is for numbers, not for classes; use kernel-ridge")
 	case task == learners.Classification && len(f.targets) > 1:
-		return usagef("--target: classes are named by one column, %d are named", len(f.targets))
+		return usagef("--target: classes must be in one column, but %d columns are named", len(f.targets))
 	}
 	return nil
 }

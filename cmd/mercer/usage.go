@@ -94,7 +94,7 @@ func badValue(c *cobra.Command) (err error) {
 		case f.Value.Type() == "string" && value == "" && !means:
 			err = usagef("--%s: the value is empty", f.Name)
 		case strings.HasPrefix(value, "--") && c.Flags().Lookup(strings.TrimPrefix(value, "--")) != nil:
-			err = usagef("--%s: needs a value, and has %s for one", f.Name, value)
+			err = usagef("--%s: needs a value, but the next argument is %s", f.Name, value)
 		}
 	})
 	return err

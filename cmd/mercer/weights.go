@@ -79,7 +79,7 @@ func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, er
 		name := strings.TrimSpace(text[:at])
 		k := slices.IndexFunc(names, func(class string) bool { return sameLabel(class, name) })
 		if k < 0 {
-			return nil, usagef("--class-weight: there is no class %q%s; there are: %s", name, didYouMean("", name, names), strings.Join(names[:min(len(names), mostShown)], ", "))
+			return nil, usagef("--class-weight: no class is called %q%s; the classes are: %s", name, didYouMean("", name, names), strings.Join(names[:min(len(names), mostShown)], ", "))
 		}
 		factors[k], _ = strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
 	}

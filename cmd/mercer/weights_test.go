@@ -114,8 +114,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			want, _ := mercer(0, append(flags, "--model", "@r.st", "@w.csv")...)
 			w, v := columnOf(t, got, column), columnOf(t, want, column)
 			for i := range w {
-				// Iterative learners stop at a loss within about 1e-9 of the minimum, so that f is
-				// within √(2·1e-9·loss·k(x, x)/λ); loss < 100 and 1e-3 is above that.
+				// Iterative learners stop at a loss within about 1e-9 of the minimum, so that the
+				// error of f is at most √(2·1e-9·loss·k(x, x)/λ), which is below 1e-3 for a loss <
+				// 100.
 				if !(math.Abs(w[i]-v[i]) <= 1e-3) {
 					t.Fatalf("row %d: %v, with rows repeated %v", i+1, w[i], v[i])
 				}
@@ -170,7 +171,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 	}
 	mercer := commandIn(t, folder)
 	// The gap of the objective is Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss < 10
-	// for logistic, so that w is within √(2 gap/λ) and f within 6 times that.
+	// for logistic, so that w is within √(2 gap/λ) of the minimum and f within 6 times
+	// that.
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string

@@ -144,7 +144,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			wantX.Data[i] += v
 		}
 		if got.Z.Rows != 0 {
-			t.Error("a gradient by Z, which is X")
+			t.Error("a gradient with respect to Z, which is X")
 		}
 		wantZ = host{}
 	}
@@ -165,7 +165,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	}
 	some, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX)
 	if err != nil || some.Z.Rows != 0 || some.Theta != nil || !slices.Equal(some.X.Data, got.X.Data) {
-		t.Errorf("the gradient by X alone differs: %v", err)
+		t.Errorf("the gradient with respect to X alone differs: %v", err)
 	}
 }
 
@@ -371,7 +371,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 	}
 }
 
-// TestSolve: the factor, the solution, and the gradients by K and λ.
+// TestSolve: the factor, the solution, and the gradients with respect to K and λ.
 func TestSolve(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		ctx := context.Background()
@@ -493,8 +493,8 @@ func TestErrors(t *testing.T) {
 		{stoppedFit, "the user left"},
 		{adjoint.Solve(ctx, dev, ones, z, z), "adjoint: solve: y has 3 rows, the factor has 5"},
 		{mismatch, "adjoint: gradient of a solve: u has 3 rows, alpha has 5"},
-		{wrongCols, "adjoint: kernel ridge: gradient: the gradient by f has 2 columns, f has 1"},
-		{wrongRows, "the gradient by f has 5 rows, z has 3"},
+		{wrongCols, "adjoint: kernel ridge: gradient: the gradient with respect to f has 2 columns, f has 1"},
+		{wrongRows, "the gradient with respect to f has 5 rows, z has 3"},
 		{ridge.Predict(ctx, z, y), "dst is 5×1, the predictions are 3×1"},
 	} {
 		text := fmt.Sprint(c.err)

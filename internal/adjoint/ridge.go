@@ -119,8 +119,9 @@ type RidgeGradients struct {
 	Theta   []float64 // as in Gradients
 }
 
-// Gradient returns the gradients of a loss, given its gradient by f(Z), m×t. The gradients
-// by y and λ are always computed; WantX, WantZ and WantTheta request the others.
+// Gradient returns the gradients of a loss, given its gradient with respect to f(Z), m×t.
+// The gradients with respect to y and λ are always computed; WantX, WantZ and WantTheta
+// request the others.
 //
 // With u = (K + λI)⁻¹k(X, Z)f̄ the weights of the two Gram matrices are −uαᵀ and
 // f̄αᵀ, of t columns each.
@@ -141,11 +142,11 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if err := checkPoints(r.kernel, "z", points, r.x.Cols); err != nil {
 		return nil, err
 	}
-	if err := checkRows("the gradient by f", byF, points.Rows, "z"); err != nil {
+	if err := checkRows("the gradient with respect to f", byF, points.Rows, "z"); err != nil {
 		return nil, err
 	}
 	if byF.Cols != r.alpha.Cols {
-		return nil, fmt.Errorf("the gradient by f has %s, f has %d", count.Of(byF.Cols, "column"), r.alpha.Cols)
+		return nil, fmt.Errorf("the gradient with respect to f has %s, f has %d", count.Of(byF.Cols, "column"), r.alpha.Cols)
 	}
 	u := backend.NewHost[float64](r.x.Rows, byF.Cols)
 	if err := r.product(ctx, r.x, points, byF, u); err != nil {

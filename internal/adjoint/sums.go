@@ -18,8 +18,8 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // the weights, where they are given; derivatives, or derivatives
-	u, v, product matrix // or their factors, and U Vᵀ of a block
+	dense, values buffer // dense: the weights, if they are given as a matrix; values: derivatives, or derivatives
+	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and U Vᵀ of a block
 	weightRows    host   // of a block, on the host
 	derivatives   []kernels.Kernel
 	theta         []float64
@@ -224,7 +224,7 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	}
 }
 
-// addTerms adds w times the derivatives of a statistic of (x, z) by x, or by z.
+// addTerms adds w times the derivatives of a statistic of (x, z) with respect to x, or to z.
 // Terms with the derivative 0 add 0, even if w is infinite. The two most frequent statistics
 // have loops of their own.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {

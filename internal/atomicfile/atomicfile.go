@@ -17,8 +17,8 @@ const mode = 0o666
 // Write replaces the file at path by the output of write; an existing file keeps its mode. A
 // symbolic link is followed: the file that it names is replaced or made, not the link. On an error
 // no new file exists and an old one is unchanged, unless the error says that the file was written.
-// The error is an *fs.PathError with the given path. It removes temporary files for the same path
-// left by processes that were killed.
+// The error is an *fs.PathError with the given path. Write removes the temporary files for the
+// same path that killed processes have left.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {

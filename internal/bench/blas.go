@@ -13,7 +13,7 @@ import (
 
 // BLASKind measures the level 3 BLAS and the other BLAS and LAPACK routines that the solvers
 // use. It compares Mercer's devices with other libraries and with the ceiling of the
-// processor, which is timed in every case along with them.
+// processor, the rate of multiply-adds in registers, which is measured in every case.
 const BLASKind = "blas"
 
 // Peer is a library that was opened, or the reason why it could not be opened.

@@ -135,9 +135,9 @@ func TestDevicesRefusals(t *testing.T) {
 		d    Benchmark
 		want string
 	}{
-		{Benchmark{Kind: DevicesKind, Names: []string{"svd"}}, `operation: "svd" is not known; there are: gram, mul`},
+		{Benchmark{Kind: DevicesKind, Names: []string{"svd"}}, `operation: "svd" is not known; the choices are: gram, mul`},
 		{Benchmark{Kind: DevicesKind, Precisions: []string{"float16"}}, `precision: "float16" is not known`},
-		{Benchmark{Kind: DevicesKind, Peers: []string{"jax"}}, `peers: "jax" is not known; there are: torch, cupy`},
+		{Benchmark{Kind: DevicesKind, Peers: []string{"jax"}}, `peers: "jax" is not known; the choices are: torch, cupy`},
 		{Benchmark{Kind: DevicesKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
 		{Benchmark{Kind: DevicesKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
 	} {

@@ -51,7 +51,7 @@ const significance = 0.05
 // significance. The test needs four timings of each.
 func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	if before.Kind != after.Kind {
-		return nil, fmt.Errorf("bench: compare: the first is of bench %s, the second of bench %s", before.Kind, after.Kind)
+		return nil, fmt.Errorf("bench: compare: the first result was measured by bench %s, the second by bench %s", before.Kind, after.Kind)
 	}
 	d := &Differences{Notes: notesOf(before, after)}
 	var drift float64
@@ -153,7 +153,7 @@ func (d *Differences) Text(all bool) string {
 		fmt.Fprintln(&b, line)
 	}
 	if d.Drift > 0 {
-		fmt.Fprintf(&b, "ceilings and other libraries took %s × as long as before: so much is due to the machine\n", ratioText(d.Drift))
+		fmt.Fprintf(&b, "ceilings and other libraries took %s × as long as before: this change is due to the machine\n", ratioText(d.Drift))
 	}
 	if b.Len() > 0 {
 		b.WriteByte('\n')
@@ -181,13 +181,13 @@ func (d *Differences) Text(all bool) string {
 	slower, faster, untested := found[Slower], found[Faster], found[Untested]
 	switch tested := len(d.List) - untested; {
 	case tested == 0:
-		fmt.Fprintf(&b, "nothing could be compared: it takes %d timings of the same case and implementation in both (--repeats)\n", fewestTimings)
+		fmt.Fprintf(&b, "nothing could be compared: a comparison needs %d timings of the same case and implementation in both results (--repeats)\n", fewestTimings)
 	case slower == 0:
 		fmt.Fprintf(&b, "nothing is slower beyond noise: %d timings compared, %d faster\n", tested, faster)
 	default:
 		fmt.Fprintf(&b, "%d of %d timings are slower beyond noise, %d faster", slower, tested, faster)
 		if chance := significance * float64(tested); chance >= 1 {
-			fmt.Fprintf(&b, "; where nothing has changed, chance alone would show some %.0f", chance)
+			fmt.Fprintf(&b, "; about %.0f would appear to be slower by chance if nothing had changed", chance)
 		}
 		b.WriteByte('\n')
 	}
@@ -195,7 +195,7 @@ func (d *Differences) Text(all bool) string {
 		fmt.Fprintf(&b, "%d have fewer than %d timings and were not compared\n", untested, fewestTimings)
 	}
 	if d.OnlyOld+d.OnlyNew > 0 {
-		fmt.Fprintf(&b, "%d timings are in the first only, %d in the second only\n", d.OnlyOld, d.OnlyNew)
+		fmt.Fprintf(&b, "%d timings are only in the first result, %d only in the second\n", d.OnlyOld, d.OnlyNew)
 	}
 	return b.String()
 }

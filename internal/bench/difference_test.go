@@ -92,13 +92,13 @@ func TestDifferenceText(t *testing.T) {
 		"n = 7  mercer               1.02      1.52     +49.3 %  slower  p = 0.029\n",
 		"n = 7  ceiling              1.00      1.25     +25.0 %  slower  p = 0.029\n",
 		"2 of 2 timings are slower beyond noise, 0 faster\n",
-		"0 timings are in the first only, 2 in the second only\n",
+		"0 timings are only in the first result, 2 only in the second\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if _, err := DiffOf(old, &Result{Kind: "fit"}, 0); err == nil || err.Error() != "bench: compare: the first is of bench blas, the second of bench fit" {
+	if _, err := DiffOf(old, &Result{Kind: "fit"}, 0); err == nil || err.Error() != "bench: compare: the first result was measured by bench blas, the second by bench fit" {
 		t.Errorf("got %v", err)
 	}
 	if d, err := DiffOf(old, measured([]float64{1}, nil), 0); err != nil || !strings.Contains(d.Text(true), "nothing could be compared") || !strings.Contains(d.Text(true), "?  p = ") {

@@ -190,7 +190,7 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 // A competitor is an implementation in one case.
 type competitor struct {
 	Entry
-	result func() (function, error) // of the last run
+	result func() (function, error) // returns the function that the last run has fitted
 }
 
 // newCompetitor returns an implementation whose run is a fit. result converts the outcome of

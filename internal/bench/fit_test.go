@@ -231,9 +231,9 @@ func TestFitRefusals(t *testing.T) {
 		f    Benchmark
 		want string
 	}{
-		{Benchmark{Kind: FitKind, Names: []string{"tobit"}}, `fit: "tobit" is not known; there are: ridge, nystrom, svr, file, linear, lasso, logistic`},
+		{Benchmark{Kind: FitKind, Names: []string{"tobit"}}, `fit: "tobit" is not known; the choices are: ridge, nystrom, svr, file, linear, lasso, logistic`},
 		{Benchmark{Kind: FitKind, Precisions: []string{"float16"}}, `precision: "float16" is not known`},
-		{Benchmark{Kind: FitKind, Peers: []string{"tensorflow"}}, `peers: "tensorflow" is not known; there are: gonum, scikit-learn,`},
+		{Benchmark{Kind: FitKind, Peers: []string{"tensorflow"}}, `peers: "tensorflow" is not known; the choices are: gonum, scikit-learn,`},
 		{Benchmark{Kind: FitKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
 		{Benchmark{Kind: FitKind, Centers: -1}, "must be ≥ 0, got -1"},
 		{Benchmark{Kind: FitKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},

@@ -72,7 +72,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		return nil, fmt.Errorf("bench: go: %w", err)
 	}
 	if len(r.Cells) == 0 {
-		return nil, errors.New("bench: go: there is no line of a benchmark")
+		return nil, errors.New("bench: go: the input has no line with a benchmark's result")
 	}
 	r.imported()
 	return r, nil

@@ -39,7 +39,7 @@ ok  	example.org/x	1.2s
 		t.Errorf("%+v", list)
 	}
 	for text, want := range map[string]string{
-		"PASS\n": "bench: go: there is no line of a benchmark",
+		"PASS\n": "bench: go: the input has no line with a benchmark's result",
 		"BenchmarkX/library=a 1 5 ns/op\nBenchmarkX 1 5 ns/op\n": "bench: go: X: there is no library= in the name",
 		"BenchmarkX/Mul/library=a 1 5 ns/op\n":                   `bench: go: X/Mul/library=a: "Mul" is not of the form key=value`,
 		"BenchmarkX/library=a one 5 ns/op\n":                     "bench: go: line 1: ",

@@ -117,7 +117,7 @@ esac
 		{name: "a measurement fails", fails: "*bench fit*", step: "peers", want: "FAILED"},
 		{name: "no cuSOLVER", env: []string{"SOLVER="}, step: "machine", want: "FAILED"},
 		{name: "no GPU", fails: "*--device cuda/0", message: "there is no GPU to measure"},
-		{name: "unknown size", args: []string{"--size", "huge"}, message: "there are: tiny, quick, full"},
+		{name: "unknown size", args: []string{"--size", "huge"}, message: "the choices are: tiny, quick, full"},
 		{name: "no number", args: []string{"--budget", "9 minutes"}, message: "want seconds"},
 		{name: "a value is missing", args: []string{"--out"}, message: "--out needs a value"},
 	} {

@@ -125,7 +125,7 @@ func usableDevices() (names []string) {
 // An OptionError reports an option of a Benchmark that its Kind does not accept.
 type OptionError struct {
 	Kind, Option string // "blas", "routine"
-	Problem      string // `"gem" is not known, did you mean gemm?; there are: gemm, …`
+	Problem      string // `"gem" is not known, did you mean gemm?; the choices are: gemm, …`
 }
 
 func (e *OptionError) Error() string {
@@ -144,7 +144,7 @@ func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 
 // Fill sets the options that are zero to their defaults and checks the others; a wrong option
 // is an *OptionError. Afterwards names are in the order of the Kind, numbers are sorted, and
-// nothing is there twice.
+// both are without duplicates.
 func (b *Benchmark) Fill() error {
 	k := KindOf(b.Kind)
 	if k == nil {
@@ -188,7 +188,7 @@ func (b *Benchmark) Fill() error {
 				if best := suggest.Nearest(name, o.known); best != "" {
 					hint = ", did you mean " + best + "?"
 				}
-				return refuse(o.name, "%q is not known%s; there are: %s", name, hint, strings.Join(o.known, ", "))
+				return refuse(o.name, "%q is not known%s; the choices are: %s", name, hint, strings.Join(o.known, ", "))
 			}
 		}
 		*o.given = chosen(o.known, orElse(*o.given, o.defaults))

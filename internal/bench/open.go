@@ -45,7 +45,7 @@ type setup struct {
 	timeEstimates timeEstimates // by implementation and operation
 }
 
-// open opens the devices, the best processor for the judge, and the libraries. The caller
+// open opens the devices, the CPU device that checks every result, and the libraries. The caller
 // closes the setup, even after a failure.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
@@ -131,7 +131,7 @@ func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil
 	}
-	return fmt.Errorf("bench: %s: %s %d takes %d bytes for %s, there are %d: %s %d would fit",
+	return fmt.Errorf("bench: %s: %s %d takes %d bytes for %s, and the memory has %d: %s %d would fit",
 		kind, size, largest, bytes(largest), matrices, memory, size, run.Largest(largest, bytes, memory))
 }
 

@@ -22,15 +22,15 @@ type Entry struct {
 	Implementation string
 	Reason         string                    // why the implementation does not take part; the other fields are then unused
 	Limiter        string                    // the entry of the same case that limits the rate of this one
-	Work           float64                   // floating-point operations of one run; 0: only the time is reported
-	Enter          func() func()             // untimed, before a series of runs; returns the function that undoes it; may be nil
-	Before         func() error              // untimed, before every run; may be nil
+	Work           float64                   // floating-point operations of one run; 0 means that only the time is reported
+	Enter          func() func()             // called before a series of runs, not timed; returns the function to call after the series; may be nil
+	Before         func() error              // called before every run, not timed; may be nil
 	Run            func() error              // timed
 	Took           func() time.Duration      // if not nil, replaces the runner's clock: returns the time of the last run
-	Check          func() *Check             // after the first run: compares its result; the reference has nil or returns nil
+	Check          func() *Check             // called after the first run: compares the result with the reference; nil, or returns nil, for the reference itself
 	Optional       bool                      // a failure removes only this implementation from the case, with the reason
-	Metrics        func() map[string]float64 // after the last run; may be nil
-	Close          func()                    // last, also after a failure; may be nil
+	Metrics        func() map[string]float64 // called after the last run; may be nil
+	Close          func()                    // called at the end, also after a failure; may be nil
 }
 
 // Progress reports how far a Runner is.

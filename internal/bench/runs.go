@@ -58,7 +58,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 			return nil, fmt.Errorf("bench: runs: object %d: %w", count, err)
 		}
 		if text, _ := object["program"].(string); text == "" {
-			return nil, fmt.Errorf("bench: runs: object %d: there is no \"program\", which says what printed it", count)
+			return nil, fmt.Errorf("bench: runs: object %d: the field \"program\", the name of the program that printed the object, is missing", count)
 		}
 		c, who := runCase(object), runImplementation(object)
 		run := r.runOf(c, who)
@@ -75,7 +75,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		}
 	}
 	if len(r.Cells) == 0 {
-		return nil, errors.New("bench: runs: there is no object")
+		return nil, errors.New("bench: runs: the input has no object")
 	}
 	r.imported()
 	return r, nil

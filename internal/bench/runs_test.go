@@ -53,8 +53,8 @@ func TestReadRuns(t *testing.T) {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{
-		"":                               "bench: runs: there is no object",
-		`{"seconds": 1}`:                 `bench: runs: object 1: there is no "program"`,
+		"":                               "bench: runs: the input has no object",
+		`{"seconds": 1}`:                 `bench: runs: object 1: the field "program"`,
 		`{"program": "a"}`:               `bench: runs: object 1: "seconds" must be a number > 0`,
 		`{"program": "a", "seconds": 0}`: `bench: runs: object 1: "seconds" must be a number > 0`,
 		`{"program": "a", "seconds": 1}{"program": "a", "seconds": {"read": 1}}`: `bench: runs: object 2: "seconds" must be`,

@@ -115,7 +115,7 @@ func TestScaleRefusals(t *testing.T) {
 		s    Benchmark
 		want string
 	}{
-		{Benchmark{Kind: ScaleKind, Names: []string{"gauss"}}, `solver: "gauss" is not known; there are: dual, `},
+		{Benchmark{Kind: ScaleKind, Names: []string{"gauss"}}, `solver: "gauss" is not known; the choices are: dual, `},
 		{Benchmark{Kind: ScaleKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
 		{Benchmark{Kind: ScaleKind, Widths: []int{-3}}, "must be ≥ 1, got -3"},
 		{Benchmark{Kind: ScaleKind, Limit: -1}, "must be ≥ 0"},

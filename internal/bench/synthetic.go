@@ -75,9 +75,9 @@ type function struct {
 	tolerance float64
 }
 
-// A judge measures how well a function solves its problem. It forms products with k(X, Z) in
-// float64 on a processor, without storing k(X, Z), so that it shares no code with the
-// factorization or the library that found the function.
+// A judge computes the residual and other errors of a function that an implementation has
+// found. It forms products with k(X, Z) in float64 on a processor, without storing k(X, Z),
+// so that it shares no code with the factorization or the library that found the function.
 type judge struct {
 	*synthetic
 	q backend.Backend[float64]

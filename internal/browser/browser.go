@@ -22,11 +22,13 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// Check draws a page with at most so many pictures, each an svg in a figure, in a wide
-// light window, in one as narrow as a phone in the dark, and by the rules for paper, as
-// wide as a sheet of A4 within its margins: every picture has a size, lines and colors,
-// nothing sticks out on the right, on paper no table either, and the console has nothing
-// to say. Without a browser the test is skipped, or fails where one is required.
+// Check renders a page in a wide window with light colors, in a window as narrow as a
+// phone with dark colors, and by the style rules for paper, as wide as a sheet of A4
+// without its margins. The page must have at least one and at most the given number of
+// pictures, each an svg in a figure. Every picture must have a size, lines and colors;
+// nothing may extend beyond the right edge, on paper also no table; and the console must
+// be empty. Without a browser the test is skipped, or fails if MERCER_REQUIRE demands
+// one.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()
 	browser := chromium(t)

@@ -215,7 +215,7 @@ func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 func GramFixed(k kernels.Kernel, d int) (c backend.Coding) {
 	low, high, ok := kernels.Bounds(k, d)
 	if !ok {
-		misuse("GramPacked", "the values of %v have no known bounds, which 16 bits need", k)
+		misuse("GramPacked", "storage in 16 bits needs bounds of the kernel's values, and %v has none", k)
 	}
 	return backend.Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }

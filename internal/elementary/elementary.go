@@ -1,6 +1,6 @@
 // Package elementary has the exponential, the logarithm, powers, the hyperbolic tangent and
-// random normal numbers with the same bits on every processor. The functions of package math are
-// assembly on some processors, which rounds otherwise.
+// random normal numbers with the same bits on every processor. On some processors the functions
+// of package math are assembly with other rounding errors.
 //
 // They are the algorithms of the micro-kernels, operation by operation, which
 // tools/asmgen/exp.go and log.go explain. The explicit conversion of a product to float64 forces

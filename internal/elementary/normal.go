@@ -9,8 +9,8 @@ import (
 const tailBegins = 3.442619855899
 
 // normals are the tables of the ziggurat method (Marsaglia and Tsang, The ziggurat method for
-// generating random variables, 2000): 128 strips of equal area, of which strip i ends at
-// 2³¹·widths[i], is under the density for numbers below inside[i], and has the density heights[i].
+// generating random variables, 2000): 128 strips of equal area. Strip i ends at 2³¹·widths[i],
+// where the density is heights[i]; numbers below inside[i] are under the density.
 var normals = func() (t struct {
 	inside          [128]uint32
 	widths, heights [128]float32

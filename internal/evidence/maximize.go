@@ -30,17 +30,17 @@ type search struct {
 	params    []kernels.Param
 	low, high []float64 // the box; the last entry is ln λ
 	start     []float64
-	usual     float64 // ln λ of noise that rounding does not dominate
+	usual     float64 // ln λ of a noise variance well above rounding error
 
 	evaluations int
-	err         error // of an evaluation that ends the search
+	err         error // the error of an evaluation that ends the search
 	at          []float64
-	value       float64 // at at: −log p
+	value       float64 // −log p at the point at
 	gradient    []float64
 	found       []Candidate
-	best        []float64   // the point with the smallest value since a climb began, for the search with a part
+	best        []float64   // the point with the smallest value since the start of a local search on a part of the samples
 	least       float64     // value at best
-	ends        [][]float64 // of the climbs with a part of the samples, evaluated with all of them
+	ends        [][]float64 // end points of the local searches on a part of the samples, to be evaluated with all samples
 }
 
 // Candidate is a point at which the likelihood was computed.
@@ -52,9 +52,9 @@ type Candidate struct {
 	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the
 	// logarithm of a positive one. Derivatives that lead out of the box are not counted.
 	Slope float64
-	// Warning says that the climb that evaluated the point ended at the limit of evaluations
-	// before its Slope was as small as at convergence; "" if it converged. Its advice has the
-	// marks of package message.
+	// Warning says that the local search that evaluated the point reached the limit of
+	// evaluations before it converged; "" if it converged. Its advice has the marks of
+	// package message.
 	Warning string
 }
 
@@ -122,18 +122,20 @@ type Params struct {
 // nearest point of the box minus a quarter of the squared distance, so that the search returns to
 // the box.
 //
-// From 800 samples on the starts climb with a part of the samples, a quarter but at least 400 and at
-// most 2000 that the seed chooses, where an evaluation takes a hundredth of the time. Their ends are
-// evaluated with all samples, and the climb continues from the best of them: see finish.
+// With 800 samples or more, the local searches from the starts use only a part of the samples,
+// because an evaluation then takes a hundredth of the time: a quarter of the samples, but at least
+// 400 and at most 2000, chosen by the seed. Their end points are evaluated with all samples, and
+// the search continues from the best of them with all samples: see finish.
 //
 // The point of p.Kernel and a λ of a tenth of the mean of k(x, x), where rounding does not dominate
-// the matrix, is always among them; a p.Lambda of 0 stands for it. Where the likelihood cannot be
-// computed at any start, the search starts there. A point whose likelihood cannot be computed,
-// see attempt.Numeric, is left out; an error of that kind means that there is no other point.
+// the matrix, is always among the results, and a p.Lambda of 0 means this λ. If the likelihood
+// cannot be computed at any start, the search starts at this point. Points whose likelihood cannot
+// be computed (see attempt.Numeric) are omitted; if there is no other point, Maximize returns the
+// error.
 //
 // Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
-// the other columns. If there is no other column, the first start is the only point, with a
-// p.Lambda of 0 taken for 0.1.
+// the other columns. If there is no other column, the first start is the only point; a p.Lambda
+// of 0 then means 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
 	informed := nonzeroColumns(p.Y)
 	if informed.Cols == 0 {
@@ -215,8 +217,8 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	return part
 }
 
-// climb is one run of L-BFGS until the largest derivative for one sample is tol/√n. Its final status
-// is ignored, because found has the points that it evaluated.
+// climb is one run of L-BFGS, which ends when the largest derivative divided by the number of
+// samples is tol/√n. Its final status is ignored, because found holds the points that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
 	evaluations, found := h.evaluations, len(h.found)
@@ -235,7 +237,7 @@ func (h *search) climb(x []float64, tol float64) error {
 	}
 	h.evaluate(x)
 	if math.IsInf(h.value, 1) {
-		return h.stopped() // a hopeless start
+		return h.stopped() // the value at the start is not finite
 	}
 	result, err := optimize.Minimize(problem, x, &optimize.Settings{
 		GradientThreshold: tol,

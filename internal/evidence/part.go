@@ -61,9 +61,9 @@ func (h *search) part() *search {
 	return g
 }
 
-// climbParts climbs with a part of the samples from each start, evaluates the ends with all samples
-// and continues from the best of them. It leaves ends empty where there is no such part, or no end
-// whose likelihood can be computed.
+// climbParts runs a local search with a part of the samples from each start, evaluates the end
+// points with all samples and continues from the best of them. It leaves ends empty if there is no
+// such part, or if no end point has a likelihood that can be computed.
 func (h *search) climbParts(starts [][]float64) error {
 	g := h.part()
 	if g == nil {
@@ -104,9 +104,10 @@ func (h *search) climbParts(starts [][]float64) error {
 	return h.finish(best, curvature)
 }
 
-// nearer returns x with the parameters of the kernel at most a factor of 100 from their start, if the
-// likelihood for a part of the samples hardly depends on that: all samples may show an influence
-// that the part does not, and far from it the derivatives vanish. The log likelihood may fall by 1 for each parameter.
+// nearer returns x with the parameters of the kernel limited to a factor of 100 from their start,
+// if this lowers the log likelihood of a part of the samples by at most 1 for each parameter. All
+// samples may show an influence of a parameter that the part does not show, and far from the start
+// the derivatives would vanish.
 func (h *search) nearer(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)

@@ -29,7 +29,8 @@ func partProblem(n int) solvers.Problem {
 }
 
 // TestPartFindsTheSameMaximum: a search that begins with a part of the samples ends within 10⁻³ of
-// the log likelihood of climbs with all samples, with at most half as many evaluations of all.
+// the log likelihood of searches with all samples, and evaluates all samples at most half as
+// often.
 func TestPartFindsTheSameMaximum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)

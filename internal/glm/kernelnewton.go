@@ -217,8 +217,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ leaves −WKr/λ of r: the part of r in the null space of K is removed. In that
-		// space the metric does not restrict r.
+		// Adding r/λ leaves −WKr/λ of r: the part of r in the null space of K is removed. The
+		// metric does not limit the part of r in that space.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := floats.Norm(h.Data, 2) / m.lambda
 		if m.intercept {

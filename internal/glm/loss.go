@@ -367,7 +367,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 const blockElements = 1 << 16
 
 // unpackedOps is the number of multiplications of the largest product that package cpu computes
-// without packing X: for a few columns, but not for the fewest, packing takes half of the time.
+// without packing X. For several columns packing takes half of the time.
 const unpackedOps = 1 << 18
 
 // gradientRows is the number of samples whose gradients are summed before they are added to the

@@ -83,7 +83,7 @@ func (p *pivoting[T]) more() bool {
 }
 
 // width is the number of candidates that are evaluated together: enough for an efficient product,
-// and few compared with the rank, so that few of them are near each other and are evaluated in
+// but a small number compared with the rank, because candidates near each other are evaluated in
 // vain.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 

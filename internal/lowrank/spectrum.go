@@ -164,8 +164,8 @@ func (e *Spectrum) Least() float64 { return e.least }
 // two parts. The first part, which no sample resolves, decreases linearly to 0. The second
 // part is an eigenvalue of the sample up to the middle of the sample. Beyond that it
 // decreases as a power of 1/j: the power at which the second quarter of the sample decreases,
-// less 1 because a sample's spectrum decreases faster than that of K, and at least 1 because
-// the eigenvalues have a finite sum.
+// minus 1, because a sample's spectrum decreases faster than that of K, and at least 1
+// because the eigenvalues have a finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {

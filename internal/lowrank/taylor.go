@@ -219,7 +219,7 @@ func (s series) features(phi, u []float64, q int, envelope float64, order []mono
 // next degree are its products with the last feature and with each one after that.
 type monomial struct {
 	last   int     // index of the last feature
-	repeat float64 // 1/√(t+1), the factor for one more last feature where t are there already
+	repeat float64 // 1/√(t+1), the factor of a further multiplication by the last feature, whose exponent is t
 }
 
 // newMonomialOrder lists the monomials of d features of degree below q, in the order in which

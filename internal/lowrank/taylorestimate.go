@@ -32,8 +32,9 @@ type TaylorEstimate struct {
 const (
 	// taylorSampleRows is the number of sampled rows.
 	taylorSampleRows = 256
-	// comparedRows is how many of the sampled rows are compared with all rows. Where 3 % of
-	// all rows have another row near them, all but one sample in 50 contain such a row.
+	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of
+	// all rows have another row near them, only one such sample in 50 contains none of
+	// these rows.
 	comparedRows = 128
 	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared
 	// rows. Two equal rows have an element near 1 when λ is small.
@@ -43,7 +44,7 @@ const (
 // TaylorEstimates returns one estimate for each candidate degree: the largest degree that
 // fits a given rank or, with rank 0, up to four degrees, each with at least twice as many
 // monomials as the previous one. Unless the caller asked for this preconditioner, a degree is
-// left out where an element in the compared rows exceeds maxCoupling.
+// omitted if an element in the compared rows exceeds maxCoupling.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {

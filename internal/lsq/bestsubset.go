@@ -218,7 +218,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	// Remove weak columns first: their subtrees are small and have low objectives.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // and at least one more, because the prefix of these has been examined
+		kept := len(fixed) + j // a new subset has at least one more column, because the loop above has examined these columns alone
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}

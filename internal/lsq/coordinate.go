@@ -68,7 +68,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				list = append(list, p)
 			}
 		}
-		// A round ends when these weights gain little of the gap.
+		// Sweep until these weights reduce the gap by only a small part.
 		for range sweeps {
 			if s.steps >= l.MaxIter {
 				break
@@ -128,8 +128,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active, less the weights that become 0 on the way,
-// and reports whether it has reached that minimum.
+// exact minimizes over the weights of active, without the weights that become 0 on the
+// way, and reports whether it has reached that minimum.
 //
 // With the signs s of w_A the minimum is at w_A + δ, X_AᵀX_A δ = X_Aᵀ(y − Xw) − μs = v.
 // Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that
@@ -222,8 +222,8 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 // alongNull minimizes ‖w‖₁ along each of the directions z with Xz = 0, among the weights of
 // active, that the factor has found: each makes a weight 0, and the later directions are
 // changed so that this weight remains 0. It reports whether a weight has become 0. Sweeps
-// go along such directions in steps of the size of μ/‖x_p‖²: for the indicators of the
-// categories of several columns, whose sums are equal, they take long.
+// converge slowly along such directions, in steps of the size of μ/‖x_p‖². The indicators
+// of the categories of several columns have such directions, because their sums are equal.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {

@@ -48,7 +48,8 @@ func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
 }
 
 // Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of
-// x, along the n×r projections V(x − x̄) and, where V does not span the space, beyond them.
+// x, from the n×r projections V(x − x̄) and, if V does not span the space, the remaining
+// part of x − x̄.
 func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
 	out := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {

@@ -109,7 +109,7 @@ type threshold struct {
 	l         L0
 	scale     []float64 // 1/‖column‖; 0 for a constant one
 	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
-	u, q      []float64 // and the scaled XᵀXu
+	u, q      []float64 // u, and q = XᵀXu for the scaled X
 	c         []float64 // the scaled Xᵀy
 }
 
@@ -151,7 +151,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 		return 0, 0, nil
 	}
 	least := h.objective()
-	var last, next []int // kept
+	var last, next []int // the columns with a nonzero weight, before and after a step
 	u := make([]float64, len(h.u))
 	best, bestQ := slices.Clone(h.u), slices.Clone(h.q)
 	from, fromQ := make([]float64, len(h.u)), make([]float64, len(h.u))
@@ -173,7 +173,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // from minimizes over these
+			if slices.Equal(kept, last) { // the vector from is already the minimum over these columns
 				continue
 			}
 			clear(h.u)

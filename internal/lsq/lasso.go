@@ -65,8 +65,9 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// factored returns the largest number of columns that coordinate descent factors: of twice
-// as many columns as rows, at least half depend linearly on the others.
+// factored returns the largest number of columns that coordinate descent factors. With
+// more than twice as many columns as rows, at least half of the columns depend linearly on
+// the others.
 func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
@@ -74,8 +75,8 @@ func (c *Samples) factored() int {
 	return c.factoredOf(c.n)
 }
 
-// factoredOf is factored for n rows if XᵀX is not formed. Of sparse samples it is no more than
-// gramFeatures, beside whose factor the samples may be small.
+// factoredOf is factored for n rows if XᵀX is not formed. For sparse samples it is at most
+// gramFeatures, because the factor may be much larger than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
 		return min(2*n, c.d, gramFeatures)
@@ -162,11 +163,11 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // number of gaps computed for this μ
+	least       float64   // the gap from which stalls are counted; 0 before the first gap of this μ
 	stalls      int       // number of gaps since one was at most half of the previous minimum
 	rounding    float64   // rounding error of the last gap
 	steps       int
-	base, share float64 // of the progress
+	base, share float64 // progress before this λ, and the share of this λ
 	warning     string  // why it has not converged
 }
 
@@ -223,13 +224,13 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 		s.least, s.stalls = s.gap, 0
 	}
 	// The gap is a difference of numbers near ‖y‖²/2, or of larger ones where large weights
-	// cancel each other, and the slopes in s are as rounded as sums of d terms below
-	// ‖w‖₁·‖x_p‖². A gap that no longer decreases and is within that rounding error is
-	// accepted.
+	// cancel each other, and the slopes in s have the rounding error of sums of d terms
+	// below ‖w‖₁·‖x_p‖². A gap that no longer decreases and is within that rounding error
+	// is accepted.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// Without a penalty the gap is squares/2, which is no bound. Then the gradient must
-	// vanish; the gap is replaced by the decrease that is possible by changing a single
-	// weight.
+	// Without a penalty the gap is squares/2, which is not a bound. The gradient must
+	// vanish in this case; the gap is replaced by the decrease that is possible by
+	// changing a single weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {

@@ -76,10 +76,11 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
 }
 
-// TestLassoOfIndicators: the lasso of many indicators, more than rows too, has a duality gap of
-// 1e-10 of ‖y‖² by the data in fewer steps than features and rows together. Sweeps alone take more
-// than 10,000: along the directions in which the sums over the categories of columns cancel each
-// other, a sweep moves the weights by the order of λ only.
+// TestLassoOfIndicators: the lasso of many indicators, in one case more than rows, reaches a
+// duality gap of 1e-10‖y‖², computed from the data, in fewer steps than the sum of the numbers of
+// features and rows. Sweeps alone take more than 10,000: along the directions in which the sums
+// over the categories of columns cancel each other, a sweep moves the weights by the order of λ
+// only.
 func TestLassoOfIndicators(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {

@@ -24,9 +24,10 @@ const (
 // the secant method, or its variant "Illinois" if it is slow, converges to the bound; each
 // solve starts from the previous solution. Finally w is scaled onto the bound.
 //
-// It stops by a bound on the distance from the minimum f*, f = ½‖y − Xw‖². The penalized
-// problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤ f(v)
-// + μθ for every v that obeys the bound, so that for a multiple w' of w that obeys it
+// It stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
+// enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at
+// most f(v) + μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of
+// w with ‖w'‖₁ ≤ θ
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {

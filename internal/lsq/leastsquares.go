@@ -61,8 +61,8 @@ func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	return s, err
 }
 
-// cholesky solves the normal equations with columns scaled to norm 1. It returns
-// false where they are too ill-conditioned, or overflow.
+// cholesky solves the normal equations with columns scaled to norm 1. It returns false
+// if they are too ill-conditioned, or overflow.
 func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 	m, err := c.moments(t)
 	if errors.Is(err, errOverflow) {

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// normal is w ↦ XᵀXw on the device, for iterative methods: by XᵀX if that is not much
-// larger than X, otherwise by X and Xᵀ.
+// normal is the product w ↦ XᵀXw on the device, for iterative methods: one product with
+// XᵀX if that is not much larger than X, otherwise products with X and Xᵀ.
 type normal struct {
 	t       *run.Task
 	c       *Samples

@@ -16,10 +16,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// qr solves the least-squares problem by Householder QR of (X Y). Columns are
-// scaled to norm 1 first, so that the rank does not depend on units: it is the
-// number of singular values above max(n, d)·ε times the largest, the rule of
-// LAPACK's users. With a lower rank than d the solution is that of minimum norm.
+// qr solves the least-squares problem by Householder QR of (X Y). Columns are scaled to
+// norm 1 first, so that the rank does not depend on units: it is the number of singular
+// values above max(n, d)·ε times the largest, as in numpy.linalg.matrix_rank. If the
+// rank is below d, the solution is the one of minimum norm.
 func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	norms, err := c.scales(ctx)
 	if err != nil {
@@ -92,9 +92,9 @@ func (c *Samples) qrBytes(n int) int64 {
 
 // triangle returns A and Z such that ‖Aw − Z‖² and ‖Xw − Y‖² differ by a constant
 // independent of w, for columns of X and Y divided by their norms: X and Y themselves where
-// n < d; otherwise R of X, and as many rows of QᵀY. QR takes some rows at a time: the
-// triangle of the rows so far stands above the next ones (Golub and Van Loan 2013, 5.3 and
-// 6.5).
+// n < d; otherwise R of X, and as many rows of QᵀY. QR processes some rows at a time, each
+// time with the triangle of the previous rows above the next rows (Golub and Van Loan 2013,
+// 5.3 and 6.5).
 func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {

@@ -17,14 +17,15 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Samples are the samples as linear least squares needs them: the rows of weight > 0, as
-// √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. An intercept that is
-// not penalized is then 0, and b = ȳ − wᵀx̄ afterwards. Without an intercept the means are
-// zeros. It never stores all transformed rows at once unless they are requested.
+// Samples are the samples in the form for linear least squares: the rows of weight > 0, as
+// √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in these
+// rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
+// problem. Without an intercept the means are zeros. It never stores all transformed rows
+// at once unless they are requested.
 type Samples struct {
 	x, y         backend.Host[float64] // as they were given; x is empty if the samples are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
-	weights      []float64             // the same
+	weights      []float64             // as they were given
 	intercept    bool
 	part         numeric.Part // rows of weight > 0
 	weight       float64      // Σ w_i
@@ -33,8 +34,8 @@ type Samples struct {
 	n, d, t      int   // rows of weight > 0, features, outputs
 }
 
-// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil:
-// all 1. Sparse samples are for Lasso alone.
+// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil
+// means all 1. Sparse samples are only for Lasso.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
 	c.part = numeric.PartOf(x.Rows, weights)

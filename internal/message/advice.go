@@ -39,7 +39,7 @@ var parameters = map[string]string{
 	"folds":               "use fewer folds",
 	"solver=primal":       "the method primal",
 	"solver=dual":         "the method dual",
-	"task=classification": "say so",
+	"task=classification": "set Labels",
 	"na-values":           "name it as a marker of missing values",
 	"keep-default-na":     "take such cells for a category",
 	"categorical":         "name the column as categorical",

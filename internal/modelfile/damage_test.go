@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 		{"a text", []byte("size,price\n1,2\n3,4\n"), "is not a model file"},
 		{"zeros", make([]byte, 100), "is not a model file"},
 		{"a huge header", append(huge, "{}"...), "is not a model file"},
-		{"a header of 100 MB", append(binary.LittleEndian.AppendUint64(nil, 99_999_999), "{}"...), "is truncated: its header has 99999999 bytes, 2 are there"},
+		{"a header of 100 MB", append(binary.LittleEndian.AppendUint64(nil, 99_999_999), "{}"...), "is truncated: its header has 99999999 bytes, of which the file contains 2"},
 		{"no JSON", raw("{no}", 0), "is damaged: its header"},
 		{"no end", raw(`{"a":1`, 0), "is damaged: its header: the JSON ends too early"},
 		{"not UTF-8", raw("{\"\xff\":1}", 0), "is damaged: its header is not UTF-8"},

@@ -213,8 +213,8 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestExtremeNumbersInFiles: the same through a file with a valid checksum, for a kernel-knn
-// whose numbers are all 1e308.
+// TestExtremeNumbersInFiles is TestExtremeNumbers for a model that is read from a file with
+// a valid checksum: a kernel-knn whose numbers are all 1e308.
 func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)

@@ -17,9 +17,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyModel returns the state of a model of each learner of the catalogue, for each of its
-// tasks, with default parameters, and for a learner that takes sparse samples also of one fitted to
-// these.
+// everyModel returns the state of a model of each learner of the catalogue, for each of its tasks,
+// with default parameters, and for a learner that takes sparse samples also of a model fitted to
+// sparse samples.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
 	const n = 24

@@ -59,7 +59,7 @@ func (b Bundle) check() error {
 	n := b.Encoder.Width()
 	if b.Encoder.Gram {
 		if !b.Precomputed() {
-			return errors.New("the encoder is of a Gram matrix, but the model's kernel is of features")
+			return errors.New("the encoder makes a Gram matrix, but the model's kernel takes features")
 		}
 		n += 2 // the points of kernels.Precomputed have two extra columns
 	}

@@ -29,9 +29,9 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	case o == nil:
 		return nil
 	case !raw:
-		return errors.New("there is a kernel for texts or trees, but the input is no column of them")
+		return errors.New("there is a kernel for texts or trees, but the input is not a column of them")
 	case len(o.Training)+2 != features:
-		return fmt.Errorf("there are %d training objects, the model takes points of %d", len(o.Training), features-2)
+		return fmt.Errorf("there are %d training objects, but the model takes kernel values with %d objects", len(o.Training), features-2)
 	}
 	return nil
 }
@@ -53,8 +53,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints recognizes points of training objects by a redundancy: the kernel value of an object
-// with itself is there twice.
+// arePoints recognizes points of training objects by a redundancy: they hold the kernel value of
+// an object with itself twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false

@@ -90,8 +90,8 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 type nearest struct {
 	k     float64
 	list  []int     // the nearest first
-	keys  []float64 // of list
-	limit float64   // the largest of keys once the weights of list make k; +Inf before
+	keys  []float64 // d² − k(x, x) of each sample in list
+	limit float64   // the largest key once the weights of list sum to k; +Inf before
 
 	wrong bool    // whether a kernel function is NaN or infinite
 	value float64 // the first such kernel function
@@ -131,7 +131,7 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 	r.list, r.keys = slices.Insert(r.list, at, z), slices.Insert(r.keys, at, key)
 	n, sum := 0, 0.0
-	for ; n < len(r.list) && sum < r.k; n++ { // no difference, which rounding makes too large
+	for ; n < len(r.list) && sum < r.k; n++ { // the weights are summed again, because subtracting one from a running sum would round
 		sum += weight[r.list[n]]
 	}
 	r.list, r.keys = r.list[:n], r.keys[:n]
@@ -175,8 +175,8 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// A tile of kernel functions has this number of rows and columns at most. Two workers have a half
-// of the rows each: 1 MiB in float32, which stays in their caches until it has been searched.
+// A tile of kernel functions has this number of rows and columns at most. Each of two workers has
+// half of the rows, 1 MiB in float32, which stay in its cache until they have been searched.
 const tileRows, tileColumns = 256, 2048
 
 // grid evaluates kernel functions tile by tile.

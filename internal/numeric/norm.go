@@ -47,8 +47,8 @@ func Norm(n int, v func(i int) float64) float64 {
 
 // SumRounding bounds the rounding error of a sum of n products relative to the product of the
 // norms of their factors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu),
-// u = 2⁻⁵³ (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), where 10√n u
-// replaces γ_n with probability practically 1 (Higham and Mary 2019).
+// u = 2⁻⁵³ (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), and with
+// probability practically 1 also with 10√n u in place of γ_n (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
 // ScaleOf returns the divisor of a residual that is relative to a right-hand side: the norm of

@@ -23,8 +23,9 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	return err
 }
 
-// SamplePoints returns x, or for a kernel of precomputed values, whose x is the symmetric n×n
-// matrix of k on the n samples, their points: see kernels.Precomputed.
+// SamplePoints returns x. For a kernel of precomputed values, x is the symmetric n×n matrix
+// of k on the n samples, and SamplePoints returns the points of the samples: see
+// kernels.Precomputed.
 func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil
@@ -44,9 +45,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns x, or for a kernel of precomputed values, whose x has the values with the m
-// objects of points of features = m + 2 numbers, points without the values k(x, x); known is then
-// false.
+// OtherPoints returns x. For a kernel of precomputed values, if x has m columns, the values of k
+// with m objects, and features = m + 2, OtherPoints returns points in which the values k(x, x)
+// are missing, and known is false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true

@@ -255,8 +255,8 @@ func (p Points) Used() (used Points, features []int32) {
 	return SparsePoints(x), features
 }
 
-// Restored returns the d×t weights whose rows listed in features are those of w, a result for the
-// points of Used, and whose other rows are 0.
+// Restored is the reverse of Used for weights: it returns the d×t weights whose rows with the
+// indices in features are the rows of w, and whose other rows are 0.
 func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
 	if features == nil {
 		return w

@@ -52,7 +52,7 @@ type Loop struct {
 	Remember       bool // record the changes
 
 	// The results of the run.
-	Steps, Mistakes, Used int // samples judged, mistakes, epochs begun
+	Steps, Mistakes, Used int // number of samples classified, of mistakes, and of epochs begun
 	Clean                 bool
 	Changes               []Change // in their order, if Remember is set
 

@@ -14,7 +14,7 @@ import (
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
-	Votes backend.Host[float64] // 1×(M+1): one, and one more for each sample classified correctly; f_0 has only the latter
+	Votes backend.Host[float64] // 1×(M+1): f_i has 1 + the number of samples that it classified correctly, f_0 only that number
 	Bias  float64
 }
 

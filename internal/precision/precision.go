@@ -8,8 +8,8 @@ import "sync/atomic"
 type Precision int32
 
 const (
-	Auto    Precision = iota // the one that takes the least time
-	Single                   // float32, the products too
+	Auto    Precision = iota // the precision that takes the least time
+	Single                   // float32, also for products
 	Reduced                  // products of the device's reduced precision: FP16, or integers of 16 bits
 )
 

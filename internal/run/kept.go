@@ -27,7 +27,7 @@ type making[T any] struct {
 	ended   bool // it was canceled, and no caller may join
 	dropped bool // its result must not be cached
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when the rest is set
+	done    chan struct{} // closed when the fields below are set
 	value   *T
 	err     error
 	panic   any

@@ -112,7 +112,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 }
 
 // TestKeptDrop: a dropped result is computed again. After Drop, a computation without waiting
-// callers has ended, and waiting callers still get the result of theirs.
+// callers has ended, but a computation with waiting callers still gives them its result.
 func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}

@@ -139,9 +139,9 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
-// Allowed returns the bytes that a choice between methods may count on. They are those of
-// Available, except for a device with reproducible results: there the memory of the machine must
-// not decide, so that only the limit counts. A method that does not fit is then refused.
+// Allowed returns the bytes of memory that a choice between methods may assume. This is the result
+// of Available, except for a device with reproducible results: the method must not depend on the
+// memory of the machine, so that only the limit counts. A method that does not fit is then refused.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:

@@ -73,7 +73,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 		return nil, errNotSafetensors
 	}
 	if rest := uint64(size - lengthBytes); length > rest {
-		return nil, fmt.Errorf("is truncated: its header has %d bytes, %d are there", length, rest)
+		return nil, fmt.Errorf("is truncated: its header has %d bytes, of which the file contains %d", length, rest)
 	}
 	text := make([]byte, length)
 	if _, err := r.ReadAt(text, lengthBytes); err != nil {

@@ -26,7 +26,7 @@ type laplace struct {
 	whole       backend.Matrix[float64] // Φ
 	squares     backend.Matrix[float64] // the squares of its elements
 	positive    []bool                  // the class of a row
-	base, share float64                 // of the progress, for this machine
+	base, share float64                 // progress before this machine, and the share of this machine
 	laplaceState
 	trace   []float64
 	steps   int
@@ -448,9 +448,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model returns the evidence of the listed functions, those of the model first, for the targets
-// linearized at the mode, Φμ + B⁻¹W(t − y), of precision B; statistics explains the second
-// factor.
+// model returns the evidence of the functions in list, which begins with the functions of the
+// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. The comment
+// of statistics explains the second factor.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{

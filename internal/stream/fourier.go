@@ -55,7 +55,7 @@ func (f *Fourier) Place(w *Equations) (err error) {
 }
 
 // Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) of a sample x and
-// a frequency ω, as what a backend evaluates.
+// a frequency ω. They have the type of kernels, which a backend can evaluate.
 var (
 	Cosines kernels.Kernel = kernels.CosOf{Kernel: kernels.Linear{}}
 	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}

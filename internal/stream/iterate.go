@@ -24,12 +24,12 @@ func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m,
 
 // Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs side by side. If
 // the preconditioner is the inverse of H up to rounding, it first tries steps of refinement
-// (Björck 1987), with H if its rounding errors allow it, otherwise with passes; more is seldom
-// needed.
+// (Björck 1987), with the stored H if its rounding errors are small enough, otherwise with
+// residuals from passes. Conjugate gradients are seldom needed then.
 //
-// The residual that decides is computed from the samples in a pass of its own. If it exceeds that
-// of the recurrence, the iteration restarts from it (residual replacement, van der Vorst and Ye
-// 2000) until that no longer helps.
+// The residual in the stopping test is computed from the samples in a separate pass. If it
+// exceeds that of the recurrence, the iteration restarts from it (residual replacement, van der
+// Vorst and Ye 2000) until that no longer helps.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error

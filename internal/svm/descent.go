@@ -11,19 +11,20 @@ import (
 )
 
 // descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
-// w = Σ_i s_i α_i x_i at hand and shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008): a step
-// of variable i reads and writes the elements of w that x_i stores, and needs no row of K. Their
-// problem has no constraint Σ_i s_i α_i = κ, whose multiplier is the intercept b. The method of
-// multipliers (Hestenes 1969; Powell 1969) adds the constraint: the steps minimize
+// shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It keeps w = Σ_i s_i α_i x_i: a
+// step of variable i reads and writes the elements of w in the columns that x_i stores, and needs
+// no row of K. The problem in that paper lacks the constraint Σ_i s_i α_i = κ, whose multiplier is
+// the intercept b. The method of multipliers (Hestenes 1969; Powell 1969) adds the constraint: the
+// steps minimize
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
-// in one variable at a time, which is their problem with √ρ as one more feature, and after each pass
-// over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the mean of ‖x‖²: on tf-idf and
-// counts of words and of character n-grams, values from 1/100 to 1/10 of the mean need a third to two
-// thirds of the passes that the mean itself needs. At the end α is moved onto the constraint. Then
-// the optimality conditions are those of SMO, and the duality gap bounds the distance from the
-// minimum of the same problem.
+// in one variable at a time, which is the problem of the paper with √ρ as one more feature, and
+// after each pass over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the mean
+// of ‖x‖²: on tf-idf and counts of words and of character n-grams, values from 1/100 to 1/10 of the
+// mean need a third to two thirds of the passes that the mean itself needs. At the end α is moved
+// onto the constraint. Then the optimality conditions are those of SMO, and the duality gap bounds
+// the distance from the minimum of the same problem.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -75,8 +76,9 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 }
 
 // descend solves the problem of s, all of whose rows are in use, until the violation of the
-// optimality conditions is at most Tol and the duality gap at most Tol/1000 of the objective. The
-// result is nil if that takes more work: then α is feasible, F belongs to it, and SMO continues.
+// optimality conditions is at most Tol and the duality gap at most Tol/1000 of the objective. If
+// that takes more than the given work, the result is nil; α is then feasible, F is consistent
+// with α, and SMO can continue.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -98,8 +100,9 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
-			// The active variables are optimal, perhaps all at bounds or none, and leave the excess
-			// as it is: b has moved, and the shrunk variables may be free again.
+			// The active variables are optimal but no longer reduce the excess, perhaps because all
+			// of them are at bounds, or because there are none. Since b has changed, shrunk
+			// variables may be free now, so that all are restored.
 			if pass <= target && math.Abs(d.excess) >= 0.99*before {
 				d.restore()
 			}

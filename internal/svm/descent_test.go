@@ -177,7 +177,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms; those of opposite signs cancel at most to the size of f.
+	// F is a sum of at most n·60 terms. The bound assumes that the sums of the positive and of the
+	// negative terms are no larger than f.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if most-least > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)

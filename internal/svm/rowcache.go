@@ -161,7 +161,7 @@ func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.Capacity())
 	}
-	for _, i := range list { // first, so that none of them makes room for another
+	for _, i := range list { // mark the cached rows as used first, so that no missing row replaces them
 		if c.slot[i] >= 0 {
 			c.hits++
 			c.touch(c.slot[i])

@@ -66,9 +66,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes is the memory of Solve for n rows like those of x: of SMO the cache, and two sets of points
-// with one column each, for F at the start and after shrinking; of coordinate descent, where it costs
-// less, a copy of the points, w and some vectors. If SMO continues after all, Solve reports its plan.
+// Bytes is the memory of Solve for n rows like those of x. SMO needs the cache, and two sets of
+// points with one column each, for F at the start and after shrinking. Coordinate descent, if it
+// costs less, needs a copy of the points, w and some vectors. If SMO has to continue after
+// coordinate descent, Solve reports its plan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
 	if descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -123,10 +124,10 @@ func Short(results ...*Result) string {
 // decrease. A step changes a pair (i, j): i has the largest v of the variables that may
 // increase, and j is the variable with which a second-order model of the objective decreases
 // most (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is
-// in memory: one half of the set are the worst violators of both kinds, the other half
-// variables of the last set, free ones and the worst violators (Joachims 1998; Wen et al.
-// 2018). The changes of a set are added to F by whole rows of K, which the device computes in
-// batches and a cache keeps.
+// in memory: one half of the set are the worst violators of both kinds, and the other half are
+// variables of the last set, the free variables and the worst violators first (Joachims 1998;
+// Wen et al. 2018). The changes of a set are added to F by whole rows of K, which the device
+// computes in batches and a cache keeps.
 //
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
 // they are at least a third of all rows. When the remaining rows are optimal, F of the removed
@@ -419,7 +420,7 @@ func (s *smo) choose(most, least float64) []int {
 			add(down[k])
 		}
 	}
-	for _, i := range s.last { // free first
+	for _, i := range s.last { // free variables are taken first
 		if s.mayRise(i) && s.mayFall(i) {
 			add(i)
 		}
@@ -613,8 +614,8 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the objective of the primal less that of the dual. The primal is
-// evaluated at f and b, or at tf and tb if it is smaller there. t is the smallest number ≥ 1 at
+// duality returns the duality gap: the objective of the primal minus that of the dual. The primal
+// is evaluated at f and b, or at tf and tb if it is smaller there. t is the smallest number ≥ 1 at
 // which two classes have no loss, because for a large c_i even a small loss costs much. With the
 // slopes g_i = t s_i(F_i + b) + p_i the gap is
 //

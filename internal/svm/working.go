@@ -13,8 +13,8 @@ type working struct {
 	moved []float64 // change of s_i α_i
 	sign  []float64
 	c     []float64
-	rise  []bool // may s_i α_i become larger
-	fall  []bool // or smaller
+	rise  []bool // whether s_i α_i may become larger
+	fall  []bool // whether s_i α_i may become smaller
 	q     int
 }
 

@@ -11,7 +11,7 @@ import (
 type grams struct {
 	Params
 	text   []byte
-	starts []int // of the characters or words in text, and the end
+	starts []int // starts of the characters or words in text, and the end of text
 }
 
 // of calls use with each n-gram of a document, including repetitions. The n-gram shares memory with

@@ -133,7 +133,7 @@ func (v *Vocabulary) check() error {
 		return err
 	}
 	if v.Texts < 1 || v.Texts > math.MaxInt32 {
-		return fmt.Errorf("the vocabulary is of %d texts; it must be of 1 to %d", v.Texts, math.MaxInt32)
+		return fmt.Errorf("the vocabulary was learned from %d texts; the number must be from 1 to %d", v.Texts, math.MaxInt32)
 	}
 	if len(v.Grams) == 0 || len(v.Grams) > math.MaxInt32 || len(v.DF) != len(v.Grams) {
 		return fmt.Errorf("the vocabulary has %d n-grams and %d document frequencies", len(v.Grams), len(v.DF))
@@ -153,8 +153,8 @@ func (v *Vocabulary) check() error {
 
 // use counts an n-gram in the training texts.
 type use struct {
-	texts int32 // with the n-gram
-	times int64 // in all of them
+	texts int32 // number of texts with the n-gram
+	times int64 // number of its occurrences in all texts
 }
 
 // shards is the number of maps that the counts are split into, so that workers seldom wait for one

@@ -287,7 +287,7 @@ func TestCheckFindsForgedVocabularies(t *testing.T) {
 		of   *Vocabulary
 		want string
 	}{
-		{&Vocabulary{}, "the vocabulary is of 0 texts"},
+		{&Vocabulary{}, "the vocabulary was learned from 0 texts"},
 		{&Vocabulary{Texts: 2}, "the vocabulary has 0 n-grams and 0 document frequencies"},
 		{&Vocabulary{Texts: 2, Grams: []string{"aa"}}, "the vocabulary has 1 n-grams and 0 document frequencies"},
 		{&Vocabulary{Texts: 2, Grams: []string{""}, DF: []int{1}}, `n-gram 1, "", is empty or not UTF-8`},

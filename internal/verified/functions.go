@@ -116,8 +116,8 @@ func Exp(a Ball) Ball {
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
 	half := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
-	// That v is r rounded changes the tail, of which the first term is proportional to r⁴, by five
-	// roundings at most. The terms left out, from r¹⁰/10! on, are less than 2⁻⁹⁵.
+	// v is r rounded, which changes the tail by at most five roundings, because its first term is
+	// proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
 	series := Add(Add(r, half), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps

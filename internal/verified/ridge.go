@@ -613,8 +613,8 @@ func finite(bound float64) float64 {
 	return bound
 }
 
-// with returns f with more targets, whose coefficients are w and the columns of z; nothing is added
-// for nil and an empty z.
+// with returns f with additional targets, whose coefficients are w and the columns of z. A nil w
+// and an empty z add no target.
 func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 	columns := slices.Clone(z)
 	if w != nil {

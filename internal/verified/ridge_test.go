@@ -48,8 +48,9 @@ func index(b bool) int {
 	return 0
 }
 
-// newSystem makes n samples of 3 features: benign ones, or such that make K ill-conditioned: a third
-// of the rows are equal to others, up to the last bit, and the others lie close together.
+// newSystem makes n samples of 3 features, either well-conditioned ones or samples that make K
+// ill-conditioned: a third of the rows are equal to other rows up to the last bit, and the others
+// lie close together.
 func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system {
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	_, histogram := k.(kernels.ChiSquared)

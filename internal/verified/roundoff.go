@@ -23,7 +23,7 @@ type Roundoff struct {
 	origin []float64 // the first point, from which dense points are measured; 0 for sparse points
 	roots  []float64 // bounds on √k(x_j, x_j)
 	stats  []kernels.Stat
-	reach  []float64 // of each statistic the largest distance of a point from the origin: see measure
+	reach  []float64 // for each statistic, the largest distance of a point from the origin: see measure
 
 	mu    sync.Mutex
 	known map[int]float64 // ε for points that are up to 4^key times as far away as the x_j
@@ -261,8 +261,8 @@ type known struct{ low, high, err float64 }
 
 func (a known) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
 
-// rounded adds n roundings of numbers up to the size of a and its error, and widens the range by the
-// rounding of its ends.
+// rounded adds to the error of a the error of n roundings of numbers that are at most as large as a
+// with its error, and widens the range by the rounding of its ends.
 func (a known) rounded(n float64) known {
 	a.err = up(a.err + n*unit*(a.size()+a.err))
 	a.low -= up(math.Abs(a.low) * 0x1p-45)

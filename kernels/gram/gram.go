@@ -21,7 +21,7 @@ import (
 // hostOf returns k as a row-major matrix, which shares the memory of k if k is row-major.
 func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	if h, ok := k.(host.Matrix[float64]); ok {
-		return h, nil // of no rows too
+		return h, nil // h may have no rows
 	}
 	h, err := gonum.Host("the matrix", k)
 	if err != nil {

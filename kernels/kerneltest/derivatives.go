@@ -52,7 +52,7 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 		}
 	}
 	if finite != bounded {
-		t.Errorf("derivatives by statistics are finite where points coincide: %t; bounded says %t", finite, bounded)
+		t.Errorf("derivatives with respect to statistics are finite where points coincide: %t; Bounded returns %t", finite, bounded)
 	}
 }
 

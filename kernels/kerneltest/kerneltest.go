@@ -119,7 +119,7 @@ func checkText(t *testing.T, k kernels.Kernel) {
 	}
 	again, err := kernels.Parse(parsed.String())
 	if err != nil || !kernels.Equal(again, parsed) {
-		t.Errorf("%q parses, its own text %q does not parse to the same: %v, %v", k, parsed, again, err)
+		t.Errorf("%q parses, but the text of the result, %q, parses to another kernel: %v, %v", k, parsed, again, err)
 	}
 }
 

@@ -61,7 +61,7 @@ func (k Sum) Check() error {
 			return err
 		}
 		if t.Kernel.Input() != k.Input() {
-			return fmt.Errorf("objects: sum: %v is over %ss, %v over %ss; all must be over the same", k[0].Kernel, k.Input(), t.Kernel, t.Kernel.Input())
+			return fmt.Errorf("objects: sum: %v is over %ss, but %v is over %ss; all terms must be over objects of the same kind", k[0].Kernel, k.Input(), t.Kernel, t.Kernel.Input())
 		}
 	}
 	return nil

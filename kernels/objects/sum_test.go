@@ -96,7 +96,7 @@ func TestParseSum(t *testing.T) {
 		"spectrum(length=2)*spectrum(length=2)":      {19, "the end"},
 		"-1*spectrum(length=2)":                      {0, "must be a finite number ≥ 0, got -1"},
 		"inf*spectrum(length=2)":                     {0, "must be a finite number ≥ 0, got +Inf"},
-		"spectrum(length=2) + subtree()":             {0, "all must be over the same"},
+		"spectrum(length=2) + subtree()":             {0, "all terms must be over objects of the same kind"},
 		"spectrum(length=2) + 3*spectrum(length=-1)": {0, "length"},
 		"": {1, "a kernel is needed"},
 	} {

@@ -245,9 +245,9 @@ func TestErrors(t *testing.T) {
 		{"spectrum(length=2,normalized=2)", "objects: normalized must be 1 or 0, got 2"},
 		{"spectrum(length=-1)", "strings: spectrum: length must be an integer ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
-		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; there are spectrum, subsequence`},
-		{"spectrum(length=2) + 1", "kernels: column 22: a kernel is needed; there are spectrum, subsequence"},
-		{"", "kernels: column 1: a kernel is needed; there are spectrum, subsequence"},
+		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; the kernels are spectrum, subsequence`},
+		{"spectrum(length=2) + 1", "kernels: column 22: a kernel is needed; the kernels are spectrum, subsequence"},
+		{"", "kernels: column 1: a kernel is needed; the kernels are spectrum, subsequence"},
 	} {
 		if _, err := objects.Parse(c.text); err == nil || err.Error() != c.want {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)

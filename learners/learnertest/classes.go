@@ -70,7 +70,7 @@ func testProbabilities(c *cell) {
 		sum := 0.0
 		for _, v := range p.RawRowView(i) {
 			if !(v >= 0 && v <= 1) {
-				c.Errorf("row %d: %v is no probability", i, v)
+				c.Errorf("row %d: %v is not a probability", i, v)
 			}
 			sum += v
 		}

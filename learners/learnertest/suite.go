@@ -42,8 +42,9 @@ type Suite struct {
 	// values. Nil means that rounding errors are relative to the largest value, with 1000 terms.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
-	// standard normal features, the factor by which solutions of two equal problems may differ
-	// more than by rounding. For an iterative learner it is its tolerance divided by 1e-13.
+	// standard normal features. It multiplies the rounding errors in the difference of two
+	// solutions of the same problem. For an iterative learner it is its tolerance divided by
+	// 1e-13.
 	Condition float64
 	Seed      uint64 // for all random numbers; 0 is 1
 }
@@ -107,9 +108,9 @@ type cell struct {
 	dev backend.Device
 }
 
-// data returns 30 samples of 3 standard normal features with 2 targets, or one for Suite.Single.
-// For classification the target is one of three labels, for Suite.Binary of two; for novelty it
-// is NaN, because it must not be used.
+// data returns 30 samples of 3 standard normal features with 2 targets, or one target for
+// Suite.Single. For classification the target is one of three labels, or of two for
+// Suite.Binary; for novelty it is NaN, because it must not be used.
 func (c *cell) data() (x, y *mat.Dense) {
 	c.Logf("seed %d", c.Seed)
 	r := rand.New(rand.NewPCG(c.Seed, 0))
@@ -267,9 +268,9 @@ func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) floa
 	}
 }
 
-// rounding bounds the difference of two orders of the same sum at row i of x: each of its n
-// rounding errors, and a few more in a kernel's value, is relative to the sum of the absolute
-// terms, in both orders.
+// rounding bounds the difference of two orders of the same sum at row i of x: in each order,
+// the n rounding errors of the sum and a few more in a kernel's value are relative to the sum
+// of the absolute terms.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {

@@ -80,7 +80,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	par.Task, par.Criterion = cmp.Or(par.Task, d.Tasks[0]), cmp.Or(par.Criterion, KFold)
 	par.Folds, par.Steps, par.Reach = cmp.Or(par.Folds, 5), cmp.Or(par.Steps, GridSteps), cmp.Or(par.Reach, 30)
 	if par.Criterion != KFold && par.Criterion != Evidence {
-		return nil, fmt.Errorf("tuning: a grid is judged by %s or %s, not by %s", KFold, Evidence, par.Criterion)
+		return nil, fmt.Errorf("tuning: a grid is scored by %s or %s, not by %s", KFold, Evidence, par.Criterion)
 	}
 	every := make([]int, r.Data.Len())
 	for i := range every {
@@ -338,7 +338,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		if par.Criterion == Evidence { // fitted to all samples
 			return failed.Err
 		}
-		return fmt.Errorf("%w; without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
+		return fmt.Errorf("%w; in the fit without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
 	}
 	return err
 }

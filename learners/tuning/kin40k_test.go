@@ -16,8 +16,8 @@ import (
 )
 
 // The forward dynamics of a robot's arm, 40,000 points of 8 features: with the parameters that
-// a search on 500 points finds, a fit to 2,000 points has an error of a quarter of the targets'
-// standard deviation, which is 1; with the median distance the error is 0.6. (With 36,000
+// a search on 500 points finds, the error of a fit to 2,000 points is a quarter of the standard
+// deviation of the targets, which is 1; with the median distance the error is 0.6. (With 36,000
 // points it is 0.08.)
 func TestKin40k(t *testing.T) {
 	if testing.Short() {

@@ -234,10 +234,10 @@ func (par Params) complete() (Params, error) {
 		par.Strategy = Grid
 	}
 	if !slices.Contains(Criteria, string(par.Criterion)) {
-		return par, fmt.Errorf("tuning: there is no criterion %q: there are %v", par.Criterion, Criteria)
+		return par, fmt.Errorf("tuning: no criterion is called %q; the criteria are %v", par.Criterion, Criteria)
 	}
 	if !slices.Contains(Strategies, string(par.Strategy)) {
-		return par, fmt.Errorf("tuning: there is no strategy %q: there are %v", par.Strategy, Strategies)
+		return par, fmt.Errorf("tuning: no strategy is called %q; the strategies are %v", par.Strategy, Strategies)
 	}
 	if par.Strategy == Gradient {
 		switch {

@@ -295,8 +295,8 @@ func TestSearchRefuses(t *testing.T) {
 	}{
 		{none, tuning.Params{}, "the kernel is missing"},
 		{bordered, tuning.Params{Criterion: tuning.Evidence}, "an intercept has no prior"},
-		{p, tuning.Params{Criterion: "aic"}, `there is no criterion "aic"`},
-		{p, tuning.Params{Strategy: "luck"}, `there is no strategy "luck"`},
+		{p, tuning.Params{Criterion: "aic"}, `no criterion is called "aic"`},
+		{p, tuning.Params{Strategy: "luck"}, `no strategy is called "luck"`},
 		{p, tuning.Params{Strategy: tuning.Gradient}, "the strategy gradient is for the criterion evidence, not loo"},
 		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Lambdas: []float64{1}}, "leave out Vary, Reach, Steps and Lambdas"},
 		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Vary: []string{"sigma"}}, "leave out Vary, Reach, Steps and Lambdas"},
@@ -305,7 +305,7 @@ func TestSearchRefuses(t *testing.T) {
 		{p, tuning.Params{Steps: -1}, "steps must be ≥ 0"},
 		{p, tuning.Params{Lambdas: []float64{1, math.NaN()}}, "lambda 2 must be a finite number ≥ 0"},
 		{p, tuning.Params{Lambdas: []float64{}}, "the list of lambdas is empty"},
-		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is not a parameter of gaussian(sigma=3) that can vary; there are: sigma`},
+		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is not a parameter of gaussian(sigma=3) that can vary; the parameters are: sigma`},
 		{p, tuning.Params{Criterion: tuning.KFold, Folds: 31}, "31 folds of 30 samples"},
 		{p, tuning.Params{Memory: 100}, "100 B may be used"},
 		{zero, tuning.Params{}, "the mean of k(x, x) is 0 for the kernel 0, and lambda is chosen as a multiple of it: take a positive definite kernel"},
@@ -424,7 +424,7 @@ func TestFirstFitEnds(t *testing.T) {
 	}{
 		{context.Canceled, 1, "context canceled"},
 		{errors.New("tol must be a number"), 1, "tol must be a number"},
-		{&backend.PivotError{}, 12, "none of 12 points of the search can be fitted; the best one: "},
+		{&backend.PivotError{}, 12, "none of 12 points of the search can be fitted; the error of the best point: "},
 	} {
 		res, err := tuning.Search(t.Context(), dev, wave(t, 30, 1), tuning.Params{Steps: 3, Lambdas: []float64{0.1, 1, 10, 100}})
 		if err != nil {
@@ -467,8 +467,8 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	}
 }
 
-// TestGradientThatEndsEarlyWarns: a climb that ends at the limit of evaluations gives a warning,
-// and a climb that converges does not.
+// TestGradientThatEndsEarlyWarns: a local search that ends at the limit of evaluations gives a
+// warning, and one that converges does not.
 func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, d := range []int{1, 40} {

@@ -37,7 +37,7 @@ func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	}
 	for _, name := range names {
 		if i := slices.IndexFunc(s.params, func(p kernels.Param) bool { return p.Name == name }); i < 0 || !slices.Contains(s.vary, i) {
-			return nil, fmt.Errorf("tuning: %q is not a parameter of %v that can vary; there are: %s", name, k, strings.Join(s.positive(), ", "))
+			return nil, fmt.Errorf("tuning: %q is not a parameter of %v that can vary; the parameters are: %s", name, k, strings.Join(s.positive(), ", "))
 		}
 	}
 	return s, nil

@@ -47,7 +47,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 	}
 	n, cols := y.Dims()
 	if cols != 1 {
-		return s, fmt.Errorf("y has %s; classes are named by one", count.Of(cols, "column"))
+		return s, fmt.Errorf("y has %s; classes must be in one column", count.Of(cols, "column"))
 	}
 	for _, m := range []struct {
 		name string
@@ -89,7 +89,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 		truth[i] = s.Classes.Index(y.At(i, 0))
 		guess := s.Classes.Index(o.Values.At(i, 0))
 		if guess < 0 {
-			return s, fmt.Errorf("prediction: row %d is %v, which is no class", i+1, o.Values.At(i, 0))
+			return s, fmt.Errorf("prediction: row %d is %v, which is not a class", i+1, o.Values.At(i, 0))
 		}
 		s.Confusion[truth[i]][guess]++
 		if guess == truth[i] {

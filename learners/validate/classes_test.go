@@ -70,7 +70,7 @@ func TestScoreClassification(t *testing.T) {
 			_, err := validate.ScoreClassification(three, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil)
 			return err
 		},
-		"row 1 is 5, which is no class": func() error {
+		"row 1 is 5, which is not a class": func() error {
 			_, err := validate.ScoreClassification(two, nil, y, validate.Outcome{Values: mat.NewDense(6, 1, []float64{5, 1, 1, 1, 1, 1})}, nil)
 			return err
 		},

@@ -26,7 +26,7 @@ type CurvePoint struct {
 func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
 	for _, p := range parts {
 		if !(p > 0 && p <= 1) {
-			return nil, fmt.Errorf("validate: learning curve: a part of the samples must be > 0 and ≤ 1, got %v", p)
+			return nil, fmt.Errorf("validate: learning curve: a fraction of the samples must be > 0 and ≤ 1, got %v", p)
 		}
 	}
 	if err := r.check(); err != nil {

@@ -69,7 +69,7 @@ func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 		return nil, err
 	}
 	var mu sync.Mutex
-	last := 0 // the division that fold is
+	last := 0 // index of the division that fold holds
 	return func(i int) (train, test []int) {
 		mu.Lock()
 		if i/k != last {

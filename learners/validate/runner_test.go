@@ -182,8 +182,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory: each fit gets its share of the memory for all devices, less the
-// size of its Part, and the plan counts once for each concurrent fit.
+// TestFitsAtOnceShareTheMemory: each fit gets its share of the memory for all devices, minus
+// the size of its Part, and the plan counts once for each concurrent fit.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

@@ -127,7 +127,7 @@ func CheckFinite(what string, m *mat.Dense) error {
 	for i := range n {
 		for _, v := range m.RawRowView(i) {
 			if v-v != 0 {
-				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row too far from those that it was fitted to", what, i+1, v)
+				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row is too far from the training rows", what, i+1, v)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 		n, _ := y.Dims()
 		for i := range n {
 			if v := y.At(i, 0); v != 1 && v != -1 {
-				return nil, fmt.Errorf("the target of row %d is %v: novelty is judged by 1 for inliers and -1 for outliers", i+1, v)
+				return nil, fmt.Errorf("the target of row %d is %v: the targets of a novelty score are 1 for inliers and -1 for outliers", i+1, v)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, 
 	x, y, truth := draw(0)
 	n, _ := x.Dims()
 	if r, c := y.Dims(); r != n || c != 1 {
-		return Variance{}, fmt.Errorf("validate: bias-variance: the test points are %d, their y is %d×%d", n, r, c)
+		return Variance{}, fmt.Errorf("validate: bias-variance: there are %d test points, but their y is %d×%d", n, r, c)
 	}
 	mean, square := make([]float64, n), make([]float64, n) // Welford's sums
 	v := Variance{}

@@ -92,7 +92,7 @@ func (c *cell) condition(p solvers.Problem) {
 			largest = max(largest, kernels.Diag(p.Kernel, p.X.Row(i)))
 		}
 		if p.Lambda > o.unit()*float64(p.X.Rows)*largest {
-			c.Errorf("λ %g stands out of the rounding of the diagonal, at most %g: %v", p.Lambda, largest, err)
+			c.Errorf("λ %g is larger than the rounding error of the diagonal, at most %g: %v", p.Lambda, largest, err)
 		}
 		return
 	}

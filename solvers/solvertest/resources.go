@@ -113,7 +113,7 @@ func testBudget(c *cell) {
 				c.Fatal(err)
 			}
 			if fits := small.Bytes <= budget.Available; fits != (n == budget.Largest) {
-				c.Errorf("%d rows need %d bytes of %d, %d rows are said to be the maximum", n, small.Bytes, budget.Available, budget.Largest)
+				c.Errorf("%d rows need %d bytes of %d, but the error names %d rows as the maximum", n, small.Bytes, budget.Available, budget.Largest)
 			}
 		}
 	}

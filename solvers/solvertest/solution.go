@@ -192,7 +192,7 @@ func testResidual(c *cell) {
 		if errors.As(err, &short) {
 			res, err = short.Result, nil
 			if short.Residual != res.Residual || !(short.Residual > short.Tol) {
-				c.Errorf("%+v does not say what its result has: a residual of %.3g", short, res.Residual)
+				c.Errorf("%+v does not have the residual of its result, %.3g", short, res.Residual)
 			}
 		} else if c.method == solvers.Dual || c.method == solvers.Primal {
 			c.Fatalf("the wrong factor is not reported: %v", err)

@@ -149,7 +149,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 		}
 		m, ok := ops[0].(operand.Mem)
 		if !ok {
-			return fmt.Errorf("between registers")
+			return fmt.Errorf("a scalar cannot be moved between registers")
 		}
 		a := l.at(m)
 		l.lanewise(last, func(to vreg, _ []vreg) { l.load(a, bytes, to) })
@@ -541,7 +541,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 		// VPERMPS takes a register of lane numbers, which must be a constant.
 		m, ok := l.fixed[ops[1].(reg.Register).ID()]
 		if !ok {
-			return fmt.Errorf("by a register that is no constant")
+			return fmt.Errorf("the register of lane numbers is not a constant")
 		}
 		lane, from = int(l.pool.first(m)), ops[0]
 	}

@@ -44,7 +44,7 @@ const reduceLimit = 0x1p30
 // y's last bit if that is less, and the result is below 1. The product with the second part
 // is computed as two numbers, and so is the difference, because near a multiple of ½π the
 // product is the larger one. The truncation error, n times 2^−163, is at most 2^−132, and
-// no float64 below 2³¹ is nearer than some 2^−62 to a multiple of ½π (Muller et al. 2018,
+// no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
 // section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52

@@ -40,7 +40,7 @@ type watched struct {
 	*exec.Cmd
 	mark   string // in the environment of all of its processes
 	temp   string // its folder for temporary files
-	models string // that of the model
+	models string // the folder of the model
 	out    bytes.Buffer
 	ended  chan error
 }

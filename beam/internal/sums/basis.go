@@ -66,7 +66,7 @@ func (b Basis) Check() error {
 	case b.Features <= 0:
 		return errors.New("sums: the basis has no features")
 	case b.Kind == Linear && b.Shift != nil && len(b.Shift) != b.Features:
-		return fmt.Errorf("sums: the basis shifts %d of %d features", len(b.Shift), b.Features)
+		return fmt.Errorf("sums: the basis has %d shifts for %d features", len(b.Shift), b.Features)
 	case b.Kind == Linear:
 		return nil
 	case b.Kind != Centers && b.Kind != Fourier:

@@ -12,7 +12,7 @@ const (
 	// speed.
 	PanelRows = 512
 	// PlainRows is the number of rows that are summed in plain float64, on the device, before they
-	// are added to the sums: that addition costs as much as about 10 rows.
+	// are added to the sums: one such addition takes as long as about 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
@@ -28,7 +28,7 @@ type Gatherer struct {
 	rule    func([]float64) error // the kernel's check of a point; nil if it has none
 	m, t, q int
 
-	panel panel // less y₀
+	panel panel // the targets minus y₀
 	ones  backend.Host[float64]
 	z, c  backend.Matrix[float64] // a panel, 512×q; the products since the last fold, q×q
 	plain int                     // rows in c

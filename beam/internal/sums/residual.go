@@ -20,7 +20,7 @@ type Measurer struct {
 	b       backend.Backend[float64]
 	phi     *placed
 	m, t    int
-	panel   panel // less b
+	panel   panel // the targets minus b
 	left    backend.Host[float64]
 	product backend.Host[float64]
 

@@ -202,8 +202,9 @@ class TestOthers(unittest.TestCase):
         want = LogisticRegression(C=0.5, tol=tol, max_iter=10000).fit(X, names)
         got = mercer.MercerClassifier("logistic", alpha=2.0).fit(X, names)
         np.testing.assert_array_equal(got.classes_, want.classes_)
-        # At a gradient of norm g the weights are within g/λ of the minimum, and f
-        # within ‖x‖ of that; lbfgs stops at a largest entry tol of the mean gradient.
+        # If the gradient has the norm g, the weights are within g/λ of the minimum, and
+        # f within ‖x‖·g/λ. lbfgs stops when the largest entry of the mean gradient is
+        # at most tol.
         gradient = tol * len(X) * np.sqrt(X.shape[1] + 1)
         reach = np.linalg.norm(np.column_stack([X, np.ones(len(X))]), axis=1).max()
         self.assertLessEqual(np.abs(got.predict_proba(X) - want.predict_proba(X)).max(), reach * (gradient / 2 + 1e-4))

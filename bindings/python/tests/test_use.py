@@ -67,8 +67,9 @@ class TestTools(unittest.TestCase):
             mercer.MercerKernelRidge(kernel="precomputed").fit(X, y)
 
     def test_weights_of_given_values(self):
-        # A row of weight 0 is as one that is not there, to rounding: the systems are
-        # the same after a permutation, of condition below (trace + alpha)/alpha.
+        # A row of weight 0 has the same effect as a missing row, up to rounding: the
+        # two systems differ by a permutation, and their condition number is below
+        # (trace + alpha)/alpha.
         X, y = load_diabetes(return_X_y=True)
         K = rbf_kernel(StandardScaler().fit_transform(X), gamma=0.05)
         kept = np.arange(len(y)) % 3 != 0
@@ -294,9 +295,9 @@ class TestSparse(unittest.TestCase):
         with mock.patch.object(_estimator, "SMALL", 8 * 5 * 7), mock.patch.object(_estimator, "dense", dense):
             f = model.predict(sparse.csr_matrix(X))
         self.assertEqual(sizes, [(7, 5)] * 8 + [(4, 5)])
-        # A block of few rows is predicted with the model on the device: sums of 60
-        # products in another order, γ(60)‖a‖₁ since k ≤ 1, and kernel values that are
-        # rounded otherwise, by less than 60 u.
+        # For a small block of rows the model is stored on the device, which adds the 60
+        # products in another order: the sums differ by at most γ(60)‖a‖₁, because k ≤
+        # 1. The kernel values differ by less than 60 u.
         self.assertLessEqual(np.abs(f - model.predict(X)).max(), 4 * 60 * support.U * np.abs(model.dual_coef_).sum())
 
     def test_refused_for_want_of_memory(self):

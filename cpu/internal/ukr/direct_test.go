@@ -209,7 +209,7 @@ func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m
 	before := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
 	after := before.clone()
 	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: after.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: after.rs, Part: part})
-	if part == Upper { // what is undefined
+	if part == Upper { // these elements below the diagonal are not specified
 		for i := range n {
 			for j := max(i-3, 0); j < i; j++ {
 				*after.at(i, j) = *before.at(i, j)

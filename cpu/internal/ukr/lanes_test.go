@@ -220,7 +220,7 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 			if d.Flag != 0 {
 				clear(s[0]) // the contents are not specified
 			} else {
-				for i := range m { // nor is the other triangle
+				for i := range m { // the contents of the other triangle are not specified either
 					clear(s[0][i*m : i*m+i])
 				}
 			}

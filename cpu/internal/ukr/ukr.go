@@ -128,8 +128,8 @@ type Kernels[T Float] struct {
 	// any magnitude. A negative base gives NaN; 0 and Inf give 0 or Inf by the sign of A;
 	// with A = 0 both give 1.
 	Pow func(*Span[T])
-	// Tanh is x ← tanh(A·x + B) within 1 ulp [0.677] of the tangent of the argument rounded
-	// to float64.
+	// Tanh is x ← tanh(A·x + B) within 1 ulp [0.677] of the hyperbolic tangent of the argument
+	// rounded to float64.
 	Tanh func(*Span[T])
 	// Sin is x ← sin(A·x) and Cos is x ← cos(A·x) within 0.8 ulp [0.715] of the function of
 	// the argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one

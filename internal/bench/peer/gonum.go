@@ -16,7 +16,7 @@ import (
 // gonumLibrary returns gonum's own BLAS and LAPACK. Its LAPACK has no float32.
 func gonumLibrary() (*Library, error) {
 	if i := blas64.Implementation(); i != blas.Float64(gonum.Implementation{}) {
-		return nil, fmt.Errorf("bench: gonum: its LAPACK calls %T, which somebody has registered in its place", i)
+		return nil, fmt.Errorf("bench: gonum: its LAPACK calls %T, which is registered in place of gonum's BLAS", i)
 	}
 	var g gonum.Implementation
 	library := &Library{

@@ -67,5 +67,5 @@ func Open(name string, places []string) (*Library, error) {
 	case "mkl":
 		return mkl(places)
 	}
-	return nil, fmt.Errorf("bench: no library is called %q; there are: %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("bench: no library is called %q; the libraries are: %s", name, strings.Join(Names(), ", "))
 }

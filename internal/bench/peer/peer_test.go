@@ -150,7 +150,7 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 }
 
 func TestUnknown(t *testing.T) {
-	if _, err := Open("atlas", nil); err == nil || !strings.Contains(err.Error(), "there are: gonum, openblas, blis, mkl") {
+	if _, err := Open("atlas", nil); err == nil || !strings.Contains(err.Error(), "the libraries are: gonum, openblas, blis, mkl") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// encoderOf returns the encoder of a model that was fitted to plain numbers, so that the
-// command can apply it to tables: features x1, x2, … and the target y (targets y1, y2, …)
-// the command's names for the columns of NPY files, unless l names them. It returns nil if
+// encoderOf returns the encoder of a model that was fitted to plain numbers, so that the command
+// can apply the model to tables. Unless l names the columns, they have the names that the command
+// gives to columns of NPY files: x1, x2, … and y (y1, y2, … for several targets). It returns nil if
 // the names are not valid for a table. The features of a sparse matrix without names are those of a
 // sparse table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {

@@ -20,7 +20,7 @@ func pointsFor(k kernels.Kernel, x backend.Host[float64]) (points backend.Host[f
 }
 
 // features returns x as a learner with the kernel k takes it, and whether x is the Gram matrix of a
-// precomputed kernel. A sparse x stays sparse unless it is one.
+// precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
 func (m Matrix) features(k kernels.Kernel) (x mat.Matrix, precomputed bool, err error) {
 	if is, err := kernels.IsPrecomputed(k); m.CSR.Rows > 0 && !(err == nil && is) {
 		return m.CSR, false, nil

@@ -197,7 +197,7 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 			return fmt.Errorf("libmercer: sets: a model of %s predicts numbers, not classes", m.bundle.Model.Learner())
 		}
 		if m.bundle.Calibration == nil {
-			return errors.New("libmercer: sets: the model has none: calibrate it with samples that were not used in the fit")
+			return errors.New("libmercer: sets: the model has no prediction sets: calibrate it with samples that were not used in the fit")
 		}
 		points, err := m.points(Values, x)
 		if err != nil {
@@ -252,7 +252,7 @@ func (m *Model) Bounds(ctx context.Context, d *Device, x Matrix, values, bounds 
 		}
 		b, ok := m.bundle.Model.(learners.Bounded)
 		if !ok {
-			return fmt.Errorf("libmercer: bounds: a model of %s has none; kernel-ridge and gaussian-process have", m.bundle.Model.Learner())
+			return fmt.Errorf("libmercer: bounds: a model of %s has no error bounds; models of kernel-ridge and gaussian-process have them", m.bundle.Model.Learner())
 		}
 		v, e, err := b.PredictBound(ctx, dev, points)
 		if err != nil {
@@ -292,7 +292,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
 		}
 		if wanted == Deviations {
-			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which is not among its values with the training objects")
+			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel value of each point with itself, but x has only the values with the training objects")
 		}
 		return otherPoints(h)
 	case m.encodes:

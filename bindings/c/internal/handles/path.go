@@ -35,10 +35,10 @@ type PathScores struct {
 	Freedom  []float64 // len(Lambdas)
 }
 
-// Path scores each λ by generalized cross-validation and by leave-one-out errors,
-// both in closed form: see solvers.Path. With the kernel precomputed() x is the n×n
-// matrix of its values. It returns, in JSON, the kernel, the method and the λ that
-// have no solution; where none has one the error is that of the last.
+// Path scores each λ by generalized cross-validation and by leave-one-out errors, both
+// in closed form: see solvers.Path. With the kernel precomputed() x is the n×n matrix
+// of its values. It returns, in JSON, the kernel, the method and the λ without a
+// solution. If no λ has a solution, it returns the error of the last one.
 func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores) (json string, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		problem, err := p.problem(ctx, x, y)
@@ -89,7 +89,7 @@ func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathSco
 // problem returns what the solvers take, after a check of the λ.
 func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Problem, err error) {
 	if len(p.Lambdas) == 0 {
-		return q, errors.New("libmercer: path: there is no lambda")
+		return q, errors.New("libmercer: path: the list of lambdas is empty")
 	}
 	for i, l := range p.Lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {
@@ -139,7 +139,7 @@ func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) 
 		for i := range to {
 			to[i] = math.NaN()
 		}
-		copy(to, values) // none where there is no solution
+		copy(to, values) // values is empty for a λ without a solution
 	}
 	put(s.GCV, at.GCV, y.Cols)
 	put(s.LOO, at.LOO, y.Cols)

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// SolveProblem is (K + λI)α = y. K = k(x, x) for the text of a kernel; where that is "", x is K
-// itself, n×n and symmetric.
+// SolveProblem is (K + λI)α = y. K = k(x, x) for the kernel with the given text. If the text is
+// "", x is K itself, n×n and symmetric.
 type SolveProblem struct {
 	Kernel   string
 	Lambda   float64

@@ -210,8 +210,9 @@ class Estimator(BaseEstimator):
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
         if not self._pairwise() and sample_weight is not None and sample_weight.any() and not sample_weight.all():
-            # Rows of weight 0 are left out here, so that what goes by the number of
-            # rows does not see them; not of given values, whose columns stay.
+            # Rows of weight 0 are removed here, because some defaults depend on the
+            # number of rows. They remain in a precomputed matrix, whose columns would
+            # still contain them.
             kept = sample_weight != 0
             X, y, sample_weight = X[kept], None if y is None else y[kept], sample_weight[kept]
         self._function = None
