@@ -238,8 +238,9 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 		w := backend.NewHost[float64](c.Features, len(lambdas))
 		models, err := learners.Lasso{Tol: tol, NoIntercept: true, MaxIter: 1e6}.Path(c.ctx, d, matrixOf(p.x), matrixOf(p.y), lambdas, learners.Options{Memory: c.Memory})
 		for k, m := range models {
+			coef := m.Coef() // a copy
 			for i := range w.Rows {
-				w.Row(i)[k] = m.Coef().At(i, 0)
+				w.Row(i)[k] = coef.At(i, 0)
 			}
 		}
 		return w, err

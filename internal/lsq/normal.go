@@ -25,6 +25,10 @@ type normal struct {
 	fixed   backend.Matrix[float64] // XᵀX or X
 	v, r    backend.Matrix[float64] // d×1 and n×1
 	out     backend.Host[float64]
+	// Room for XᵀX of some columns and its factor, which the next factor overwrites: the first
+	// use of fresh memory takes longer than the factorization of a few hundred columns.
+	square backend.Host[float64]
+	room   backend.Matrix[float64]
 }
 
 // gramFeatures is the number of features up to which XᵀX is formed even with fewer samples
@@ -105,7 +109,7 @@ func (a *normal) whole() error {
 }
 
 func (a *normal) free() {
-	for _, m := range []backend.Matrix[float64]{a.fixed, a.v, a.r} {
+	for _, m := range []backend.Matrix[float64]{a.fixed, a.v, a.r, a.room} {
 		if m != nil {
 			m.Free()
 		}
@@ -166,7 +170,11 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 		return a.sparse.gramOf(list), nil
 	}
 	s := len(list)
-	g := backend.NewHost[float64](s, s)
+	if s > a.square.Rows {
+		side := max(s, min(a.c.factored(), 2*a.square.Rows))
+		a.square = backend.NewHost[float64](side, side)
+	}
+	g := a.square.View(0, 0, s, s)
 	if a.r == nil {
 		for i, p := range list {
 			to, from := g.Row(i), a.moments.g.Row(p)
@@ -214,26 +222,53 @@ type cholesky struct {
 	scale []float64
 }
 
-// factor returns the factor of X_AᵀX_A of the columns in list; scale has 1/‖x_p‖ of all.
-func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
-	s := len(list)
-	f := &cholesky{l: backend.NewHost[float64](s, s), rank: s, scale: make([]float64, s)}
+// scaled returns gramOf with the elements divided by the norms of their columns; scale has 1/‖x_p‖
+// of all.
+func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], error) {
 	g, err := a.gramOf(list)
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	for i, p := range list {
-		f.scale[i] = scale[p]
 		row := g.Row(i)
 		for k, q := range list[:i+1] {
 			row[k] *= scale[p] * scale[q]
 		}
 	}
-	m, err := backend.Copy(a.t.B, g)
+	return g, nil
+}
+
+// factor returns the factor of X_AᵀX_A of the columns in list, which the next one overwrites; scale
+// has 1/‖x_p‖ of all.
+func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
+	s := len(list)
+	f := &cholesky{rank: s, scale: make([]float64, s)}
+	for i, p := range list {
+		f.scale[i] = scale[p]
+	}
+	g, err := a.scaled(list, scale)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Free()
+	f.l = g
+	side := 0
+	if a.room != nil {
+		side, _ = a.room.Dims()
+	}
+	if s > side {
+		if a.room != nil {
+			a.room.Free()
+			a.room = nil
+		}
+		side = max(s, min(a.c.factored(), 2*side))
+		if a.room, err = a.t.B.New(side, side); err != nil {
+			return nil, err
+		}
+	}
+	m := a.room.View(0, 0, s, s)
+	if err := a.t.B.Upload(m, g); err != nil {
+		return nil, err
+	}
 	rounding := 8 * epsilon * float64(s+a.c.n) // rounding error of a squared pivot
 	err = a.t.B.Potrf(backend.Lower, m)
 	if err == nil {
@@ -248,6 +283,9 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 		return f, err
 	}
 	// Pivoting stops when the remaining squared norms are rounding errors.
+	if g, err = a.scaled(list, scale); err != nil {
+		return nil, err
+	}
 	f.l, f.order = g, make([]int, s)
 	_, err = run.Detached(a.t.Ctx, func() bool {
 		_, f.rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, f.order, rounding, make([]float64, 2*s))
