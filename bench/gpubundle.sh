@@ -165,7 +165,8 @@ step machine 20 sh -c '"$0"/mercer devices && if command -v nvidia-smi >/dev/nul
 awk 'BEGIN { print "x,y"; for (i = 0; i < 64; i++) print sin(i * i) "," cos(i) }' >table.csv
 step start-up 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model start-up.safetensors table.csv
 step again 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model again.safetensors table.csv
-# The faults of calls are those of Go code, for which a simulated driver serves.
+# The tests with failing calls are not run here, because they test Go code, for which the simulated
+# driver is enough.
 step card 60 "$programs/cuda.test" -test.v -test.short -test.run="$card"
 for level in $levels; do
 	step "$level" 60 "$programs/cuda.test" -test.v -test.short -test.run="^TestConformance\$/^$level\$"

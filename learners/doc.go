@@ -1,5 +1,4 @@
-// Package learners is the front of Mercer: fit a model to samples, predict,
-// score, save.
+// Package learners fits models to samples. Its models predict and can be saved.
 //
 //	model, err := learners.KernelRidge{
 //		Kernel: kernels.Gaussian{Sigma: 2},
@@ -27,20 +26,20 @@
 // Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
 // functions and types are shared by the learners:
 //
-//   - the frame: newFitting completes the parameters and checks the samples (finite
+//   - the steps of Fit: newFitting completes the parameters and checks the samples (finite
 //     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,
 //     kernel (half the median distance where none is given), scaleKernel, centered (for package
 //     lsq) and task (memory, progress, cancellation) are the steps before the solver, and
-//     the first error sticks; samples, kernelFor, kernelForRows and newProgress where
-//     solvers.Solve does all that; named, deferred, puts the learner's name in front of
-//     an error;
+//     they do nothing after the first error; samples, kernelFor, kernelForRows and
+//     newProgress are for learners that call solvers.Solve, which has these steps itself;
+//     named, in a defer statement, puts the learner's name in front of an error;
 //   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
 //     of a regression by itself (Description.classify);
-//   - the facts: their numbers in norms.go;
-//   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
-//     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
-//     lsq, glm, svm, sparse, online and neighbors, the packages below solvers;
+//   - the facts: norms.go computes their numbers;
+//   - the solvers: solvers.Solve (Result.Alpha is empty if Auto takes the primal form of a
+//     linear kernel: request Dual), solvers.SolveEach and the solvers that read rows in
+//     passes; the packages lsq, glm, svm, sparse, online and neighbors in folder internal;
 //   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
 //     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for
 //     what is saved.

@@ -75,8 +75,8 @@ type GaussianProcess struct {
 	UnitScale   bool // s² = 1
 	NoIntercept bool // m = 0; false, the default: the weighted mean of y
 	Seed        uint64
-	// Bound makes the bound on the distance of predictions from those of the exact solution, for the
-	// kernel, λ and m of the model, sharp: see KernelRidge.Bound.
+	// Bound asks for a sharper bound on the distance of predictions from those of the exact
+	// solution, for the kernel, λ and m of the model: see KernelRidge.Bound.
 	Bound bool
 }
 

@@ -65,9 +65,10 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
 	Seed        uint64 // seed of all random choices, including that of rows if Kernel is nil
-	// Bound makes the bound on the distance of predictions from those of the exact solution sharp: see
-	// Bounded. It evaluates every kernel value in more than 80 bits, which takes some tenths of a microsecond
-	// each, and factors K + λW⁻¹ once more. It needs a positive semidefinite kernel and λ > 0.
+	// Bound asks for a sharper bound on the distance of predictions from those of the exact
+	// solution: see Bounded. For that, Fit evaluates every kernel value in more than 80 bits, which
+	// takes some tenths of a microsecond each, and factors K + λW⁻¹ once more. It needs a positive
+	// semidefinite kernel and λ > 0.
 	Bound bool
 
 	// How the system is solved: see solvers.Params.

@@ -30,7 +30,7 @@ type Parameter struct {
 
 	chosen   bool // Default describes what Fit chooses if no value is given
 	required bool // Fit refuses a field that is zero
-	zero     any  // what the text of a zero is stored as if the field's zero stands for Default; nil means a zero
+	zero     any  // the value stored if 0 is given and a field of 0 means Default; nil means 0
 	parse    func(text string) (any, error)
 	check    func(v any) error // the rule for a value; nil allows all values
 	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule

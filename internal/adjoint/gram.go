@@ -84,9 +84,9 @@ type Weights struct {
 type Want uint8
 
 const (
-	WantX     Want = 1 << iota // by the rows of X
-	WantZ                      // by the rows of Z
-	WantTheta                  // by the kernel's parameters
+	WantX     Want = 1 << iota // with respect to the rows of X
+	WantZ                      // with respect to the rows of Z
+	WantTheta                  // with respect to the kernel's parameters
 )
 
 // GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no

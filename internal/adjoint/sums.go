@@ -18,7 +18,7 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // dense: the weights, if they are given as a matrix; values: derivatives, or derivatives
+	dense, values buffer // dense: the weights, if they are given as a matrix; values: the derivatives of a block
 	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and U Vᵀ of a block
 	weightRows    host   // of a block, on the host
 	derivatives   []kernels.Kernel

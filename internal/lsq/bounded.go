@@ -116,9 +116,9 @@ type secular struct {
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // at least the largest row sum of |M|: ≥ ‖M‖
-	// Of the factorization at λ = 0, the least pivot relative to its diagonal element: for XᵀX,
-	// the squared norm of the part of a column that is orthogonal to the earlier columns,
-	// relative to the whole.
+	// The smallest pivot of the factorization at λ = 0, relative to its diagonal element. For
+	// XᵀX a pivot is the squared norm of the part of a column that is orthogonal to the earlier
+	// columns, and the diagonal element is the squared norm of the column.
 	pivot float64
 }
 

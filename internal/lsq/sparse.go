@@ -57,7 +57,8 @@ func (c *Samples) sparseColumns() *sparseColumns {
 	return s
 }
 
-// sparseBytes is the memory of sparseColumns for n rows, and of what is made of them.
+// sparseBytes is the memory of sparseColumns for n rows, and of the vectors that the methods
+// compute from them.
 func (c *Samples) sparseBytes(n int) int64 {
 	points := numeric.SparsePoints(*c.sparse)
 	return 2*points.CopyBytes(n) + 8*int64(n)*int64(c.t+2) + 8*int64(c.d)*int64(8+c.t)

@@ -648,7 +648,8 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		reach, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// ‖φ(x) − φ̄‖², in which the computed w differs from the exact one by a few roundings.
+			// reach bounds ‖φ(x) − φ̄‖, although the computed w differs from the exact one by a few
+			// roundings.
 			s := up(root + b.Root)
 			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
 			corrections = v[t+1:]
