@@ -42,8 +42,8 @@ its limit.`,
 		kind: bench.FitKind, short: "Whole fits beside scikit-learn, LIBSVM, glmnet, gonum and others",
 		long: `Times whole fits by Mercer and by the libraries that are here, in turn and in one
 run: kernel ridge from arrays to α and from a CSV file to a model, the same with
-Nyström's M functions, support vector regression (LIBSVM, in scikit-learn), ridge
-regression, a path of the lasso (glmnet) and logistic regression of two classes
+Nyström's M functions, support vector regression (LIBSVM, in scikit-learn), the means
+over nearest neighbors, ridge regression, a path of the lasso (glmnet) and logistic regression of two classes
 (glmnet, LIBLINEAR).
 Kernel, λ, precision and threads are the same for all, and the residual of every
 answer is computed by one routine and printed; of the lasso and logistic regression it

@@ -16,13 +16,14 @@ import (
 // FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other
 // libraries:
 //
-//	ridge    (K + λI)α = y from X and y to α
-//	nystrom  the same with M functions, the centers given, to β
-//	svr      ε-support vector regression, which LIBSVM solves in scikit-learn
-//	file     from a CSV file to a kernel ridge model in another one
-//	linear   ridge regression, λ = 1, with an intercept
-//	lasso    a path of 100 penalties, which glmnet solves as well
-//	logistic logistic regression of two classes, by glmnet and LIBLINEAR as well
+//	ridge      (K + λI)α = y from X and y to α
+//	nystrom    the same with M functions, the centers given, to β
+//	svr        ε-support vector regression, which LIBSVM solves in scikit-learn
+//	neighbors  the means over the nearest samples, for every sample
+//	file       from a CSV file to a kernel ridge model in another one
+//	linear     ridge regression, λ = 1, with an intercept
+//	lasso      a path of 100 penalties, which glmnet solves as well
+//	logistic   logistic regression of two classes, by glmnet and LIBLINEAR as well
 //
 // The data of linear, lasso and logistic are in linear.go, those of all others in synthetic.go. All
 // implementations get the same kernel, λ, precision and threads, and one routine computes the
@@ -70,7 +71,7 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	}
 	r.Notes = append(c.methods,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
-		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of linear ‖Xᵀ(y−Xw)−λw‖/‖Xᵀy‖ with X and y centered, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
+		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of linear ‖Xᵀ(y−Xw)−λw‖/‖Xᵀy‖ with X and y centered, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of neighbors the largest error of 100 means relative to the largest |y|, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
 		"linear, lasso and logistic: features with correlation 0.1, and an intercept only in linear; in lasso and logistic each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to this residual",
 	)
 	return r, nil
@@ -108,7 +109,7 @@ func (c *fitBench) implementations() []Implementation {
 		}
 		process := e
 		if p.Name == sklearn && p.Python != nil {
-			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), Ridge, lasso_path, LogisticRegression (lbfgs): " + p.Python.Detail
+			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), KNeighborsRegressor, Ridge, lasso_path, LogisticRegression (lbfgs): " + p.Python.Detail
 			process.Detail = "GaussianProcessRegressor without its search for parameters"
 		}
 		if list = append(list, e); p.Name == sklearn {
@@ -154,6 +155,8 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 			k = c.nystrom(j)
 		case "svr":
 			k = c.svr(j)
+		case "neighbors":
+			k = c.neighbors(j)
 		default:
 			k, err = c.file(j)
 		}
@@ -221,7 +224,7 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if f.tolerance > 0 {
 				metrics[toleranceMetric] = f.tolerance
 			}
-			if f.linear.Data != nil || j.synthetic == nil { // no held-out rows
+			if f.linear.Data != nil || f.values != nil || j.synthetic == nil { // no held-out rows
 				return metrics[residualMetric], nil
 			}
 			metrics[rmseMetric], err = j.rmse(f)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
@@ -294,6 +295,51 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 		return function{}, fmt.Errorf("bench: fit: svr: %d of %d support vectors are samples", next, support.RawMatrix().Rows)
 	}
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
+}
+
+// The number of neighbors, and the number of samples whose mean is checked.
+const nearest, checkedMeans = 5, 100
+
+// neighbors is the mean of the targets over the nearest samples of each sample, by way of the distances
+// to all samples.
+func (c *fitBench) neighbors(j judge) contest {
+	s := j.synthetic
+	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, put: putAll(s.x, s.y)}
+	// The sum of the targets has nearest − 1 additions, and the mean a division.
+	k.limit = nearest * 0x1p-53
+	k.residual = func(f function) (float64, error) {
+		worst, largest := 0.0, floats.Norm(s.y.Data, math.Inf(1))
+		for i := 0; i < s.x.Rows; i += max(1, s.x.Rows/checkedMeans) {
+			distances, order := make([]float64, s.x.Rows), make([]int, s.x.Rows)
+			for p := range distances {
+				distances[p] = floats.Distance(s.x.Row(i), s.x.Row(p), 2)
+			}
+			floats.Argsort(distances, order)
+			mean := 0.0
+			for _, p := range order[:nearest] {
+				mean += s.y.Data[p] / nearest
+			}
+			worst = max(worst, math.Abs(f.values[i]-mean)/largest)
+		}
+		return worst, nil
+	}
+	k.result = func(p *pypeer.Process) (function, error) {
+		v, err := p.Get("values")
+		if err == nil && len(v.Data) != s.x.Rows {
+			err = fmt.Errorf("bench: fit: %d means for %d rows", len(v.Data), s.x.Rows)
+		}
+		return function{values: v.Data}, err
+	}
+	k.own = func(d backend.Device) []competitor {
+		return []competitor{newCompetitor(ownName(d), func() (*mat.Dense, error) {
+			m, err := learners.KernelKNN{K: nearest}.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
+			if err != nil {
+				return nil, err
+			}
+			return m.Predict(c.ctx, d, matrixOf(s.x))
+		}, func(m *mat.Dense) (function, error) { return function{values: m.RawMatrix().Data}, nil })}
+	}
+	return k
 }
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }

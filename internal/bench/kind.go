@@ -74,7 +74,7 @@ func Kinds() []Kind {
 			Quick:    Benchmark{Sizes: []int{64, 128, 256, 512, 1024, 2048}, Widths: []int{64, 128, 256, 512, 1024, 2048}},
 		},
 		{
-			Name: FitKind, Option: "fit", Names: []string{"ridge", "nystrom", "svr", "file", "linear", "lasso", "logistic"}, HasCenters: true, run: runFit, devices: bestDevices,
+			Name: FitKind, Option: "fit", Names: []string{"ridge", "nystrom", "svr", "neighbors", "file", "linear", "lasso", "logistic"}, HasCenters: true, run: runFit, devices: bestDevices,
 			Defaults: Benchmark{Precisions: both, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: slices.DeleteFunc(append([]string{"gonum"}, pypeer.Names()...), func(name string) bool { return name == "libsvm" })},
 			Quick:    Benchmark{Sizes: []int{500, 1000, 2000}},
 		},
@@ -272,4 +272,4 @@ func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string
 }
 
 // onlyFloat64 are the operations and fits that are not measured in float32.
-var onlyFloat64 = []string{"solve", "nystrom", "svr", "file", "linear", "lasso", "logistic"}
+var onlyFloat64 = []string{"solve", "nystrom", "svr", "neighbors", "file", "linear", "lasso", "logistic"}

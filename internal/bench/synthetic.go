@@ -72,6 +72,7 @@ type function struct {
 	coef      []float64
 	intercept float64
 	linear    backend.Host[float64]
+	values    []float64 // f at the samples, where only these are judged
 	tolerance float64
 }
 

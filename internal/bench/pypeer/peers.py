@@ -66,11 +66,12 @@ class ScikitLearn:
         import scipy.sparse
         import sklearn
         import threadpoolctl
-        from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, svm
+        from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, neighbors, svm
 
         self.np, self.joblib, self.scipy = numpy, joblib, scipy.sparse
         self.kernel_ridge, self.gp, self.approximation, self.linear_model, self.svm = (
             kernel_ridge, gaussian_process, kernel_approximation, linear_model, svm)
+        self.nearest = neighbors
         self.detail = f"scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
         for pool in threadpoolctl.threadpool_info():
             if pool["user_api"] == "blas":
@@ -112,6 +113,10 @@ class ScikitLearn:
         m = self.linear_model.Ridge(alpha=p["lambda"])
         m.fit(a["x"], a["y"])
         return {"coef": m.coef_.reshape(-1, 1)}
+
+    def neighbors(self, a, p):
+        m = self.nearest.KNeighborsRegressor(p["k"], algorithm="brute")
+        return {"values": m.fit(a["x"], a["y"]).predict(a["x"])}
 
     def lasso(self, a, p):
         _, coef, _ = self.linear_model.lasso_path(a["x"], a["y"], alphas=p["alphas"], tol=p["tol"], max_iter=10**6)
