@@ -66,8 +66,8 @@ var layers = []layer{
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
-	{folder: "internal/verified", ours: []string{"backend", "internal/numeric", "kernels"}},
-	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/elementary", "kernels"}},
+	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "kernels"}},
+	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The solvers of the learners' own problems, and the learners, use gonum's BLAS and LAPACK
 	// for small matrices on the host.

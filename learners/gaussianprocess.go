@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/evidence"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -143,6 +144,10 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 			return nil, err
 		}
 	}
+	method := solvers.Dual
+	if _, ok := markov.Of(p.Kernel); ok && points.Cols == 1 {
+		method = solvers.Auto
+	}
 	var res *solvers.Result
 	at, warning, err := attempt.Candidates{
 		Len:     len(found),
@@ -151,7 +156,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		Fit: func(i int) (err error) {
 			p.Kernel, p.Lambda = found[i].Kernel, found[i].Lambda
 			began := progress.Fraction()
-			res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
+			res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: method, Memory: o.Memory, Progress: func(q solvers.Progress) {
 				progress.Report(q.Stage, began+(1-began)*q.Fraction)
 			}})
 			return err
@@ -224,7 +229,12 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 
 // factors returns the factors that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
-	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, numeric.Bytes(numeric.Elements(m.points.Rows, m.points.Rows)), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
+	n := m.points.Rows
+	elements := numeric.Elements(n, n)
+	if s, ok := markov.Of(m.kernel); ok && m.points.Cols == 1 {
+		elements = min(elements, s.PosteriorElements(n))
+	}
+	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, numeric.Bytes(elements), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
 		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
 	}}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -78,6 +79,9 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
+	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
+		return p.onLine(ctx, m, points)
+	}
 	fixed, err := numeric.PlaceAll(dev.F64(), p.fixed...)
 	if err != nil {
 		return nil, err
@@ -88,6 +92,20 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 		return nil, err
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+}
+
+// onLine is run for a sum of functions of a Markov kernel of one feature, in O(n) operations.
+func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
+	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
+	if err != nil {
+		return nil, err
+	}
+	f, err := l.Evaluate(ctx, p.fixed[1].Dense, numeric.First(points.Dense))
+	if err != nil {
+		return nil, err
+	}
+	p.addIntercept(f)
+	return mat.NewDense(f.Rows, f.Cols, f.Data), checkPredicted("prediction", f, 0)
 }
 
 // blocks sets f to the predictions for the rows of x, given the fixed matrices on

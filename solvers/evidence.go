@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
@@ -54,6 +55,9 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 	if p.Intercept {
 		return nil, errors.New("solvers: evidence: an intercept has no prior: subtract the mean of y instead")
 	}
+	if m, ok := p.kalman(dev); ok {
+		return kalmanEvidence(ctx, dev, m, p, par)
+	}
 	f, err := newCovariance(ctx, dev, "evidence", p, par.Memory, func(n, d, t int) int64 {
 		e := numeric.Elements(n, t)
 		if par.Gradient {
@@ -78,20 +82,28 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
+// checkCovariance checks what does not depend on the samples' values.
+func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) error {
+	if dev == nil {
+		return errors.New("solvers: no device was given")
+	}
+	if limit < 0 {
+		return fmt.Errorf("solvers: %s: memory must be ≥ 0 bytes, got %d", what, limit)
+	}
+	if err := p.checkShapes(); err != nil {
+		return err
+	}
+	if !(p.Lambda > 0) {
+		return fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
+	}
+	return nil
+}
+
 // newCovariance factors C; more is the number of elements that its user needs besides. If keep is
 // not nil and the device works in Go memory, the factor is made in keep, which is n×n.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
-	if dev == nil {
-		return nil, errors.New("solvers: no device was given")
-	}
-	if limit < 0 {
-		return nil, fmt.Errorf("solvers: %s: memory must be ≥ 0 bytes, got %d", what, limit)
-	}
-	if err := p.checkShapes(); err != nil {
+	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
-	}
-	if !(p.Lambda > 0) {
-		return nil, fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
 	}
 	s := newSamples(p)
 	if err := reserveCovariance(ctx, dev, limit, what, s, 1, more); err != nil {
@@ -151,7 +163,6 @@ func (f *covariance) factor() error {
 
 func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	s, b := f.s, f.B
-	e := &Evidence{Scale: make([]float64, s.t)}
 	y := backend.NewHost[float64](s.n, s.t)
 	s.fill(y, s.Y, nil, 0, false)
 	sol, err := f.Mem.New(s.n, s.t)
@@ -170,11 +181,28 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, logDet := 0.0, 0.0
 	for i, v := range pivots {
+		pivots[i] = 2 * elementary.Log(v)
+	}
+	e := s.evidence(squares, pivots, par)
+	if par.Gradient {
+		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, sol)
+		if err := f.gradient(e, sol); err != nil {
+			return nil, err
+		}
+	}
+	return e, e.check()
+}
+
+// evidence returns the evidence without derivatives for squares yᵀC⁻¹y and the logarithms of the squared
+// pivots of C.
+func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidence {
+	e := &Evidence{Scale: make([]float64, s.t)}
+	n, logDet := 0.0, 0.0
+	for i, v := range logs {
 		w := s.weightOf(i)
 		n += w
-		logDet += 2*elementary.Log(v) + (w-1)*elementary.Log(s.Lambda) + elementary.Log(w)
+		logDet += v + (w-1)*elementary.Log(s.Lambda) + elementary.Log(w)
 	}
 	for j, q := range squares {
 		e.Scale[j] = 1
@@ -183,16 +211,15 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 		}
 		e.Log -= (q/e.Scale[j] + n*elementary.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
 	}
-	if par.Gradient {
-		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, sol)
-		if err := f.gradient(e, sol); err != nil {
-			return nil, err
-		}
-	}
+	return e
+}
+
+// check refuses an evidence that is not finite.
+func (e *Evidence) check() error {
 	if math.IsNaN(e.Log) || math.IsInf(e.Log, 0) {
-		return nil, kernels.Overflow(errors.New("the evidence is not finite: scale the features and targets down"))
+		return kernels.Overflow(errors.New("the evidence is not finite: scale the features and targets down"))
 	}
-	return e, nil
+	return nil
 }
 
 // gradient computes the derivatives; alpha is C⁻¹y.
@@ -286,14 +313,27 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 // Uncertainty keeps the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process in the
 // memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
+//
+// For one feature and a kernel that Kalman accepts it takes O(n) operations and memory where these are
+// fewer, and O(log n) operations for each point.
 type Uncertainty struct {
-	s      *samples
-	factor backend.Host[float64]
+	s         *samples
+	factor    backend.Host[float64]
+	posterior *markov.Posterior // instead of factor, or nil
 }
 
 // NewUncertainty factors K + λW⁻¹ on dev, n³/3 operations, and frees all memory of dev. It does not
-// depend on p.Y; limit bounds the memory on dev, and 0 means all its free memory. If the device works in Go memory, the factor is made in its final place.
+// depend on p.Y; limit bounds the memory on dev, and 0 means all its free memory. If the device works
+// in Go memory, the factor is made in its final place.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
+	if m, ok := p.kalman(dev); ok {
+		return newPosterior(ctx, dev, m, p, limit)
+	}
+	return newUncertainty(ctx, dev, p, limit)
+}
+
+// newUncertainty is NewUncertainty with a stored factor.
+func newUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	u := &Uncertainty{}
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
 	if err != nil {
@@ -327,6 +367,9 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points P
 	if err != nil {
 		return nil, err
 	}
+	if u.posterior != nil {
+		return u.posterior.Variance(numeric.First(z.Dense)), nil
+	}
 	rows := min(z.Rows, evidenceBlock)
 	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
@@ -347,6 +390,10 @@ func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.H
 	}
 	if r.Rows != u.s.n {
 		return fmt.Errorf("solvers: solve: the right-hand side has %s, the factor %d", count.Of(r.Rows, "row"), u.s.n)
+	}
+	if u.posterior != nil {
+		u.posterior.Line.Solve(r)
+		return nil
 	}
 	f, err := u.on(ctx, dev, "solve", func(n, _, _ int) int64 { return numeric.Elements(n, r.Cols) }, limit)
 	if err != nil {

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Kalman is the Cholesky factor of K + λW⁻¹ in O(n) time and memory, as a Kalman filter, for one
@@ -53,6 +55,89 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 func (z *sizes) kalmanCost(m markov.Model) float64 {
 	d := float64(m.Dim())
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().small / smallSeconds
+}
+
+// kalman returns the state space of the kernel if a Kalman filter takes less time on dev than a stored
+// factor.
+func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
+	if dev == nil || p.checkShapes() != nil {
+		return markov.Model{}, false
+	}
+	m, ok := p.markov()
+	if ok {
+		z := newSizes(dev, p, Params{})
+		ok = z.kalmanCost(m) < z.dualEstimate(false).cost
+	}
+	return m, ok
+}
+
+// newLine returns the samples of p in order, after the checks of newCovariance, and reserves memory for
+// elements(n) numbers.
+func newLine(ctx context.Context, dev backend.Device, m markov.Model, what string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
+	if err := p.checkCovariance(dev, what, limit); err != nil {
+		return nil, nil, err
+	}
+	s := newSamples(p)
+	if err := Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 { return numeric.Bytes(elements(n)) }); err != nil {
+		return nil, nil, err
+	}
+	if err := p.checkValues(); err != nil {
+		return nil, nil, err
+	}
+	l, err := s.line(ctx, m)
+	return s, l, err
+}
+
+// kalmanEvidence is LogEvidence by a Kalman filter.
+func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p Problem, par EvidenceParams) (*Evidence, error) {
+	s, l, err := newLine(ctx, dev, m, "evidence", p, par.Memory, func(n int) int64 {
+		return numeric.Total(m.Elements(n), numeric.Elements(n, 2*p.Y.Cols))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Filter(ctx, s.shift()); err != nil {
+		return nil, s.refused("evidence", err)
+	}
+	y := backend.NewHost[float64](s.n, s.t)
+	s.fill(y, s.Y, nil, 0, false)
+	e := s.evidence(l.Squares(y), l.LogPivots(), par)
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	if !par.Gradient {
+		return e, nil
+	}
+	s.fill(y, s.Y, nil, 0, false)
+	e.Gradient, e.Lambda, err = l.Gradient(ctx, len(kernels.Params(s.Kernel)), s.shift(), y, e.Scale)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: evidence: %w", err)
+	}
+	for i := range s.n {
+		e.Lambda -= float64(s.t) * (s.weightOf(i) - 1) / 2
+	}
+	return e, nil
+}
+
+// refused describes an error of a filter.
+func (s *samples) refused(what string, err error) error {
+	if errors.Is(err, backend.ErrNotPosDef) {
+		return s.explain(err)
+	}
+	return fmt.Errorf("solvers: %s: %w", what, err)
+}
+
+// newPosterior is NewUncertainty by a Kalman filter.
+func newPosterior(ctx context.Context, dev backend.Device, m markov.Model, p Problem, limit int64) (*Uncertainty, error) {
+	s, l, err := newLine(ctx, dev, m, "variance", p, limit, m.PosteriorElements)
+	if err != nil {
+		return nil, err
+	}
+	u := &Uncertainty{s: s}
+	if u.posterior, err = l.Posterior(ctx, s.shift()); err != nil {
+		return nil, s.refused("variance", err)
+	}
+	return u, nil
 }
 
 // kalmanChoice solves by a Kalman filter inside refinement.

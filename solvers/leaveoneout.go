@@ -35,7 +35,7 @@ var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not mad
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
 	p.Intercept = false // the border represents the intercept, not centering
-	u, err := NewUncertainty(ctx, dev, p, limit)
+	u, err := newUncertainty(ctx, dev, p, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -84,11 +84,9 @@ func (s *samples) shift() []float64 {
 
 // line returns the samples, points of one feature, in order.
 func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error) {
-	x := make([]float64, s.n)
-	for i := range x {
-		x[i] = s.X.Row(s.row(i))[0]
-	}
-	return markov.NewLine(ctx, m, x)
+	x := backend.NewHost[float64](s.n, 1)
+	s.fill(x, s.X, nil, 0, false)
+	return markov.NewLine(ctx, m, x.Data)
 }
 
 // taken is the points that take part, without centering.

@@ -205,6 +205,12 @@ func at(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal
 // Filter factors K + D for the diagonal D of length 1 or n. A pivot that is only a rounding error is
 // a *backend.PivotError with its row.
 func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
+	return l.filter(ctx, diagonal, nil)
+}
+
+// filter is Filter. It calls visit, which may be nil, with the covariance of the state given the values up
+// to each point.
+func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *matrix)) error {
 	n := len(l.x)
 	l.pivots, l.gain = make([]float64, n), make([]float64, n*l.dim)
 	p := l.stationary()
@@ -228,6 +234,9 @@ func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
 			l.gain[i*l.dim+j] = ph[j] / f
 		}
 		l.observe(&p, &ph, f, r)
+		if visit != nil {
+			visit(&p)
+		}
 	}
 	return nil
 }
@@ -297,12 +306,14 @@ func (l *Line) Squares(b backend.Host[float64]) []float64 {
 	return sums
 }
 
-// LogDet returns the logarithm of the determinant of K + D.
-func (l *Line) LogDet() (sum float64) {
-	for _, f := range l.pivots {
-		sum += elementary.Log(f)
+// LogPivots returns the logarithms of the squared diagonal of the Cholesky factor. Their sum is the
+// logarithm of the determinant of K + D.
+func (l *Line) LogPivots() []float64 {
+	logs := make([]float64, len(l.pivots))
+	for i, f := range l.pivots {
+		logs[l.order[i]] = elementary.Log(f)
 	}
-	return sum
+	return logs
 }
 
 // Multiply overwrites each column of v with Kv: the sum over the points up to each one in ascending
@@ -346,14 +357,14 @@ func (m Model) later(v *vector) (sum float64) {
 // Inverse returns the diagonal of (K + D)⁻¹.
 func (l *Line) Inverse() []float64 {
 	d := make([]float64, len(l.order))
-	l.information(func(i int, inverse float64, _ *matrix) { d[l.order[i]] = inverse })
+	l.inform(func(i int, inverse float64, _ *matrix) { d[l.order[i]] = inverse })
 	return d
 }
 
-// information calls visit for the points in descending order, with the element of the diagonal of
+// inform calls visit for the points in descending order, with the element of the diagonal of
 // (K + D)⁻¹ and the covariance of the smoothing errors of the state, of the value of point i and those
 // after it.
-func (l *Line) information(visit func(i int, inverse float64, n *matrix)) {
+func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {
 		gain := l.gain[i*l.dim : (i+1)*l.dim]

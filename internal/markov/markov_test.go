@@ -203,7 +203,11 @@ func TestAgainstExactNumbers(t *testing.T) {
 					mantissa := number(0)
 					exponent := e.det.MantExp(mantissa)
 					want := math.Log(float(mantissa)) + float64(exponent)*math.Ln2
-					near(t, "logarithm of the determinant", l.LogDet(), number(want), unit*(e.condition+math.Abs(want)))
+					logDet := 0.0
+					for _, v := range l.LogPivots() {
+						logDet += v
+					}
+					near(t, "logarithm of the determinant", logDet, number(want), unit*(e.condition+math.Abs(want)))
 				})
 			}
 		}
@@ -328,5 +332,44 @@ func TestOfRefuses(t *testing.T) {
 		if _, ok := Of(k); ok {
 			t.Errorf("%v was accepted", k)
 		}
+	}
+}
+
+// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and
+// equal to the x_i.
+func TestEvaluate(t *testing.T) {
+	const n, seed = 30, 5
+	t.Logf("seed %d", seed)
+	for _, k := range kernelsOfTests {
+		r := rand.New(rand.NewPCG(seed, 0))
+		x, _ := problem(r, n, 0.2, 1)
+		alpha := backend.NewHost[float64](n, 2)
+		size := 0.0
+		for i := range alpha.Data {
+			alpha.Data[i] = r.NormFloat64()
+			size += math.Abs(alpha.Data[i])
+		}
+		z := append([]float64{-1e9, 1e9, 0, 100, x[4], x[0], x[n-2]}, x...)
+		for range 50 {
+			z = append(z, 2+8*r.Float64())
+		}
+		got, err := lineOf(t, k, x).Evaluate(t.Context(), alpha, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range z {
+			for j := range alpha.Cols {
+				want := 0.0
+				for q := range n {
+					want += kernels.Eval(k, []float64{at}, x[q:q+1]) * alpha.Row(q)[j]
+				}
+				bound := (Roundings + 8) * n * 0x1p-53 * size * kernels.Diag(k, []float64{0})
+				near(t, fmt.Sprintf("%v at %v", k, at), got.Row(i)[j], number(want), bound)
+			}
+		}
+	}
+	empty, err := lineOf(t, kernelsOfTests[0], []float64{1}).Evaluate(t.Context(), backend.NewHost[float64](1, 1), nil)
+	if err != nil || empty.Rows != 0 {
+		t.Errorf("no points: got %v, %v", empty, err)
 	}
 }

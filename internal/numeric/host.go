@@ -31,3 +31,12 @@ func Clone(h backend.Host[float64]) backend.Host[float64] {
 	}
 	return c
 }
+
+// First returns a copy of the first column of h.
+func First(h backend.Host[float64]) []float64 {
+	v := make([]float64, h.Rows)
+	for i := range v {
+		v[i] = h.Row(i)[0]
+	}
+	return v
+}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -411,6 +412,10 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, 
 	if b.Correction.Data != nil {
 		alpha, z = columns(f.Alpha), columns(b.Correction)
 	}
+	roundings := n + 9
+	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
+		roundings *= markov.Roundings // the sums may be those of package markov
+	}
 	for i := range values.Rows {
 		relative, root := r.at(x, i), r.root(squares[i], x, i)
 		reach := root
@@ -420,7 +425,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, 
 		for c := range b.Targets {
 			t, v := &b.Targets[c], values.Row(i)[c]
 			if b.Correction.Data == nil {
-				rounding := up((relative+gamma(n+9))*root*t.Size + gamma(n+9)*math.Abs(f.Intercept[c]) + 2*unit*math.Abs(v))
+				rounding := up((relative+gamma(roundings))*root*t.Size + gamma(roundings)*math.Abs(f.Intercept[c]) + 2*unit*math.Abs(v))
 				bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding))
 				continue
 			}

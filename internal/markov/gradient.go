@@ -1,0 +1,169 @@
+package markov
+
+import (
+	"context"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// A direction is a change of the parameters: of ln σ and ln variance of each term, and of ln D.
+type direction struct {
+	sigma, variance []float64
+	noise           float64
+}
+
+// Gradient returns the derivatives of
+//
+//	−½ Σ_j y_jᵀ(K + D)⁻¹y_j/scale_j − ½ t log det (K + D)
+//
+// with respect to the logarithms of the parameters of kernels.Params, of which there are the given
+// number, and of a factor of D. The columns y_j are overwritten.
+func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64, y backend.Host[float64], scale []float64) (gradient []float64, noise float64, err error) {
+	columns := make([]float64, 0, len(l.x)*y.Cols) // in ascending order of the points
+	for _, row := range l.order {
+		columns = append(columns, y.Row(row)...)
+	}
+	gradient = make([]float64, parameters+1)
+	run.Parallel(len(gradient), func(first, last int) {
+		for i := first; i < last; i++ {
+			gradient[i] = l.slope(ctx, l.direction(i, parameters), diagonal, columns, scale)
+		}
+	})
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	}
+	return gradient[:parameters], gradient[parameters], nil
+}
+
+// direction returns the change of parameter i alone, or of D after the parameters.
+func (l *Line) direction(i, parameters int) direction {
+	d := direction{sigma: make([]float64, len(l.terms)), variance: make([]float64, len(l.terms))}
+	if i == parameters {
+		d.noise = 1
+	}
+	for k := range l.terms {
+		if l.terms[k].sigma == i {
+			d.sigma[k] = 1
+		}
+		for _, w := range l.terms[k].weights {
+			if w == i {
+				d.variance[k]++
+			}
+		}
+	}
+	return d
+}
+
+// A tangent has the derivatives of the filter in one direction. With ds = −s d ln σ, dA/ds = GA for the
+// generator G and dQ/ds = GQ + QGᵀ + B for the intensity B of the noise,
+//
+//	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q,
+//
+// and the change of a variance changes Q and the first P in proportion.
+type tangent struct {
+	l *Line
+	direction
+	p, dp  matrix
+	states []vector // for each column
+	moves  []vector // their derivatives
+}
+
+// slope is the derivative in one direction.
+func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []float64) float64 {
+	t := len(scale)
+	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), moves: make([]vector, t)}
+	for k := range l.terms {
+		part := l.terms[k]
+		part.variance *= d.variance[k]
+		part.addStationary(&g.dp)
+	}
+	squares, logDet := make([]float64, t), 0.0
+	for i, row := range l.order {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return 0
+		}
+		if i > 0 {
+			g.step(i)
+		}
+		logDet += g.observe(at(diagonal, row), y[i*t:(i+1)*t], squares)
+	}
+	sum := -float64(t) / 2 * logDet
+	for j, q := range squares {
+		sum -= q / scale[j] / 2
+	}
+	return sum
+}
+
+// step moves to point i.
+func (g *tangent) step(i int) {
+	l := g.l
+	l.predict(i, &g.p)
+	l.sandwich(&g.dp, func(v *vector) { l.advance(i, v) })
+	for j := range g.states {
+		l.advance(i, &g.states[j])
+		l.advance(i, &g.moves[j])
+	}
+	for k := range l.terms {
+		t := &l.terms[k]
+		s, decay := min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k]
+		if v := g.variance[k]; v != 0 {
+			part := *t
+			part.variance *= v
+			part.addNoise(s, decay, &g.dp)
+		}
+		ds := -s * g.sigma[k]
+		if ds == 0 {
+			continue
+		}
+		end, last := t.at+t.order, t.at+t.order-1
+		for c := range l.dim {
+			var column vector
+			t.generate(ds, column[:t.order], g.p[c][t.at:end])
+			for r := range t.order {
+				g.dp[t.at+r][c] += column[r]
+				g.dp[c][t.at+r] += column[r]
+			}
+		}
+		g.dp[last][last] += ds * t.intensity()
+		for j := range g.states {
+			t.generate(ds, g.moves[j][t.at:end], g.states[j][t.at:end])
+		}
+	}
+}
+
+// observe takes the values of a point. It adds the derivatives of the squares of the innovations over
+// the pivot, and returns that of the logarithm of the pivot.
+func (g *tangent) observe(r float64, y, squares []float64) float64 {
+	l := g.l
+	ph, dph := l.first(&g.p), l.first(&g.dp)
+	f, df := l.value(&ph)+r, l.value(&dph)+r*g.noise
+	var gain, dgain vector
+	for i := range l.dim {
+		gain[i] = ph[i] / f
+		dgain[i] = (dph[i] - gain[i]*df) / f
+	}
+	for j, v := range y {
+		state, move := &g.states[j], &g.moves[j]
+		v -= l.value(state)
+		dv := -l.value(move)
+		squares[j] += v / f * (2*dv - v/f*df)
+		for i := range l.dim {
+			state[i] += gain[i] * v
+			move[i] += dgain[i]*v + gain[i]*dv
+		}
+	}
+	for i := range l.dim {
+		for j := range l.dim {
+			g.dp[i][j] -= dgain[i]*ph[j] + gain[i]*dph[j]
+		}
+	}
+	for i := range l.dim { // what rounding has made unsymmetric
+		for j := range i {
+			v := (g.dp[i][j] + g.dp[j][i]) / 2
+			g.dp[i][j], g.dp[j][i] = v, v
+		}
+	}
+	l.Model.observe(&g.p, &ph, f, r)
+	return df / f
+}

@@ -1,0 +1,106 @@
+package learners_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB, and compares
+// predictions, their bounds and variances with those of a fit to the 3,000 samples nearest to where they are
+// made, by a stored matrix: the kernel falls to exp(−60) over that distance.
+func TestOneFeatureAtScale(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n, near = 100_000, 3000
+	r := rand.New(rand.NewPCG(11, 0))
+	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		x.Set(i, 0, float64(i)/10+0.05*r.Float64())
+		y.Set(i, 0, math.Sin(x.At(i, 0))+0.1*r.NormFloat64())
+	}
+	kernel := kernels.Matern{Nu: 1.5, Sigma: 2}
+	z := mat.NewDense(2000, 1, nil)
+	for i := range z.RawMatrix().Data {
+		z.Set(i, 0, 5000+float64(i%200-100)/10+0.03)
+	}
+	part := mat.NewDense(near, 2, nil) // a second feature of zeros: a stored matrix
+	for i := range near {
+		part.Set(i, 0, x.At(n/2-near/2+i, 0))
+	}
+	wide := mat.NewDense(2000, 2, nil)
+	wide.Slice(0, 2000, 0, 1).(*mat.Dense).Copy(z)
+	few := y.Slice(n/2-near/2, n/2+near/2, 0, 1)
+
+	gp := learners.GaussianProcess{Kernel: kernel, Lambda: 0.01, Fixed: true, UnitScale: true, NoIntercept: true}
+	m, err := gp.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Solved().Method; got != solvers.Kalman {
+		t.Fatalf("the method is %s", got)
+	}
+	want, err := gp.Fit(t.Context(), dev, part, few, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare := func(what string, f func(m *learners.GaussianProcessModel, z mat.Matrix) (*mat.Dense, error)) {
+		a, err := f(m, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := f(want, wide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range a.RawMatrix().Data {
+			// Both reach the residual 1e-8 of Params.Tol relative to ‖y‖ ≈ 220, and the errors of
+			// values are at most that residual over √λ.
+			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
+				t.Fatalf("%s %d: got %v, want %v", what, i, v, b.At(i, 0))
+			}
+		}
+	}
+	compare("prediction", func(m *learners.GaussianProcessModel, z mat.Matrix) (*mat.Dense, error) {
+		return m.Predict(t.Context(), dev, z)
+	})
+	compare("variance", func(m *learners.GaussianProcessModel, z mat.Matrix) (*mat.Dense, error) {
+		return m.Variance(t.Context(), dev, z)
+	})
+	values, bounds, err := m.PredictBound(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, err := want.Predict(t.Context(), dev, wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range bounds.RawMatrix().Data {
+		if d := math.Abs(values.At(i, 0) - exact.At(i, 0)); !(d <= b) {
+			t.Errorf("prediction %d differs by %.3g, the bound is %.3g", i, d, b)
+		}
+	}
+
+	// Kernel ridge regression chooses the same method, and predicts the same mean.
+	ridge, err := learners.KernelRidge{Kernel: kernel, Lambda: 0.01, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ridge.Solved().Method; got != solvers.Kalman {
+		t.Errorf("the method of kernel-ridge is %s", got)
+	}
+	f, err := ridge.Predict(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range f.RawMatrix().Data {
+		if v != values.At(i, 0) {
+			t.Fatalf("prediction %d of kernel-ridge: got %v, want %v", i, v, values.At(i, 0))
+		}
+	}
+}
