@@ -28,12 +28,15 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	const n, m, seed = 40, 530, 5
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for _, d := range []int{1, 3, 4, 8} {
+	for _, d := range []int{1, 3, 4, 8, 16} {
 		for name, k := range map[string]kernels.Kernel{
 			"gauss": kernels.Gaussian{Sigma: 1.5}, "laplace": kernels.Laplacian{Sigma: 2}, "matern12": kernels.Matern{Nu: 0.5, Sigma: 1.5},
 			"matern32": kernels.Matern{Nu: 1.5, Sigma: 1.5}, "matern52": kernels.Matern{Nu: 2.5, Sigma: 1.5},
 			"rational": kernels.RationalQuadratic{A: 1, Sigma: 1.5},
 		} {
+			if d > fewFeatures(name)[len(fewFeatures(name))-1] {
+				continue // only the Gaussian kernel has a function for 16
+			}
 			x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, 1)
 			for _, h := range []backend.Host[T]{x, z, v} {
 				for i := range h.Data {
@@ -190,4 +193,59 @@ func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *
 		t.Fatal(err)
 	}
 	return p.(*matrix[T])
+}
+
+// TestFormsOfKernelProduct: k(X, Z) V for each form of the function gram_mul, for one column
+// and for several, agrees with package kernels.
+func TestFormsOfKernelProduct(t *testing.T) {
+	Need(t)
+	dev := backendtest.Device(t, "cuda/0")
+	testForms(t, dev.F64().(*queue[float64]), 0x1p-53)
+	testForms(t, dev.F32().(*queue[float32]), 0x1p-24)
+}
+
+func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
+	const n, m, d, seed = 20, 70, 12, 7
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	sigmas := make([]float64, d)
+	for i := range sigmas {
+		sigmas[i] = 3 + 3*rng.Float64()
+	}
+	for _, columns := range []int{1, 3} {
+		x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, columns)
+		for _, h := range []backend.Host[T]{x, z, v} {
+			for i := range h.Data {
+				h.Data[i] = T(rng.Float64()) // positive, so that Σ|x·z| is x·z
+			}
+		}
+		X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, columns))
+		for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Gaussian{Sigmas: sigmas}, kernels.Laplacian{Sigma: 3}} {
+			q.GramMul(out, k, X, Z, V)
+			got := backend.NewHost[T](n, columns)
+			if err := q.Download(got, out); err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				for c := range columns {
+					want := 0.0
+					for j := range m {
+						a, b := make([]float64, d), make([]float64, d)
+						for p := range d {
+							a[p], b[p] = float64(x.Row(i)[p]), float64(z.Row(j)[p])
+						}
+						want += kernels.Eval(k, a, b) * float64(v.Row(j)[c])
+					}
+					// As in testFewFeatures.
+					bound := unit * (float64(m+2) + 20*float64(d+8)) * want
+					if diff := math.Abs(float64(got.Row(i)[c]) - want); !(diff <= bound) {
+						t.Fatalf("%T, %v: element (%d, %d) is %v, want %v: error %.3g, bound %.3g", unit, k, i, c, got.Row(i)[c], want, diff, bound)
+					}
+				}
+			}
+		}
+		for _, m := range []*matrix[T]{X, Z, V, out} {
+			m.Free()
+		}
+	}
 }

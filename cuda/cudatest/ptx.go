@@ -1,0 +1,848 @@
+package cudatest
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// space is a state space of PTX.
+type space int
+
+const (
+	global space = iota
+	shared
+	local
+	parameters
+)
+
+func (s space) String() string { return [...]string{"global", "shared", "local", "parameter"}[s] }
+
+// function is a device function, or one that others call.
+type function struct {
+	entry     bool
+	registers []uint64 // their initial values; constants are registers too
+	params    int      // bytes of the parameters
+	frame     int      // bytes of the parameters and of those of calls
+	arguments []int    // offsets of the parameters
+	result    int      // offset of the result
+	local     int      // bytes of local memory
+	sharedEnd int
+	code      []instruction
+
+	symbols map[string]uint64 // offsets of parameters and variables
+	scopes  []map[string]int  // names of registers
+	labels  map[string]int
+	m       *Interpreter
+	line    int
+	free    []*thread // frames of calls that have ended
+}
+
+const (
+	plain = iota
+	branch
+	barrier
+	leave
+	call
+)
+
+type instruction struct {
+	kind            int
+	do              func(t *thread)
+	guarded, unless bool
+	guard           int
+	target          int
+	label           string
+	callee          string
+	arguments       []int
+	result          int
+	line            int
+}
+
+// parse reads the functions and variables of a module.
+func (m *Interpreter) parse(text string) (err error) {
+	line := 0
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("line %d of the PTX: %v", line, r)
+		}
+	}()
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(lines[i], "//")
+	}
+	for i := 0; i < len(lines); i++ {
+		line = i + 1
+		s := strings.TrimSpace(lines[i])
+		switch {
+		case strings.HasPrefix(s, ".shared"):
+			name, bytes, align := variable(s)
+			m.sharedEnd = roundUp(m.sharedEnd, align)
+			m.shared[name] = m.sharedEnd
+			m.sharedEnd += bytes
+		case strings.HasPrefix(s, ".global"):
+			name, bytes, _ := variable(s)
+			table := make([]uint64, (bytes+7)/8)
+			_, values, _ := strings.Cut(s, "{")
+			memory := unsafe.Slice((*byte)(unsafe.Pointer(&table[0])), bytes)
+			for j, v := range strings.Split(strings.TrimRight(values, "}; "), ",") {
+				memory[j] = byte(number(strings.TrimSpace(v)))
+			}
+			m.tables = append(m.tables, table) // not moved
+			m.globals[name] = uint64(uintptr(unsafe.Pointer(&table[0])))
+			m.Allocate(m.globals[name], uint64(bytes))
+		case strings.HasPrefix(s, ".visible .entry"), strings.HasPrefix(s, ".func"):
+			first := i
+			for strings.TrimSpace(lines[i]) != "{" && strings.TrimSpace(lines[i]) != ";" {
+				i++
+			}
+			if strings.TrimSpace(lines[i]) == ";" {
+				continue // a declaration
+			}
+			last := i
+			for lines[last] != "}" { // inner braces are indented
+				last++
+			}
+			f := &function{m: m, entry: strings.HasPrefix(s, ".visible"), symbols: map[string]uint64{}, labels: map[string]int{}, scopes: []map[string]int{{}}, sharedEnd: m.sharedEnd, result: -1}
+			m.functions[f.header(strings.Join(lines[first:i], " "))] = f
+			f.body(lines, i+1, last, &line)
+			i = last
+		}
+	}
+	return nil
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// variable reads ".space .align 8 .b8 name[count]", or without the brackets.
+func variable(s string) (name string, bytes, align int) {
+	words := strings.Fields(strings.TrimRight(s, ";"))
+	name, rest, array := strings.Cut(words[4], "[")
+	bytes = widthOf(words[3][1:])
+	if size, _, _ := strings.Cut(rest, "]"); array {
+		bytes *= int(number(size))
+	}
+	return name, bytes, int(number(words[2]))
+}
+
+// widthOf returns the bytes of a type such as f32.
+func widthOf(kind string) int {
+	if kind == "pred" {
+		return 8
+	}
+	return int(number(strings.TrimLeft(kind, "bsuf"))) / 8
+}
+
+// header reads the name and the parameters.
+func (f *function) header(s string) (name string) {
+	list := s
+	if before, rest, _ := strings.Cut(s, ") "); !f.entry && strings.Contains(before, "func_retval0") {
+		list = rest
+	}
+	name, list, _ = strings.Cut(list, "(")
+	words := strings.Fields(name)
+	name = words[len(words)-1]
+	list, _, _ = strings.Cut(list, ")")
+	for _, p := range strings.Split(list, ",") {
+		words := strings.Fields(p)
+		if len(words) == 0 {
+			continue
+		}
+		bytes, align, symbol := 0, 0, words[len(words)-1]
+		if words[1] == ".align" {
+			symbol, bytes, align = variable(p)
+		} else {
+			bytes = widthOf(words[1][1:])
+			align = bytes
+		}
+		f.params = roundUp(f.params, align)
+		f.symbols[symbol] = uint64(f.params)
+		f.arguments = append(f.arguments, f.params)
+		f.params += bytes
+	}
+	f.frame = roundUp(f.params, 8)
+	if !f.entry {
+		f.frame += 8 // arguments are copied by 8 bytes
+		f.result = f.slot("func_retval0")
+	}
+	return name
+}
+
+// slot returns the offset of a parameter of a call.
+func (f *function) slot(name string) int {
+	if _, ok := f.symbols[name]; !ok {
+		f.symbols[name] = uint64(f.frame)
+		f.frame += 8
+	}
+	return int(f.symbols[name])
+}
+
+// body reads the statements.
+func (f *function) body(lines []string, from, to int, line *int) {
+	var statement strings.Builder
+	for i := from; i < to; i++ {
+		*line, f.line = i+1, i+1
+		for _, c := range lines[i] {
+			text := strings.TrimSpace(statement.String())
+			switch {
+			case c == '{' && text == "":
+				f.scopes = append(f.scopes, map[string]int{})
+			case c == '}' && text == "":
+				f.scopes = f.scopes[:len(f.scopes)-1]
+			case c == ':' && strings.HasPrefix(text, "$"):
+				f.labels[text] = len(f.code)
+				statement.Reset()
+			case c == ';':
+				f.statement(text)
+				statement.Reset()
+			default:
+				statement.WriteRune(c)
+			}
+		}
+		statement.WriteByte(' ')
+	}
+	for i := range f.code {
+		if in := &f.code[i]; in.kind == branch {
+			target, ok := f.labels[in.label]
+			if !ok {
+				panic("there is no label " + in.label)
+			}
+			in.target = target
+		}
+	}
+	f.code = append(f.code, instruction{kind: leave, line: f.line})
+}
+
+// register returns the number of a register or of a constant's register.
+func (f *function) register(name string) int {
+	if !strings.HasPrefix(name, "%") {
+		return f.constant(f.value(name))
+	}
+	for i := len(f.scopes) - 1; i >= 0; i-- {
+		if r, ok := f.scopes[i][name]; ok {
+			return r
+		}
+	}
+	return f.declare(0, name)
+}
+
+func (f *function) declare(scope int, name string) int {
+	r := len(f.registers)
+	f.registers = append(f.registers, math.MaxUint64)
+	f.scopes[scope][name] = r
+	return r
+}
+
+func (f *function) constant(v uint64) int {
+	name := fmt.Sprint("=", v)
+	if r, ok := f.scopes[0][name]; ok {
+		return r
+	}
+	r := f.declare(0, name)
+	f.registers[r] = v
+	return r
+}
+
+// value returns the value of a constant or the address of a variable.
+func (f *function) value(name string) uint64 {
+	if v, ok := f.symbols[name]; ok {
+		return v
+	}
+	if v, ok := f.m.shared[name]; ok {
+		return uint64(v)
+	}
+	if v, ok := f.m.globals[name]; ok {
+		return v
+	}
+	return uint64(number(name))
+}
+
+// number reads a constant.
+func number(s string) int64 {
+	if strings.HasPrefix(s, "0f") || strings.HasPrefix(s, "0d") {
+		v, err := strconv.ParseUint(s[2:], 16, 64)
+		if err != nil {
+			panic(err)
+		}
+		return int64(v)
+	}
+	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
+		return int64(v)
+	}
+	v, err := strconv.ParseInt(s, 0, 64)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// operands splits "%r1, [%rd2+8], {%r3, %r4}".
+func operands(s string) (list []string) {
+	depth, from := 0, 0
+	for i, c := range s {
+		switch c {
+		case '{', '[', '(':
+			depth++
+		case '}', ']', ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				list = append(list, strings.TrimSpace(s[from:i]))
+				from = i + 1
+			}
+		}
+	}
+	if last := strings.TrimSpace(s[from:]); last != "" {
+		list = append(list, last)
+	}
+	return list
+}
+
+func inside(s string) []string { return operands(strings.Trim(s, "{}()[] ")) }
+
+// statement reads a declaration or an instruction.
+func (f *function) statement(s string) {
+	if strings.HasPrefix(s, ".") {
+		f.declaration(s)
+		return
+	}
+	in := instruction{line: f.line, result: -1}
+	if strings.HasPrefix(s, "@") {
+		guard, rest, _ := strings.Cut(s, " ")
+		if strings.ContainsRune(guard, '\t') {
+			guard, rest, _ = strings.Cut(s, "\t")
+		}
+		in.guarded, in.unless = true, strings.HasPrefix(guard, "@!")
+		in.guard = f.register(strings.TrimLeft(guard, "@!"))
+		s = strings.TrimSpace(rest)
+	}
+	at := strings.IndexAny(s, " \t")
+	op, rest := s, ""
+	if at >= 0 {
+		op, rest = s[:at], strings.TrimSpace(s[at:])
+	}
+	parts, x := strings.Split(op, "."), operands(rest)
+	switch parts[0] {
+	case "bra":
+		in.kind, in.label = branch, x[0]
+	case "bar":
+		in.kind = barrier
+		if in.guarded {
+			panic("a barrier with a guard")
+		}
+	case "ret":
+		in.kind = leave
+	case "call":
+		in.kind = call
+		if strings.HasPrefix(x[0], "(") {
+			in.result = f.slot(inside(x[0])[0])
+			x = x[1:]
+		}
+		in.callee = x[0]
+		if len(x) > 1 {
+			for _, a := range inside(x[1]) {
+				in.arguments = append(in.arguments, f.slot(a))
+			}
+		}
+	default:
+		in.do = f.operation(parts, x)
+	}
+	f.code = append(f.code, in)
+}
+
+func (f *function) declaration(s string) {
+	words := strings.Fields(s)
+	switch words[0] {
+	case ".reg":
+		for _, name := range strings.Split(strings.Join(words[2:], " "), ",") {
+			if name = strings.TrimSpace(name); !strings.Contains(name, "<") {
+				f.declare(len(f.scopes)-1, name)
+			}
+		}
+	case ".param":
+		f.slot(words[len(words)-1])
+	case ".local":
+		name, bytes, align := variable(s)
+		f.local = roundUp(f.local, align)
+		f.symbols[name] = uint64(f.local)
+		f.local += bytes
+	case ".shared":
+		name, bytes, align := variable(s)
+		f.sharedEnd = roundUp(f.sharedEnd, align)
+		f.symbols[name] = uint64(f.sharedEnd)
+		f.sharedEnd = roundUp(f.sharedEnd+bytes, 2)
+	case ".pragma":
+	default:
+		panic("unknown declaration " + s)
+	}
+}
+
+// operation returns what an instruction does.
+func (f *function) operation(parts, x []string) func(t *thread) {
+	kind := parts[len(parts)-1]
+	switch parts[0] {
+	case "ld", "st":
+		return f.transfer(parts, x)
+	case "mov":
+		return f.move(x)
+	case "cvta":
+		return f.move(x) // spaces have addresses of their own
+	case "cvt":
+		return f.convert(parts, x)
+	case "atom":
+		return f.atomicMax(parts, x)
+	}
+	n := 8
+	if kind != "pred" {
+		n = 8 * widthOf(kind)
+	}
+	d := f.register(x[0])
+	r := make([]int, 3)
+	for i := range x[1:] {
+		r[i] = f.register(x[1+i])
+	}
+	a, b, c := r[0], r[1], r[2]
+	if parts[0] == "selp" {
+		return func(t *thread) {
+			v := t.r[b]
+			if t.r[c] != 0 {
+				v = t.r[a]
+			}
+			t.r[d] = cut(v, n)
+		}
+	}
+	if kind[0] == 'f' {
+		if parts[0] == "setp" {
+			return comparison(parts[1], n, d, a, b)
+		}
+		g := floating(parts)
+		if n == 32 {
+			return func(t *thread) { t.r[d] = ofSingle(g(single(t.r[a]), single(t.r[b]), single(t.r[c]))) }
+		}
+		return func(t *thread) { t.r[d] = ofDouble(g(double(t.r[a]), double(t.r[b]), double(t.r[c]))) }
+	}
+	if parts[0] == "setp" {
+		return integerComparison(parts[1], kind[0] == 's', n, d, a, b)
+	}
+	if parts[len(parts)-2] == "cc" || parts[0] == "addc" || parts[0] == "subc" || parts[0] == "madc" {
+		return carrying(parts, d, a, b, c)
+	}
+	g := integral(parts, kind[0] == 's', n)
+	out := n
+	if len(parts) > 2 && parts[1] == "wide" {
+		out = 2 * n
+	}
+	return func(t *thread) { t.r[d] = cut(g(t.r[a], t.r[b], t.r[c]), out) }
+}
+
+// floating returns an operation on numbers, rounded afterwards to the type. The sum, the
+// product and the quotient of float32 computed in float64 are rounded right by this.
+func floating(parts []string) func(a, b, c float64) float64 {
+	name := parts[0]
+	flush := func(v float64) float64 {
+		if math.Abs(v) < 0x1p-126 {
+			return math.Copysign(0, v)
+		}
+		return v
+	}
+	single := parts[len(parts)-1] == "f32"
+	switch {
+	case name == "add":
+		return func(a, b, _ float64) float64 { return a + b }
+	case name == "sub":
+		return func(a, b, _ float64) float64 { return a - b }
+	case name == "mul":
+		return func(a, b, _ float64) float64 { return a * b }
+	case name == "div":
+		return func(a, b, _ float64) float64 { return a / b }
+	case name == "neg":
+		return func(a, _, _ float64) float64 { return -a }
+	case name == "abs":
+		return func(a, _, _ float64) float64 { return math.Abs(a) }
+	case name == "fma" && parts[1] == "rm" && single:
+		return func(a, b, c float64) float64 {
+			v := math.FMA(a, b, c)
+			if r := float32(v); float64(r) > v {
+				return float64(math.Nextafter32(r, float32(math.Inf(-1))))
+			}
+			return v
+		}
+	case name == "fma" && parts[1] == "rn":
+		return func(a, b, c float64) float64 { return math.FMA(a, b, c) } // math.FMA by itself is no instruction
+	case name == "sqrt" && parts[1] == "rn":
+		return func(a, _, _ float64) float64 { return math.Sqrt(a) }
+	case name == "sqrt": // approx.ftz.f32
+		return func(a, _, _ float64) float64 { return flush(inexact(math.Sqrt(flush(a)), 1)) }
+	case name == "rcp" && parts[1] == "rn":
+		return func(a, _, _ float64) float64 { return 1 / a }
+	case name == "rcp": // approx.ftz.f64: 20 bits of the result
+		return func(a, _, _ float64) float64 { return math.Float64frombits(math.Float64bits(1/a) &^ (1<<32 - 1)) }
+	case name == "ex2": // approx.ftz.f32
+		return func(a, _, _ float64) float64 {
+			if a = flush(a); a == 0 {
+				return 1
+			}
+			return flush(inexact(math.Exp2(a), 2))
+		}
+	case name == "min" && parts[1] == "NaN":
+		return func(a, b, _ float64) float64 { return min(a, b) }
+	}
+	panic("unknown instruction " + strings.Join(parts, "."))
+}
+
+// inexact is v in float32, wrong by up to the number of ulps that the manual of PTX allows,
+// which depends on v only.
+func inexact(v float64, ulps int) float64 {
+	r := float32(v)
+	if r == 0 || v != v || math.IsInf(v, 0) {
+		return v
+	}
+	for range int(math.Float32bits(r)*2654435761>>16) % (ulps + 1) {
+		r = math.Nextafter32(r, float32(math.Inf(int(math.Float32bits(r)>>3&1)*2-1)))
+	}
+	return float64(r)
+}
+
+func comparison(relation string, n, d, a, b int) func(t *thread) {
+	get := double
+	if n == 32 {
+		get = single
+	}
+	var holds func(a, b float64) bool
+	switch strings.TrimSuffix(relation, "u") {
+	case "eq":
+		holds = func(a, b float64) bool { return a == b }
+	case "ne":
+		holds = func(a, b float64) bool { return a < b || a > b }
+	case "lt":
+		holds = func(a, b float64) bool { return a < b }
+	case "le":
+		holds = func(a, b float64) bool { return a <= b }
+	case "gt":
+		holds = func(a, b float64) bool { return a > b }
+	case "ge":
+		holds = func(a, b float64) bool { return a >= b }
+	case "nan":
+		holds = func(a, b float64) bool { return a != a || b != b }
+	default:
+		panic("unknown relation " + relation)
+	}
+	unordered := strings.HasSuffix(relation, "u")
+	return func(t *thread) {
+		x, y := get(t.r[a]), get(t.r[b])
+		t.r[d] = truth(holds(x, y) || unordered && (x != x || y != y))
+	}
+}
+
+func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *thread) {
+	want := map[string][3]bool{ // less, equal, greater
+		"eq": {false, true, false}, "ne": {true, false, true}, "lt": {true, false, false},
+		"le": {true, true, false}, "gt": {false, false, true}, "ge": {false, true, true},
+	}
+	holds, ok := want[relation]
+	if !ok {
+		panic("unknown relation " + relation)
+	}
+	return func(t *thread) {
+		x, y := cut(t.r[a], n), cut(t.r[b], n)
+		if isSigned { // in the order of unsigned numbers
+			x, y = uint64(signed(x, n))^1<<63, uint64(signed(y, n))^1<<63
+		}
+		i := 1
+		if x < y {
+			i = 0
+		} else if x > y {
+			i = 2
+		}
+		t.r[d] = truth(holds[i])
+	}
+}
+
+// integral returns an operation on integers; the result is cut to the type.
+func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
+	s := func(r uint64) int64 { return signed(r, n) }
+	u := func(r uint64) uint64 { return cut(r, n) }
+	switch parts[0] {
+	case "add":
+		return func(a, b, _ uint64) uint64 { return a + b }
+	case "sub":
+		return func(a, b, _ uint64) uint64 { return a - b }
+	case "neg":
+		return func(a, _, _ uint64) uint64 { return -a }
+	case "mul", "mad":
+		wide := parts[1] == "wide"
+		high := parts[1] == "hi"
+		if high && (n != 32 || isSigned) {
+			panic("unknown instruction " + strings.Join(parts, "."))
+		}
+		return func(a, b, c uint64) uint64 {
+			if parts[0] == "mul" {
+				c = 0
+			}
+			switch {
+			case high:
+				return u(a)*u(b)>>32 + c
+			case wide && isSigned:
+				return uint64(s(a)*s(b)) + c
+			case wide:
+				return u(a)*u(b) + c
+			}
+			return a*b + c
+		}
+	case "div":
+		return func(a, b, _ uint64) uint64 {
+			if u(b) == 0 {
+				panic(fault("an integer is divided by 0"))
+			}
+			if isSigned {
+				return uint64(s(a) / s(b))
+			}
+			return u(a) / u(b)
+		}
+	case "min", "max":
+		less := parts[0] == "min"
+		return func(a, b, _ uint64) uint64 {
+			if isSigned && s(a) < s(b) == less || !isSigned && u(a) < u(b) == less {
+				return a
+			}
+			return b
+		}
+	case "and":
+		return func(a, b, _ uint64) uint64 { return a & b }
+	case "or":
+		return func(a, b, _ uint64) uint64 { return a | b }
+	case "xor":
+		return func(a, b, _ uint64) uint64 { return a ^ b }
+	case "not":
+		if parts[1] == "pred" {
+			return func(a, _, _ uint64) uint64 { return a ^ 1 }
+		}
+		return func(a, _, _ uint64) uint64 { return ^a }
+	case "shl":
+		return func(a, b, _ uint64) uint64 { return a << min(cut(b, 32), 64) }
+	case "shr":
+		return func(a, b, _ uint64) uint64 {
+			if isSigned {
+				return uint64(s(a) >> min(cut(b, 32), 63))
+			}
+			return u(a) >> min(cut(b, 32), 64)
+		}
+	case "clz":
+		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(u(a)) - (64 - n)) }
+	}
+	panic("unknown instruction " + strings.Join(parts, "."))
+}
+
+// carrying returns an operation on 32 bits that reads or writes the carry.
+func carrying(parts []string, d, a, b, c int) func(t *thread) {
+	if parts[len(parts)-1] != "u32" {
+		panic("unknown instruction " + strings.Join(parts, "."))
+	}
+	name := parts[0]
+	sets := parts[len(parts)-2] == "cc"
+	reads := name == "addc" || name == "subc" || name == "madc"
+	return func(t *thread) {
+		in := uint64(0)
+		if reads {
+			in = t.carry
+		}
+		x, y := cut(t.r[a], 32), cut(t.r[b], 32)
+		var v uint64
+		switch name {
+		case "add", "addc":
+			v = x + y + in
+		case "sub", "subc":
+			v = x - y - in // the borrow is in bit 32
+		default: // mad, madc
+			product := x * y
+			if parts[1] == "hi" {
+				product >>= 32
+			}
+			v = cut(product, 32) + cut(t.r[c], 32) + in
+		}
+		t.r[d] = cut(v, 32)
+		if sets {
+			t.carry = v >> 32 & 1
+		}
+	}
+}
+
+// move copies registers, parts of one, and what the special registers hold.
+func (f *function) move(x []string) func(t *thread) {
+	if strings.HasPrefix(x[0], "{") || strings.HasPrefix(x[1], "{") {
+		if strings.HasPrefix(x[0], "{") {
+			halves := inside(x[0])
+			low, high, a := f.register(halves[0]), f.register(halves[1]), f.register(x[1])
+			return func(t *thread) {
+				v := t.r[a]
+				t.r[low], t.r[high] = cut(v, 32), v>>32
+			}
+		}
+		halves := inside(x[1])
+		low, high, d := f.register(halves[0]), f.register(halves[1]), f.register(x[0])
+		return func(t *thread) { t.r[d] = cut(t.r[low], 32) | t.r[high]<<32 }
+	}
+	d := f.register(x[0])
+	if name, axis, ok := strings.Cut(x[1], "."); ok {
+		i := strings.Index("xyz", axis)
+		switch name {
+		case "%tid":
+			return func(t *thread) { t.r[d] = uint64(t.xyz[i]) }
+		case "%ctaid":
+			return func(t *thread) { t.r[d] = uint64(t.b.id[i]) }
+		case "%ntid":
+			return func(t *thread) { t.r[d] = uint64(t.b.threads[i]) }
+		case "%nctaid":
+			return func(t *thread) { t.r[d] = uint64(t.b.grid[i]) }
+		}
+		panic("unknown register " + x[1])
+	}
+	a := f.register(x[1])
+	return func(t *thread) { t.r[d] = t.r[a] }
+}
+
+// transfer returns a load or a store.
+func (f *function) transfer(parts, x []string) func(t *thread) {
+	s, ok := map[string]space{"global": global, "shared": shared, "local": local, "param": parameters}[parts[1]]
+	if !ok {
+		panic("unknown space " + parts[1])
+	}
+	bytes, count := widthOf(parts[len(parts)-1]), 1
+	if v := parts[len(parts)-2]; v == "v2" || v == "v4" {
+		count = int(v[1] - '0')
+	}
+	load := parts[0] == "ld"
+	where, values := x[0], x[1]
+	if load {
+		where, values = x[1], x[0]
+	}
+	var regs []int
+	for _, v := range inside(values) {
+		regs = append(regs, f.register(v))
+	}
+	base, offset := strings.Trim(where, "[]"), uint64(0)
+	if name, rest, ok := strings.Cut(base, "+"); ok {
+		base, offset = name, uint64(number(rest))
+	}
+	at := f.register(base)
+	if len(regs) != count {
+		panic("wrong number of registers")
+	}
+	return func(t *thread) {
+		p := t.at(s, t.r[at]+offset, bytes*count, !load)
+		for i, r := range regs {
+			p := unsafe.Add(p, i*bytes)
+			switch {
+			case load && bytes == 8:
+				t.r[r] = *(*uint64)(p)
+			case load && bytes == 4:
+				t.r[r] = uint64(*(*uint32)(p))
+			case load && bytes == 2:
+				t.r[r] = uint64(*(*uint16)(p))
+			case bytes == 8:
+				*(*uint64)(p) = t.r[r]
+			case bytes == 4:
+				*(*uint32)(p) = uint32(t.r[r])
+			case bytes == 2:
+				*(*uint16)(p) = uint16(t.r[r])
+			default:
+				panic(fault("bytes one at a time"))
+			}
+		}
+	}
+}
+
+// atomicMax is the only atomic operation. It is no race with others of its kind.
+func (f *function) atomicMax(parts, x []string) func(t *thread) {
+	if strings.Join(parts, ".") != "atom.global.max.u64" {
+		panic("unknown instruction " + strings.Join(parts, "."))
+	}
+	d, at, a := f.register(x[0]), f.register(strings.Trim(x[1], "[]")), f.register(x[2])
+	return func(t *thread) {
+		p := (*uint64)(t.b.m.find(t.r[at], 8))
+		t.r[d] = *p
+		*p = max(*p, t.r[a])
+	}
+}
+
+// convert returns a conversion: parts are cvt, modes, the type of the result and that of
+// the operand.
+func (f *function) convert(parts, x []string) func(t *thread) {
+	d, a := f.register(x[0]), f.register(x[1])
+	to, from := parts[len(parts)-2], parts[len(parts)-1]
+	modes := strings.Join(parts[1:len(parts)-2], ".")
+	n, m := 8*widthOf(to), 8*widthOf(from)
+	if from[0] != 'f' {
+		value := func(r uint64) uint64 { return cut(r, m) }
+		if from[0] == 's' {
+			value = func(r uint64) uint64 { return uint64(signed(r, m)) }
+		}
+		switch {
+		case to[0] != 'f':
+			return func(t *thread) { t.r[d] = cut(value(t.r[a]), n) }
+		case modes != "rn" || m > 32: // exact in float64
+			panic("unknown conversion " + strings.Join(parts, "."))
+		case n == 32:
+			return func(t *thread) { t.r[d] = ofSingle(float64(int64(value(t.r[a])))) }
+		}
+		return func(t *thread) { t.r[d] = ofDouble(float64(int64(value(t.r[a])))) }
+	}
+	get := double
+	if m == 32 {
+		get = single
+	}
+	change := func(v float64) float64 { return v }
+	switch modes {
+	case "", "rn":
+	case "rni":
+		change = math.RoundToEven
+	case "rzi":
+		change = math.Trunc
+	case "sat":
+		change = func(v float64) float64 {
+			if v != v {
+				return 0
+			}
+			return max(0, min(v, 1))
+		}
+	default:
+		panic("unknown conversion " + strings.Join(parts, "."))
+	}
+	switch to {
+	case "f64":
+		return func(t *thread) { t.r[d] = ofDouble(change(get(t.r[a]))) }
+	case "f32":
+		return func(t *thread) { t.r[d] = ofSingle(change(get(t.r[a]))) }
+	case "f16":
+		return func(t *thread) { t.r[d] = uint64(halfOf(get(t.r[a]))) }
+	case "s32":
+		return func(t *thread) {
+			v := change(get(t.r[a]))
+			if v != v {
+				v = 0
+			}
+			t.r[d] = cut(uint64(int64(max(math.MinInt32, min(v, math.MaxInt32)))), 32)
+		}
+	}
+	panic("unknown conversion " + strings.Join(parts, "."))
+}
+
+// halfOf rounds a number to FP16, ties to even.
+func halfOf(v float64) uint16 {
+	sign := uint16(math.Float64bits(v) >> 48 & 0x8000)
+	size := math.Abs(v)
+	switch {
+	case v != v:
+		return 0x7fff
+	case size >= 65520: // half of the way to the next number
+		return sign | 0x7c00
+	}
+	e := -14 // numbers are 2 to the e − 10 apart
+	if size >= 0x1p-14 {
+		e = math.Ilogb(size)
+	}
+	return sign + uint16((e+14)<<10) + uint16(math.RoundToEven(math.Ldexp(size, 10-e)))
+}

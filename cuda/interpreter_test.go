@@ -1,0 +1,117 @@
+package cuda
+
+import (
+	"regexp"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/cuda/internal/ptx"
+)
+
+// interpret lets the devices that a test opens execute their functions by interpreting the
+// PTX for a compute capability. A fault, such as a race, fails the test.
+func interpret(t *testing.T, target int) *cudatest.Interpreter {
+	Need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := ptx.For(target/10, target%10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seed = 1
+	t.Logf("seed %d", seed)
+	m, err := cudatest.NewInterpreter(text, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	names := map[uintptr]string{}
+	stringAt := func(p uintptr) string { // of C
+		var b []byte
+		for ; *at[byte](p) != 0; p++ {
+			b = append(b, *at[byte](p))
+		}
+		return string(b)
+	}
+	api := *real
+	api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Name == "cuLaunchKernel" {
+			// Streams are late: what the function needs may not be there yet.
+			if err := real.Wait(driver.Stream(args[8])); err != nil {
+				t.Error(err)
+			}
+			extra := at[[4]uintptr](args[10])
+			packed := unsafe.Slice(at[byte](extra[1]), *at[uintptr](extra[3]))
+			grid, threads := [3]int{int(args[1]), int(args[2]), int(args[3])}, [3]int{int(args[4]), int(args[5]), int(args[6])}
+			if err := m.Launch(names[args[0]], grid, threads, packed); err != nil {
+				t.Error(err)
+				return 719 // launch failed
+			}
+			return 0
+		}
+		r := real.Call(s, args...)
+		if r != 0 {
+			return r
+		}
+		switch s.Name {
+		case "cuModuleGetFunction":
+			names[*at[uintptr](args[0])] = stringAt(args[2])
+		case "cuMemAlloc_v2":
+			m.Allocate(*at[uint64](args[0]), uint64(args[1]))
+		case "cuMemFree_v2":
+			m.Free(uint64(args[0]))
+		}
+		return 0
+	}
+	before := library
+	library = func() (*driver.API, error) { return &api, nil }
+	t.Cleanup(func() { library = before })
+	return m
+}
+
+// at returns what an address points to.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+// TestInterpretedPTX runs the PTX that is shipped: every device function of it, in a random
+// order of blocks and threads, gives the results of package ref or of package kernels within
+// the bounds of the suite, accesses only its memory, and has no race. The oldest target,
+// whose code differs, runs a part.
+func TestInterpretedPTX(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: interpreting takes a minute; package cudatest tests the interpreter")
+	}
+	t.Run("70", func(t *testing.T) {
+		interpret(t, 70)
+		TestSymmetricKernelProduct(t)
+	})
+	m := interpret(t, 90)
+	t.Run("suite", func(t *testing.T) {
+		some := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
+		backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: func(test string) bool { return !some.MatchString(test) }, Open: func(t testing.TB, c backend.Config) backend.Device {
+			dev, err := openAt(cudatest.DriverOnly, c)
+			return backendtest.Closed(t, dev, err)
+		}}.Run(t)
+	})
+	t.Run("thin", TestThin)
+	t.Run("few features", TestFewFeatures)
+	t.Run("symmetric", TestSymmetricKernelProduct)
+	t.Run("forms", TestFormsOfKernelProduct)
+	var never []string
+	for _, name := range m.Entries() {
+		if m.Ran[name] == 0 {
+			never = append(never, name)
+		}
+	}
+	if len(never) > 0 {
+		t.Errorf("these functions did not run: %v", never)
+	}
+}
