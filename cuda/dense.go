@@ -352,6 +352,9 @@ func (d *device) set(p driver.DevicePtr, v []byte) error {
 		return d.api.Copy(c, d.stream)
 	}
 	s := &d.staging[0]
+	if err := s.take(d.api); err != nil {
+		return err
+	}
 	for len(v) > 0 {
 		n := copy(s.memory, v)
 		c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: n}, Dst: driver.Place{Device: p, Pitch: n}, Width: n, Height: 1}
@@ -369,6 +372,9 @@ func (d *device) set(p driver.DevicePtr, v []byte) error {
 // get copies from the device to v.
 func (d *device) get(p driver.DevicePtr, v []byte) error {
 	s := &d.staging[0]
+	if err := s.take(d.api); err != nil {
+		return err
+	}
 	for len(v) > 0 {
 		n := min(len(v), len(s.memory))
 		c := driver.Copy2D{Src: driver.Place{Device: p, Pitch: n}, Dst: driver.Place{Host: s.memory, Pitch: n}, Width: n, Height: 1}

@@ -36,6 +36,7 @@ type device struct {
 	libraries driver.Libraries
 	args      *driver.Args
 	staging   [2]stage
+	turn      int // the stage of the next piece of an upload
 	ring      ring
 	spare     spare
 	pool      pool

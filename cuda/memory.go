@@ -214,6 +214,16 @@ func valuesOf[T backend.Float](b []byte) []T {
 type stage struct {
 	memory []byte
 	event  driver.Event // signals the end of the last copy that used the buffer
+	inUse  bool         // the event has not been waited for
+}
+
+// take waits until no copy uses the buffer.
+func (s *stage) take(api *driver.API) error {
+	if !s.inUse {
+		return nil
+	}
+	s.inUse = false
+	return api.WaitEvent(s.event)
 }
 
 // stageBytes is the length of each stage; tests reduce it.

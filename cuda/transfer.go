@@ -29,27 +29,30 @@ func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	return q.wait("upload", func() error { return q.upload(to, src) })
 }
 
-// upload copies src and waits.
+// upload copies src. It returns when src may change; what is still in the staging buffers
+// reaches the device while the caller goes on, for example reading the next rows of a file.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
-	d, size, turn := q.engine.device, sizeOf[T](), 0
-	err := pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
+	d, size := q.engine.device, sizeOf[T]()
+	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
+		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // does not wait for a staging buffer
+	}
+	return pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
 		if q.canceled() {
 			return errStopped
 		}
-		s := &d.staging[turn%2]
-		if turn >= 2 {
-			if err := d.api.WaitEvent(s.event); err != nil {
-				return err
-			}
+		s := &d.staging[d.turn]
+		d.turn = 1 - d.turn
+		if err := s.take(d.api); err != nil {
+			return err
 		}
-		turn++
 		for r := range rows {
 			copy(s.memory[r*cols*size:], bytesOf(src.Row(i + r)[j:j+cols]))
 		}
 		c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: cols * size}, Dst: driver.Place{Device: to.at(i, j), Pitch: to.stride * size}, Width: cols * size, Height: rows}
-		return errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream))
+		err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream))
+		s.inUse = err == nil
+		return err
 	})
-	return errors.Join(err, d.api.Wait(d.stream))
 }
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
@@ -86,6 +89,9 @@ func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
 			return errStopped
 		}
 		s := &d.staging[turn%2]
+		if err := s.take(d.api); err != nil {
+			return err
+		}
 		c := driver.Copy2D{Src: driver.Place{Device: from.at(i, j), Pitch: from.stride * size}, Dst: driver.Place{Host: s.memory, Pitch: cols * size}, Width: cols * size, Height: rows}
 		if err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream)); err != nil {
 			return err

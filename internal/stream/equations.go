@@ -113,10 +113,7 @@ func (w *Equations) each(f func(p piece) error) error {
 			}
 		}
 		w.basis.Fill(p.phi, x)
-		if err := f(p); err != nil {
-			return err
-		}
-		return w.b.Sync() // the next piece uses the same memory
+		return f(p) // the next piece is read while the device works on this one
 	})
 }
 

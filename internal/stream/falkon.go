@@ -76,9 +76,6 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 			return nil, 0, err
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, alpha, phi, 1, f.a)
-		if err := w.b.Sync(); err != nil {
-			return nil, 0, err
-		}
 	}
 	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
 		var pivot *backend.PivotError
