@@ -93,12 +93,26 @@ func (b build) environment() []string {
 	return env
 }
 
+// unfused keeps the compiler for arm64 from fusing multiplications with additions, which --reproducible
+// requires. With it the compiler prints a line with the word DISABLED for each such place.
+const unfused = "-gcflags=all=-d=fmahash=n"
+
 // archive builds the command in the folder work and writes its archive to folder.
 func (b build) archive(folder, work string) error {
 	program := filepath.Join(work, "mercer")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program, command)
-	cmd.Dir, cmd.Env, cmd.Stderr = "..", b.environment(), os.Stderr
+	arguments := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program}
+	if b.goarch == "arm64" {
+		arguments = append(arguments, unfused)
+	}
+	cmd := exec.Command("go", append(arguments, command)...)
+	var printed bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stderr = "..", b.environment(), &printed
 	if err := cmd.Run(); err != nil {
+		for line := range strings.Lines(printed.String()) {
+			if !strings.Contains(line, "DISABLED") {
+				fmt.Fprint(os.Stderr, line)
+			}
+		}
 		return fmt.Errorf("%v: %w", cmd, err)
 	}
 	info, err := buildinfo.ReadFile(program)
