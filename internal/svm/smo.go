@@ -151,8 +151,9 @@ type smo struct {
 	f        []float64 // F of the rows in use
 	v        []float64 // of the variables in use
 	cache    *RowCache
-	last     []int // the last working set
-	inactive []int // number of consecutive sets in which a row could have been left out
+	last     []int     // the last working set
+	block    []float64 // room for the block of K of a working set
+	inactive []int     // number of consecutive sets in which a row could have been left out
 	steps    int
 	rows     int
 	passes   int     // of coordinate descent
@@ -278,7 +279,12 @@ func (s *smo) workingSize() int {
 	return min(max(64, min(s.n/8, 256)), len(s.v))
 }
 
-func (s *smo) row(i int) int { return i % s.n }
+func (s *smo) row(i int) int {
+	if i < s.n { // a division takes longer than all other work on an element
+		return i
+	}
+	return i % s.n
+}
 
 // beta returns Σ s_i α_i for each row in use.
 func (s *smo) beta() []float64 {
@@ -404,7 +410,7 @@ func (s *smo) choose(most, least float64) []int {
 	}
 	up = selection.Largest(up, part, func(i int) float64 { return s.v[i] })
 	down = selection.Largest(down, part, func(i int) float64 { return -s.v[i] })
-	in := make(map[int]bool, q)
+	in := make([]bool, len(s.v))
 	set := make([]int, 0, q)
 	add := func(i int) {
 		if !in[i] && len(set) < q {
@@ -443,7 +449,7 @@ func countedInts(n int) []int {
 // workOn minimizes over a working set and updates F.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
-	seen := make(map[int]bool, len(set))
+	seen := make([]bool, s.n)
 	for _, i := range set {
 		if r := s.row(i); !seen[r] {
 			seen[r] = true

@@ -23,18 +23,24 @@ type working struct {
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
-	q := len(set)
+	q, at := len(set), make([]int, len(set))
+	for a, i := range set {
+		at[a] = s.row(i)
+	}
+	if cap(s.block) < q*q {
+		s.block = make([]float64, q*q)
+	}
 	w := &working{
-		k: make([]float64, q*q), diag: make([]float64, q), v: make([]float64, q), alpha: make([]float64, q), moved: make([]float64, q),
+		k: s.block[:q*q], diag: make([]float64, q), v: make([]float64, q), alpha: make([]float64, q), moved: make([]float64, q),
 		sign: make([]float64, q), c: make([]float64, q), rise: make([]bool, q), fall: make([]bool, q), q: q,
 	}
 	for a, i := range set {
-		row := s.cache.rows.Row(s.cache.slot[s.row(i)])
-		to := w.k[a*q : (a+1)*q]
-		for b, j := range set {
-			to[b] = row[s.row(j)]
+		row := s.cache.rows.Row(s.cache.slot[at[a]])
+		to := w.k[a*q : (a+1)*q][:len(at)]
+		for b, r := range at {
+			to[b] = row[r]
 		}
-		w.diag[a] = s.cache.Diag[s.row(i)]
+		w.diag[a] = s.cache.Diag[at[a]]
 		w.v[a], w.alpha[a], w.sign[a], w.c[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i]
 		w.rise[a], w.fall[a] = s.mayRise(i), s.mayFall(i)
 	}
