@@ -320,7 +320,7 @@ static void path(void)
 	FAILS(MERCER_INVALID, "all are 0", mercer_path(0, NULL, lambdas, count, &x, &y, weights, 0, 0, &scores, NULL, NULL));
 	FAILS(MERCER_INVALID, "scores is NULL", mercer_path(0, NULL, lambdas, count, &x, &y, NULL, 0, 0, NULL, NULL, NULL));
 	FAILS(MERCER_INVALID, "lambdas is NULL", mercer_path(0, NULL, NULL, count, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
-	FAILS(MERCER_INVALID, "no lambda", mercer_path(0, NULL, lambdas, 0, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	FAILS(MERCER_INVALID, "the list of lambdas is empty", mercer_path(0, NULL, lambdas, 0, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
 	FAILS(MERCER_INVALID, "memory", mercer_path(0, NULL, lambdas, SIZE_MAX / 64, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
 	lambdas[1] = -1;
 	FAILS(MERCER_INVALID, "lambda 2", mercer_path(0, NULL, lambdas, count, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
@@ -356,7 +356,7 @@ static void bounds(void)
 	OK(mercer_free(model));
 	learner.name = "svr", learner.parameters = NULL;
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
-	FAILS(MERCER_INVALID, "svr has none", mercer_bounds(0, model, &x, value, bound, 3, NULL));
+	FAILS(MERCER_INVALID, "svr has no error bounds", mercer_bounds(0, model, &x, value, bound, 3, NULL));
 	OK(mercer_free(model));
 }
 

@@ -214,7 +214,7 @@ class TestChoice(unittest.TestCase):
         with warnings.catch_warnings(), self.assertRaisesRegex(mercer.NotPositiveDefinite, "alpha"):
             warnings.simplefilter("ignore")
             mercer.MercerKernelRidgeCV([0.0], kernel=["rbf", "laplacian"]).fit(X, y)
-        with self.assertRaisesRegex(ValueError, "fit goes through every sample.*raise alpha or add samples"):
+        with self.assertRaisesRegex(ValueError, "as many degrees of freedom as there are samples.*raise alpha or add samples"):
             mercer.MercerKernelRidgeCV([1.0], kernel="rbf", fit_intercept=True).fit(X[:1], y[:1])
 
     def test_copies_and_sparse(self):
