@@ -82,7 +82,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	if o.Checkpoint.Dir != "" {
 		return nil, errNoCheckpoint
 	}
-	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
+	k, err := kernelForRows(ctx, l.Kernel, data, nil, l.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -19,7 +18,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",
-		Outputs: true, classify: true, checkpoints: true,
+		Outputs: true, classify: true, checkpoints: true, Sparse: true,
 		rows: rowsFitterOf((*NystromRidge).parameters, NystromRidge.FitRows),
 	}, (*NystromRidge).parameters, NystromRidge.Fit)
 }
@@ -60,8 +59,21 @@ type NystromRidgeModel struct {
 	solution
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output separately.
-func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
+// Fit fits the n×d samples x to the n×t targets y, each output separately. Those of a backend.CSR stay
+// sparse, and so do the centers. Without Options.Keys they are then not the centers of the same dense
+// samples, unless all samples are centers.
+func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *NystromRidgeModel, err error) {
+	if s, err := sparseOf("x", x); err != nil || s != nil {
+		defer named(nystromRidgeName, l.parameters(), &m, &err)
+		if err != nil {
+			return nil, err
+		}
+		hy, err := targets(s.Rows, y)
+		if err != nil {
+			return nil, err
+		}
+		return l.fit(ctx, dev, solvers.RowNumbers(*s, hy, o.Weights, o.Keys), s, o)
+	}
 	data, err := inMemory(dev, nystromRidgeName, x, y, o)
 	if err != nil {
 		return nil, err
@@ -74,21 +86,27 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // device, and mercer fit --stream for a file.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, l.parameters(), &m, &err)
-	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
+	return l.fit(ctx, dev, data, nil, o)
+}
+
+// fit fits the samples of data, or those of sparse, of which data has the row numbers.
+func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
+	k, err := kernelForRows(ctx, l.Kernel, data, sparse, l.Seed)
 	if err != nil {
 		return nil, err
 	}
-	res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
-		Kernel: k, Data: data, Lambda: l.Lambda, Intercept: !l.NoIntercept,
+	p := solvers.NystromProblem{
+		Kernel: k, Data: data, Sparse: sparse, Lambda: l.Lambda, Intercept: !l.NoIntercept,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
-	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
+	}
+	res, err := solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
 	if err != nil {
 		return nil, err
 	}
 	return &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
 			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
-			kernel: k, points: numeric.DensePoints(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
+			kernel: k, points: p.Points(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 	}, nil

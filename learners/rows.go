@@ -201,10 +201,15 @@ func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (d
 }
 
 // kernelForRows is kernelFor for samples that are read in passes. It uses distinct rows, drawn
-// by seed.
-func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
+// by seed. sparse is that of a solvers.NystromProblem.
+func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil
+	}
+	if sparse != nil {
+		if err := numeric.SparsePoints(*sparse).CheckFinite("x"); err != nil {
+			return nil, err
+		}
 	}
 	some, err := solvers.CenterChoice{Count: neighbors.MedianRows, Seed: seed}.Sample(ctx, data)
 	if err != nil {
@@ -213,7 +218,7 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
 		return nil, neighbors.ErrEqualRows
 	}
-	return kernelFor(ctx, nil, numeric.DensePoints(some), nil, seed)
+	return kernelFor(ctx, nil, solvers.NystromProblem{Sparse: sparse}.Points(some), nil, seed)
 }
 
 // copyOf returns a copy of h without gaps.

@@ -70,12 +70,11 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is the memory that the choice takes on the device.
-func (c CenterChoice) bytes(n, d int) int64 {
+// bytes is the memory that the choice takes on the device, where rows of X take held(rows).
+func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return numeric.Total(numeric.Bytes(numeric.Total(numeric.Elements(pool, d), numeric.Elements(pool, m))),
-			lowrank.PivotBytes[float64](m, func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }))
+		return numeric.Total(held(pool), numeric.Bytes(numeric.Elements(pool, m)), lowrank.PivotBytes[float64](m, held))
 	}
 	return 0
 }
@@ -104,7 +103,9 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if !given {
 		f.WithKeys()
 	}
-	f.Rule = kernels.PointRule(p.Kernel)
+	if p.Sparse == nil {
+		f.Rule = kernels.PointRule(p.Kernel)
+	}
 	err = f.Each(r.Ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
 		if !given {
 			for i := range x.Rows {
@@ -121,7 +122,8 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if given {
 		return p.Centers, q, nil
 	}
-	from := stream.Different(pool.Sampled(f.N).X)
+	drawn := pool.Sampled(f.N).X
+	from := stream.DifferentPoints(drawn, p.Points(drawn))
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
@@ -135,14 +137,20 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 
 // pivotCenters returns the pivots of randomly pivoted Cholesky on the pool.
 func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m int) ([]int, error) {
-	x, err := r.Mem.New(pool.Rows, pool.Cols)
+	points := p.Points(pool)
+	var x backend.Matrix[float64]
+	var err error
+	if points.Sparse != nil {
+		if x, err = points.Place(r.B); err == nil {
+			r.Mem.Keep(x)
+		}
+	} else if x, err = r.Mem.New(pool.Rows, pool.Cols); err == nil {
+		err = r.B.Upload(x, pool)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer r.Mem.Free(x)
-	if err := r.B.Upload(x, pool); err != nil {
-		return nil, err
-	}
 	f, err := r.Mem.New(pool.Rows, m)
 	if err != nil {
 		return nil, err

@@ -156,20 +156,25 @@ func (w *work) key(choice any) string {
 	s, p := w.s, w.par
 	fmt.Fprintf(h, "%s\n%v\n%x %v\n%s %x %q %d %d %+v\n", checkpointMagic, s.Kernel, s.Lambda, s.Intercept,
 		w.plan.Method, p.tol(), p.Preconditioner, p.Rank, p.Seed, choice)
-	hashHost(h, s.X)
-	if s.Sparse != nil {
-		fmt.Fprintf(h, "%d %d\n", s.Sparse.Rows, s.Sparse.Cols)
-		for i := range s.Sparse.Rows {
-			columns, values := s.Sparse.Row(i)
-			fmt.Fprintln(h, columns)
-			hashHost(h, numeric.Row(values))
-		}
-	}
+	hashPoints(h, s.x)
 	hashHost(h, s.Y)
 	if s.Weights != nil {
 		hashHost(h, backend.Host[float64]{Rows: 1, Cols: len(s.Weights), Stride: len(s.Weights), Data: s.Weights})
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+func hashPoints(h hash.Hash, x numeric.Points) {
+	if x.Sparse == nil {
+		hashHost(h, x.Dense)
+		return
+	}
+	fmt.Fprintf(h, "sparse %d %d\n", x.Rows, x.Cols)
+	for i := range x.Rows {
+		columns, values := x.Sparse.Row(i)
+		fmt.Fprintln(h, columns)
+		hashHost(h, numeric.Row(values))
+	}
 }
 
 func hashHost(h hash.Hash, m backend.Host[float64]) {

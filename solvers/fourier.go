@@ -57,7 +57,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, basis, stream.Sampled{}, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, nil, basis, stream.Sampled{}, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
@@ -71,7 +71,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 
 // Plan returns the plan of SolveFourier without reading a sample.
 func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
-	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
+	if err := checkStream(dev, p.Kernel, p.Data, nil, p.Lambda, par); err != nil {
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()

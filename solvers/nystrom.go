@@ -30,7 +30,10 @@ const (
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Centers, M×d, are the given centers; if it is empty, Choice chooses them.
+	// Sparse, if not nil, holds the features of the samples in its rows, and the only feature of Data is
+	// the number of the row, counted from 0: see RowNumbers.
+	Sparse *backend.CSR[float64]
+	// Centers, M×d in the form of Data, are the given centers; if it is empty, Choice chooses them.
 	Centers   backend.Host[float64]
 	Choice    CenterChoice
 	Lambda    float64 // ≥ 0
@@ -63,7 +66,7 @@ type StreamParams struct {
 // errors, if the result is below Tol.
 type NystromResult struct {
 	Result
-	Centers backend.Host[float64] // M×d
+	Centers backend.Host[float64] // M×d; for sparse samples M×1, the numbers of their rows
 	Beta    backend.Host[float64] // M×t
 }
 
@@ -78,6 +81,11 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, err
 	}
 	defer r.Mem.FreeAll()
+	if p.Sparse != nil {
+		if err := (Problem{Kernel: p.Kernel, Sparse: p.Sparse, Y: backend.NewHost[float64](1, 1)}).checkValues(); err != nil {
+			return nil, err
+		}
+	}
 	n, d, t := p.Data.Dims()
 
 	var centers backend.Host[float64]
@@ -94,12 +102,20 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, &stream.Centers{Kernel: p.Kernel, Points: centers, Columns: t}, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, p.Sparse, &stream.Centers{Kernel: p.Kernel, Points: p.Points(centers), Columns: t}, q, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
 	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta}, err
+}
+
+// Points returns the points of which h has the rows in the form of p.Data.
+func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
+	if p.Sparse == nil {
+		return numeric.DensePoints(h)
+	}
+	return numeric.SparsePoints(p.Sparse.TakeRows(stream.RowNumbers(h)))
 }
 
 // size is an upper bound of M; M is smaller if samples repeat.
@@ -114,10 +130,14 @@ func (p NystromProblem) size() int {
 
 // Plan returns the plan of SolveNystrom without reading a sample.
 func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
-	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
+	if err := checkStream(dev, p.Kernel, p.Data, p.Sparse, p.Lambda, par); err != nil {
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()
+	width := float64(d)
+	if p.Sparse != nil {
+		width = sparseFeature * float64(Problem{Sparse: p.Sparse}.width())
+	}
 	if !p.Kernel.IsPSD() {
 		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another", p.Kernel)
 	}
@@ -132,16 +152,38 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		if err := numeric.DensePoints(c).CheckFinite("centers"); err != nil {
 			return Plan{}, fmt.Errorf("solvers: %w", err)
 		}
-		if err := backend.CheckPoints(p.Kernel, "centers", c); err != nil {
+		if p.Sparse != nil {
+			for i, row := range stream.RowNumbers(c) {
+				if row < 0 || row >= n {
+					return Plan{}, fmt.Errorf("solvers: centers: row %d: there is no row %d of %d", i+1, row, n)
+				}
+			}
+		} else if err := backend.CheckPoints(p.Kernel, "centers", c); err != nil {
 			return Plan{}, fmt.Errorf("solvers: %w", err)
 		}
 		choice = CenterChoice{}
 	}
 	m := p.size()
-	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * float64(d)}
-	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
+	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width}
+	return z.plan(dev, par, stage{"centers", choice.flops(n, int(width))}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m
-		return c.bytes(n, d), numeric.Bytes(numeric.Elements(m, d+t)) // the basis holds c and a product with k(c, c)
+		held := p.held(dev, d)
+		// The basis holds c and a product with k(c, c).
+		basis = numeric.Total(numeric.Bytes(numeric.Elements(m, t)), held(m))
+		if p.Sparse != nil {
+			basis = numeric.Total(basis, held(stream.PieceRows(n, m)))
+		}
+		return c.bytes(n, held), basis
 	})
+}
+
+// held returns the function that gives the memory of rows of X on the device. That of sparse rows
+// includes their copy in Go memory.
+func (p NystromProblem) held(dev backend.Device, d int) func(rows int) int64 {
+	if p.Sparse == nil {
+		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }
+	}
+	x := numeric.SparsePoints(*p.Sparse)
+	return func(rows int) int64 { return numeric.Total(x.PlacedBytes(dev.F64(), rows), x.CopyBytes(rows)) }
 }

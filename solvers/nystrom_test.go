@@ -564,3 +564,74 @@ func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 	g := backendtest.GramOf(k, x, z)
 	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }
+
+// TestSparseNystrom: with the same keys, sparse samples give the centers and the function of the dense
+// samples, within the plan.
+func TestSparseNystrom(t *testing.T) {
+	const n, d, m = 400, 60, 40
+	t.Log("seed 4")
+	rng := rand.New(rand.NewPCG(4, 0))
+	x, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 2)
+	weights, keys := make([]float64, n), make([]uint64, n)
+	for i := range n {
+		for range 5 {
+			x.Row(i)[rng.IntN(d)] = rng.NormFloat64()
+		}
+		if i%50 == 7 {
+			copy(x.Row(i), x.Row(i-1)) // with another key
+		}
+		y.Row(i)[0], y.Row(i)[1] = math.Sin(x.Row(i)[0])+x.Row(i)[1], 3+rng.NormFloat64()
+		weights[i], keys[i] = float64(rng.IntN(3)), uint64(i)
+	}
+	sparse := x.CSR()
+	for _, name := range backendtest.Devices(t) {
+		dev := backendtest.Device(t, name)
+		for _, method := range []Method{Normal, Falkon} {
+			for _, rule := range CenterRules() {
+				what := fmt.Sprintf("%s, %s, %s", name, method, rule)
+				p := NystromProblem{
+					Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.5, Intercept: rule == UniformCenters,
+					Data: InMemory(x, y, weights, keys), Choice: CenterChoice{Rule: rule, Count: m, Seed: 3},
+				}
+				par := StreamParams{Method: method, Tol: 1e-10}
+				want, err := SolveNystrom(t.Context(), dev, p, par)
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				p.Data, p.Sparse = RowNumbers(sparse, y, weights, keys), &sparse
+				got, err := SolveNystrom(t.Context(), dev, p, par)
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				centers := backend.NewHost[float64](got.Centers.Rows, d)
+				p.Points(got.Centers).Sparse.DenseTo(centers)
+				if got.Centers.Rows != m || !slices.Equal(centers.Data, want.Centers.Data) {
+					t.Fatalf("%s: %d centers, which are not those of the dense samples", what, got.Centers.Rows)
+				}
+				if got.Bytes > got.Plan.Bytes {
+					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
+				}
+				// H ≥ λ k(c, c), so that ‖f − f'‖ in the space of k, which bounds |f(x) − f'(x)|, is at most
+				// ‖r‖/(λ √σ) with the residual r and the smallest eigenvalue σ of k(c, c); the rows of c lie so
+				// far apart that σ > 0.01. ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
+				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
+				for i := range n {
+					for j := range 2 {
+						f, g := got.Intercept[j], want.Intercept[j]
+						for c := range m {
+							k := kernels.Eval(p.Kernel, x.Row(i), centers.Row(c))
+							f, g = f+got.Beta.Row(c)[j]*k, g+want.Beta.Row(c)[j]*k
+						}
+						if !(math.Abs(f-g) <= allowed) {
+							t.Fatalf("%s: row %d, output %d: %v, of dense samples %v", what, i+1, j+1, f, g)
+						}
+					}
+				}
+				p.Data = InMemory(x, y, weights, nil)
+				if _, err := SolveNystrom(t.Context(), dev, p, par); err == nil || !strings.Contains(err.Error(), "not 400×1") {
+					t.Errorf("%s: features in place of row numbers: %v", what, err)
+				}
+			}
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/rowkey"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
@@ -78,7 +79,7 @@ func (p StreamParams) sample(n, m, d int) int {
 }
 
 // checkStream checks the rules for a problem whose samples are read in passes.
-func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64, par StreamParams) error {
+func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backend.CSR[float64], lambda float64, par StreamParams) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
 	}
@@ -94,7 +95,16 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64
 	if k == nil {
 		return errors.New("solvers: the kernel is missing")
 	}
-	_, d, _ := data.Dims()
+	n, d, _ := data.Dims()
+	if sparse != nil {
+		if err := sparse.Check(); err != nil {
+			return fmt.Errorf("solvers: x: %w", err)
+		}
+		if sparse.Rows != n || d != 1 {
+			return fmt.Errorf("solvers: there are %s of sparse samples, and the numbers of the rows are %d×%d, not %d×1", count.Of(sparse.Rows, "row"), n, d, sparse.Rows)
+		}
+		d = sparse.Cols
+	}
 	if err := k.Check(d); err != nil {
 		return fmt.Errorf("solvers: %w", err)
 	}
@@ -131,12 +141,14 @@ func (r *streamRun) fail(err error) error {
 }
 
 // solve finds β by the planned method; q holds the samples for Falkon's preconditioner.
-func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda float64, intercept bool) (*stream.Solution, error) {
-	saved, err := r.checkpointer(data, phi, lambda, intercept)
+func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Basis, q stream.Sampled, lambda float64, intercept bool) (*stream.Solution, error) {
+	saved, err := r.checkpointer(data, sparse, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
-	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, sourceOf(data), phi, stream.Penalty{Lambda: lambda, Intercept: intercept})
+	source := sourceOf(data)
+	source.Sparse = sparse
+	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, source, phi, stream.Penalty{Lambda: lambda, Intercept: intercept})
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +188,7 @@ func (r *streamRun) solve(data Rows, phi stream.Basis, q stream.Sampled, lambda 
 
 // checkpointer returns the checkpointer, or nil if no checkpoints are asked for or the method is
 // direct. It reads the samples once, for their hash.
-func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
+func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
 	}
@@ -185,7 +197,10 @@ func (r *streamRun) checkpointer(data Rows, phi stream.Basis, lambda float64, in
 	n, d, t := data.Dims()
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
 	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon works with no other basis
-	hashHost(h, phi.(*stream.Centers).Points)
+	hashPoints(h, phi.(*stream.Centers).Points)
+	if sparse != nil {
+		hashPoints(h, numeric.SparsePoints(*sparse))
+	}
 	var buffer []byte
 	err := data.Pass(r.Ctx, false, func(b Block) error {
 		for i := range b.X.Rows {
@@ -249,6 +264,26 @@ type Block struct {
 // Block.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
+}
+
+// RowNumbers returns the numbers of the rows of x as the only feature, for NystromProblem.Sparse. Nil keys
+// are those of the elements that the rows store.
+func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float64, keys []uint64) Rows {
+	numbers := backend.NewHost[float64](x.Rows, 1)
+	for i := range numbers.Data {
+		numbers.Data[i] = float64(i)
+	}
+	if keys == nil {
+		keys = make([]uint64, x.Rows)
+		for i := range keys {
+			columns, values := x.Row(i)
+			keys[i] = rowkey.Of(values)
+			for _, c := range columns {
+				keys[i] = rowkey.Join(keys[i], uint64(c))
+			}
+		}
+	}
+	return InMemory(numbers, y, weights, keys)
 }
 
 type inMemory struct {

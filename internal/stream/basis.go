@@ -25,8 +25,8 @@ type Basis interface {
 // k(c, c), so that βᵀSβ is the norm of f in the space of k.
 type Centers struct {
 	Kernel  kernels.Kernel
-	Points  backend.Host[float64] // M×d
-	Columns int                   // t
+	Points  numeric.Points // M×d
+	Columns int            // t
 
 	b   backend.Backend[float64]
 	c   backend.Matrix[float64]
@@ -37,13 +37,19 @@ func (c *Centers) Size() int { return c.Points.Rows }
 
 func (c *Centers) Place(w *Equations) (err error) {
 	c.b = w.b
-	if c.c, err = w.mem.New(c.Points.Rows, c.Points.Cols); err != nil {
-		return err
-	}
 	if c.tmp, err = w.mem.New(c.Points.Rows, c.Columns); err != nil {
 		return err
 	}
-	return w.b.Upload(c.c, c.Points)
+	if c.Points.Sparse != nil {
+		if c.c, err = c.Points.Place(w.b); err == nil {
+			w.mem.Keep(c.c)
+		}
+		return err
+	}
+	if c.c, err = w.mem.New(c.Points.Rows, c.Points.Cols); err != nil {
+		return err
+	}
+	return w.b.Upload(c.c, c.Points.Dense)
 }
 
 func (c *Centers) Fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.Kernel, x, c.c) }

@@ -47,15 +47,15 @@ type Penalty struct {
 	Intercept bool
 }
 
-// pieceRows is the number of rows of Φ that are processed together: about 48 MiB, because each
+// PieceRows is the number of rows of Φ that are processed together: about 48 MiB, because each
 // piece reads H from memory and packs the basis, and a multiple of the number of rows that a
 // product sums before it continues with the next. M = 3000, d = 784, n = 15,000: 3.8 s with 2048
 // rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
-func pieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
+func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
 // Bytes is the device memory of NewEquations.
 func Bytes(n, m, d, t int) int64 {
-	r := pieceRows(n, m)
+	r := PieceRows(n, m)
 	return numeric.Bytes(numeric.Total(numeric.Elements(r, d+t+m+1), int64(t), numeric.Elements(m, t+1)))
 }
 
@@ -63,7 +63,7 @@ func Bytes(n, m, d, t int) int64 {
 func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
-	r := pieceRows(n, m)
+	r := PieceRows(n, m)
 	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t}
 	if err := phi.Place(w); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 		}
 	}
 	w.feed.shift = p.Intercept
-	if c, ok := phi.(*Centers); ok {
+	if c, ok := phi.(*Centers); ok && data.Sparse == nil {
 		w.feed.Rule = kernels.PointRule(c.Kernel)
 	}
 	return w, nil
@@ -96,8 +96,8 @@ func (w *Equations) each(f func(p piece) error) error {
 	return w.feed.Each(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
 		r := hx.Rows
 		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(0, 0, r, 1)}
-		x := w.x.View(0, 0, r, w.d)
-		if err := w.b.Upload(x, hx); err != nil {
+		x, err := w.place(hx)
+		if err != nil {
 			return err
 		}
 		if err := w.b.Upload(p.y, hy); err != nil {
@@ -113,8 +113,43 @@ func (w *Equations) each(f func(p piece) error) error {
 			}
 		}
 		w.basis.Fill(p.phi, x)
-		return f(p) // the next piece is read while the device works on this one
+		if err := f(p); err != nil {
+			return err
+		}
+		return w.done(x) // the next dense piece is read while the device works on this one
 	})
+}
+
+// place puts the samples of a piece on the device. done waits for the work on sparse samples and frees
+// them.
+func (w *Equations) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
+	if w.feed.data.Sparse == nil {
+		x := w.x.View(0, 0, h.Rows, w.d)
+		return x, w.b.Upload(x, h)
+	}
+	x, err := numeric.SparsePoints(*w.feed.data.Sparse).Take(RowNumbers(h)).Place(w.b)
+	if err == nil {
+		w.mem.Keep(x)
+	}
+	return x, err
+}
+
+func (w *Equations) done(x backend.Matrix[float64]) error {
+	if w.feed.data.Sparse == nil {
+		return nil
+	}
+	err := w.b.Sync()
+	w.mem.Free(x)
+	return err
+}
+
+// RowNumbers returns the only feature of the samples of a Source with sparse samples.
+func RowNumbers(h backend.Host[float64]) []int {
+	list := make([]int, h.Rows)
+	for i := range list {
+		list[i] = int(h.Row(i)[0])
+	}
+	return list
 }
 
 // first is the first pass: it sets z, and if b is an unknown g and ybar, and adds the lower

@@ -63,8 +63,9 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	rows, _ := w.phi.Dims()
 	for i := 0; i < q.X.Rows; i += rows {
 		h := q.X.View(i, 0, min(rows, q.X.Rows-i), w.d)
-		x, phi := w.x.View(0, 0, h.Rows, w.d), w.phi.View(0, 0, h.Rows, w.m)
-		if err := w.b.Upload(x, h); err != nil {
+		phi := w.phi.View(0, 0, h.Rows, w.m)
+		x, err := w.place(h)
+		if err != nil {
 			return nil, 0, err
 		}
 		w.basis.Fill(phi, x)
@@ -76,6 +77,9 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 			return nil, 0, err
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, alpha, phi, 1, f.a)
+		if err := w.done(x); err != nil {
+			return nil, 0, err
+		}
 	}
 	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
 		var pivot *backend.PivotError
@@ -93,7 +97,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 // factorGram sets T. Rounding may make k(c, c) indefinite; the increase of its diagonal starts at
 // the size of the rounding error and is raised until the factorization succeeds.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
-	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(numeric.DensePoints(c.Points).Diagonal(c.Kernel)), Times: 100, Tries: 5}
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {

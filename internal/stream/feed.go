@@ -14,6 +14,8 @@ import (
 // Source are samples that are read in passes, in pieces: N samples of D features and T outputs.
 type Source struct {
 	N, D, T int
+	// Sparse holds sparse samples in its rows: the only feature of a piece is then the number of the row.
+	Sparse *backend.CSR[float64]
 	// Pass calls use with pieces of the samples in their order until all have been read, with
 	// their keys if keyed is set, and returns the first error.
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error

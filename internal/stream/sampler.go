@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
@@ -106,12 +107,23 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 // may be encoded as the same numbers, and equal centers count once. If all rows differ, it
 // returns x itself.
 func Different(x backend.Host[float64]) backend.Host[float64] {
+	return DifferentPoints(x, numeric.DensePoints(x))
+}
+
+// DifferentPoints returns the rows of x whose points are without repetitions.
+func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	known := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
 	var bits []byte
 	for i := range x.Rows {
 		bits = bits[:0]
-		for _, v := range x.Row(i) {
+		if points.Sparse != nil {
+			columns, _ := points.Sparse.Row(i)
+			for _, c := range columns {
+				bits = binary.LittleEndian.AppendUint32(bits, uint32(c))
+			}
+		}
+		for _, v := range points.Stored(i) {
 			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 equals 0
 		}
 		if !known[string(bits)] {

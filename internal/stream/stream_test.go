@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -67,7 +68,7 @@ func TestEquationsAreDense(t *testing.T) {
 			for _, rows := range []int{n, 13} {
 				b := dev.F64()
 				mem := run.NewArena(dev, b)
-				c := &Centers{Kernel: k, Points: centers, Columns: columns}
+				c := &Centers{Kernel: k, Points: numeric.DensePoints(centers), Columns: columns}
 				w, err := NewEquations(t.Context(), b, mem, sourceOf(x, y, weights, rows), c, Penalty{Lambda: lambda})
 				if err != nil {
 					t.Fatal(err)
