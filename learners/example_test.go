@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("R² = %.3f of %d samples\n", score.R2, score.N)
+	fmt.Printf("R² = %.3f of %d samples\n", *score.R2, score.N)
 	// Output:
 	// R² = 1.000 of 4 samples
 }

@@ -142,7 +142,7 @@ func TestBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m, s.Accuracy
+		return m, *s.Accuracy
 	}
 	plain, accuracy := fit(0)
 	roomy, same := fit(300)

@@ -279,7 +279,7 @@ func TestNovikoff(t *testing.T) {
 			t.Errorf("seed %d: separated %t, %d mistakes, at most %v are possible", seed, clean, mistakes, bound)
 		}
 		score, err := validate.ScoreClassification(m.Classes(), nil, y, validate.Outcome{Values: labels(t, dev, m, x)}, nil)
-		if err != nil || score.Accuracy != 1 {
+		if err != nil || *score.Accuracy != 1 {
 			t.Errorf("seed %d: accuracy %v, %v", seed, score.Accuracy, err)
 		}
 	}

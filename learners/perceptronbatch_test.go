@@ -290,7 +290,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Accuracy < 0.5 { // the largest class is less than half of the samples
-		t.Errorf("accuracy %v", s.Accuracy)
+	if *s.Accuracy < 0.5 { // the largest class is less than half of the samples
+		t.Errorf("accuracy %v", *s.Accuracy)
 	}
 }

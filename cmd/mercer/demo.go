@@ -202,7 +202,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 			return nil, err
 		}
 		list[i].Data, list[i].N, list[i].Test = t.name, n, rows
-		list[i].RMSE, list[i].R2 = s.RMSE, s.R2
+		list[i].RMSE, list[i].R2 = *s.RMSE, *s.R2
 		list[i].truth = t.yTest
 	}
 	return list, nil

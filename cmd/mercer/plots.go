@@ -33,11 +33,11 @@ func scorePicture(s *score, learner string, targets []string) (picture, error) {
 			return pic, err
 		}
 		points := pairs(s.Truth, s.Outcome.Values, j)
-		compared := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, short(of.R2)), "true", "predicted")
+		compared := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, short(*of.R2)), "true", "predicted")
 		compared.grid()
 		compared.dots("", rowMark(blue), points)
 		compared.diagonal(points)
-		pic.rows = append(pic.rows, []*panel{compared, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, short(of.RMSE)), points)})
+		pic.rows = append(pic.rows, []*panel{compared, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, short(*of.RMSE)), points)})
 	}
 	return pic, nil
 }

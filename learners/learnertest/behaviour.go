@@ -39,8 +39,8 @@ func testModel(c *cell) {
 			c.Fatal(err)
 		}
 		// The target is linear with a tenth of noise: any learner explains half of its variance.
-		if score.R2 < 0.5 {
-			c.Errorf("R² of the linear target is %v", score.R2)
+		if *score.R2 < 0.5 {
+			c.Errorf("R² of the linear target is %v", *score.R2)
 		}
 	case learners.Classification:
 		right := 0

@@ -16,31 +16,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ClassificationScore compares predicted labels, and decision values and probabilities if there
-// are any, with the observed classes.
-type ClassificationScore struct {
-	// Classes are the classes of the model, followed by other classes that were observed.
-	Classes  learners.Classes
-	Accuracy float64 // fraction of the samples whose class was predicted
-	// Confusion[i][j] counts the samples of class i that were predicted as j.
-	Confusion [][]int
-	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
-	// scikit-learn; NaN without probabilities.
-	LogLoss float64
-	// AUC is the area under the ROC curve for the second of two classes, where ties count one
-	// half. For K > 2 it is the mean over the classes, each against the rest, by the
-	// probabilities if there are any, otherwise by the decision values. It is NaN if a class does
-	// not occur, if only one class occurs, or if a class occurs that the model does not know.
-	AUC float64
-	N   int // number of samples
-}
-
 // ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y.
 // The decision values, n×1 for two classes and n×K for more, and the n×K probabilities are in the
 // order of c; both may be nil. names are those of learners.Options.Classes, for labels that c
 // does not know; nil means that labels are their own names. Weights apply to everything but
 // Confusion; nil weights are all 1. The arguments are not modified.
-func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s ClassificationScore, err error) {
+func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s Score, err error) {
 	defer named(&s, &err)
 	if y = given(y); y == nil {
 		return s, errors.New("y is missing")
@@ -71,23 +52,24 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 			return s, err
 		}
 	}
-	if s.Classes, err = withLabels(c, y, names); err != nil {
+	all, err := withLabels(c, y, names)
+	if err != nil {
 		return s, err
 	}
 	weight, total, err := scoreWeights(weights, n)
 	if err != nil {
 		return s, err
 	}
-	s.N = n
-	s.Confusion = make([][]int, s.Classes.Len())
+	s.N, s.Known, s.Classes = n, c, all.Names
+	s.Confusion = make([][]int, all.Len())
 	for i := range s.Confusion {
-		s.Confusion[i] = make([]int, s.Classes.Len())
+		s.Confusion[i] = make([]int, all.Len())
 	}
 	truth := make([]int, n)
 	right, loss := 0.0, 0.0
 	for i := range n {
-		truth[i] = s.Classes.Index(y.At(i, 0))
-		guess := s.Classes.Index(o.Values.At(i, 0))
+		truth[i] = all.Index(y.At(i, 0))
+		guess := all.Index(o.Values.At(i, 0))
 		if guess < 0 {
 			return s, fmt.Errorf("prediction: row %d is %v, which is not a class", i+1, o.Values.At(i, 0))
 		}
@@ -103,12 +85,11 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 			loss -= weight(i) * elementary.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
 		}
 	}
-	s.Accuracy = right / total
-	s.LogLoss = math.NaN()
+	accuracy := right / total
+	s.Accuracy, s.AUC = &accuracy, Defined(meanAUC(c, all, truth, o, weights))
 	if o.Proba != nil {
-		s.LogLoss = loss
+		s.LogLoss = &loss
 	}
-	s.AUC = meanAUC(c, s.Classes, truth, o, weights)
 	return s, nil
 }
 

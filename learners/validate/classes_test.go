@@ -23,9 +23,9 @@ func TestScoreClassification(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "accuracy", s.Accuracy, 0.75, 0)
-	near(t, "log loss", s.LogLoss, 0.6663963989273893, bound)
-	near(t, "AUC", s.AUC, 0.9083333333333333, bound)
+	near(t, "accuracy", *s.Accuracy, 0.75, 0)
+	near(t, "log loss", *s.LogLoss, 0.6663963989273893, bound)
+	near(t, "AUC", *s.AUC, 0.9083333333333333, bound)
 	if d := cmp.Diff([][]int{{2, 0, 1}, {0, 2, 0}, {1, 0, 2}}, s.Confusion); d != "" || s.N != 8 {
 		t.Errorf("confusion of %d: %s", s.N, d)
 	}
@@ -37,10 +37,10 @@ func TestScoreClassification(t *testing.T) {
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "AUC", s.AUC, 0.8333333333333334, bound)
-	near(t, "accuracy", s.Accuracy, 4.0/6, bound)
-	if !math.IsNaN(s.LogLoss) {
-		t.Errorf("log loss %v without probabilities", s.LogLoss)
+	near(t, "AUC", *s.AUC, 0.8333333333333334, bound)
+	near(t, "accuracy", *s.Accuracy, 4.0/6, bound)
+	if s.LogLoss != nil {
+		t.Errorf("log loss %v without probabilities", *s.LogLoss)
 	}
 
 	// A class that the model does not know is never predicted correctly, and is in the
@@ -49,12 +49,12 @@ func TestScoreClassification(t *testing.T) {
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.Classes.Names, []string{"-1", "0", "1"}) || s.Confusion[1][0] != 1 {
+	if !slices.Equal(s.Classes, []string{"-1", "0", "1"}) || s.Confusion[1][0] != 1 {
 		t.Errorf("%+v", s)
 	}
 	// One class only: no area.
 	y = mat.NewDense(6, 1, []float64{1, 1, 1, 1, 1, 1})
-	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil || !math.IsNaN(s.AUC) {
+	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil || s.AUC != nil {
 		t.Errorf("AUC %v, %v", s.AUC, err)
 	}
 	for want, f := range map[string]func() error{

@@ -47,7 +47,7 @@ func TestFolds(t *testing.T) {
 				again, _ := validate.Folds(n, k, s, 4)
 				other, _ := validate.Folds(n, k, s, 5)
 				if !slices.Equal(fold, again) || slices.Equal(fold, other) {
-					t.Error("the seed does not decide")
+					t.Error("equal seeds give different folds, or different seeds give equal folds")
 				}
 			}
 		}
@@ -73,7 +73,7 @@ func TestBootstrap(t *testing.T) {
 	}
 	again, _ := rounds(7)
 	if other, _ := rounds(8); slices.Equal(train, other) || !slices.Equal(train, again) {
-		t.Error("the round does not decide")
+		t.Error("equal rounds draw different samples, or different rounds draw equal samples")
 	}
 	s := validate.NewSummary([]float64{1, 2, math.NaN(), 6})
 	near(t, "mean", s.Mean, 3, 0)

@@ -13,19 +13,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// RegressionScore compares predictions with observed targets. With several outputs each figure is
-// the mean over the outputs, as in scikit-learn.
-type RegressionScore struct {
-	RMSE float64 // √(mean (y−f)²)
-	MAE  float64 // mean |y−f|
-	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 if f is exact and 0 otherwise.
-	R2 float64
-	N  int // number of samples
-}
-
-// ScoreRegression returns the score of the predictions pred for the n×t targets y. Every mean and
-// sum is weighted; nil weights are all 1. The arguments are not modified.
-func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, err error) {
+// ScoreRegression returns the score of the predictions pred for the n×t targets y. With several
+// outputs each figure is the mean over the outputs, as in scikit-learn. Every mean and sum is
+// weighted; nil weights are all 1. The arguments are not modified.
+func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error) {
 	defer named(&s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
@@ -45,6 +36,7 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, 
 	if err != nil {
 		return s, err
 	}
+	var rmse, mae, r2 float64
 	t := float64(hy.Cols)
 	for j := range hy.Cols {
 		truth := func(i int) float64 { return hy.Row(i)[j] }
@@ -62,22 +54,21 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s RegressionScore, 
 			constant = constant && truth(i) == first
 		}
 		e := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - hf.Row(i)[j] })
-		s.RMSE += e.scaled(math.Sqrt(e.squares/n)) / t
-		s.MAE += e.scaled(e.absolute/n) / t
+		rmse += e.scaled(math.Sqrt(e.squares/n)) / t
+		mae += e.scaled(e.absolute/n) / t
 		switch {
 		case !constant:
 			// At least one value differs from the mean, so that c.squares > 0.
 			c := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - mean })
-			s.R2 += (1 - math.Ldexp(e.squares/c.squares, 2*(e.exponent-c.exponent))) / t
+			r2 += (1 - math.Ldexp(e.squares/c.squares, 2*(e.exponent-c.exponent))) / t
 		case e.squares == 0:
-			s.R2 += 1 / t
+			r2 += 1 / t
 		}
 	}
-	s.N = hy.Rows
-	if v := s.RMSE + s.MAE + s.R2; v-v != 0 {
+	if v := rmse + mae + r2; v-v != 0 {
 		return s, errors.New("the errors are too large for float64, or for the spread of the targets")
 	}
-	return s, nil
+	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }
 
 // A sum is a sum of numbers divided by 2^exponent, the smallest power of two above the largest of

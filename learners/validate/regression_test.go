@@ -10,22 +10,28 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// figures are the expected figures of a score.
+type figures struct {
+	RMSE, MAE, R2 float64
+	N             int
+}
+
 func TestScoreRegression(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		y, pred mat.Matrix
-		want    validate.RegressionScore
+		want    figures
 	}{
 		{"one output", mat.NewVecDense(4, []float64{1, 2, 3, 4}), mat.NewVecDense(4, []float64{1, 2, 3, 6}),
-			validate.RegressionScore{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
+			figures{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
 		// scikit-learn 1.2.1: mean_squared_error(squared=False),
 		// mean_absolute_error and r2_score of these.
 		{"two outputs", mat.NewDense(3, 2, []float64{0.5, 1, -1, 1, 7, -6}), mat.NewDense(3, 2, []float64{0, 2, -1, 2, 8, -5}),
-			validate.RegressionScore{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
-		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), validate.RegressionScore{R2: 1, N: 2}},
+			figures{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
+		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), figures{R2: 1, N: 2}},
 		{"constant, missed", mat.NewVecDense(3, []float64{0.1, 0.1, 0.1}), mat.NewVecDense(3, []float64{0.1, 0.1, 3.1}),
-			validate.RegressionScore{RMSE: math.Sqrt(3), MAE: 1, N: 3}},
-		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), validate.RegressionScore{RMSE: 2, MAE: 2, N: 1}},
+			figures{RMSE: math.Sqrt(3), MAE: 1, N: 3}},
+		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), figures{RMSE: 2, MAE: 2, N: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := validate.ScoreRegression(test.y, test.pred, nil)
@@ -33,9 +39,9 @@ func TestScoreRegression(t *testing.T) {
 				t.Fatal(err)
 			}
 			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
-			near(t, "RMSE", got.RMSE, test.want.RMSE, bound)
-			near(t, "MAE", got.MAE, test.want.MAE, bound)
-			near(t, "R2", got.R2, test.want.R2, bound)
+			near(t, "RMSE", *got.RMSE, test.want.RMSE, bound)
+			near(t, "MAE", *got.MAE, test.want.MAE, bound)
+			near(t, "R2", *got.R2, test.want.R2, bound)
 			if got.N != test.want.N {
 				t.Errorf("N is %d, want %d", got.N, test.want.N)
 			}
@@ -69,12 +75,12 @@ func TestScoreScale(t *testing.T) {
 		for _, test := range []struct {
 			name    string
 			y, pred *mat.VecDense
-			want    validate.RegressionScore // at scale 1
+			want    figures // at scale 1
 		}{
-			{"wrong", y, wrong, validate.RegressionScore{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
-			{"exact", y, y, validate.RegressionScore{R2: 1, N: 3}},
-			{"constant, wrong", flat, wrong, validate.RegressionScore{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
-			{"constant, exact", flat, flat, validate.RegressionScore{R2: 1, N: 3}},
+			{"wrong", y, wrong, figures{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
+			{"exact", y, y, figures{R2: 1, N: 3}},
+			{"constant, wrong", flat, wrong, figures{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
+			{"constant, exact", flat, flat, figures{R2: 1, N: 3}},
 		} {
 			var a, b mat.VecDense
 			a.ScaleVec(scale, test.y)
@@ -86,14 +92,14 @@ func TestScoreScale(t *testing.T) {
 			}
 			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
 			what := fmt.Sprintf("%s × %g: ", test.name, scale)
-			near(t, what+"RMSE", got.RMSE/scale, test.want.RMSE, bound)
-			near(t, what+"MAE", got.MAE/scale, test.want.MAE, bound)
-			near(t, what+"R2", got.R2, test.want.R2, bound)
+			near(t, what+"RMSE", *got.RMSE/scale, test.want.RMSE, bound)
+			near(t, what+"MAE", *got.MAE/scale, test.want.MAE, bound)
+			near(t, what+"R2", *got.R2, test.want.R2, bound)
 		}
 	}
 	// An error far below the size of the targets still counts.
 	got, err := validate.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
-	if err != nil || got.R2 != 0 || got.RMSE != 1e-170 {
+	if err != nil || *got.R2 != 0 || *got.RMSE != 1e-170 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -16,17 +16,26 @@ import (
 // Score compares the predictions of a model with the targets of samples. A figure is nil if
 // the task lacks it or the samples do not define it.
 type Score struct {
-	N int `json:"n"`
+	N int `json:"n"` // number of samples
 
-	RMSE *float64 `json:"rmse,omitempty"`
-	MAE  *float64 `json:"mae,omitempty"`
-	R2   *float64 `json:"r2,omitempty"`
+	RMSE *float64 `json:"rmse,omitempty"` // √(mean (y−f)²)
+	MAE  *float64 `json:"mae,omitempty"`  // mean |y−f|
+	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 if f is exact and 0 otherwise.
+	R2 *float64 `json:"r2,omitempty"`
 
-	Accuracy  *float64 `json:"accuracy,omitempty"`
-	LogLoss   *float64 `json:"log_loss,omitempty"` // nil without probabilities
-	AUC       *float64 `json:"auc,omitempty"`      // nil if a class is missing among the samples
-	Classes   []string `json:"classes,omitempty"`
-	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
+	Accuracy *float64 `json:"accuracy,omitempty"` // fraction of the samples whose class was predicted
+	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
+	// scikit-learn; nil without probabilities.
+	LogLoss *float64 `json:"log_loss,omitempty"`
+	// AUC is the area under the ROC curve for the second of two classes, where ties count one
+	// half. For K > 2 it is the mean over the classes, each against the rest, by the
+	// probabilities if there are any, otherwise by the decision values. It is nil if a class does
+	// not occur, if only one class occurs, or if a class occurs that the model does not know.
+	AUC *float64 `json:"auc,omitempty"`
+	// Classes names the classes of the model and other classes that were observed, by their labels.
+	Classes []string `json:"classes,omitempty"`
+	// Confusion[i][j] counts the samples of class i that were predicted as j.
+	Confusion [][]int `json:"confusion,omitempty"`
 
 	Truth   *mat.Dense       `json:"-"` // n×t
 	Outcome Outcome          `json:"-"`
@@ -185,18 +194,15 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 			}
 		}
 	}
-	score := &Score{Truth: y, Outcome: o, Weights: weights}
-	k, ok := m.(learners.Classifier)
-	if !ok {
-		s, err := ScoreRegression(y, o.Values, weights)
-		score.N, score.RMSE, score.MAE, score.R2 = s.N, &s.RMSE, &s.MAE, &s.R2
-		return score, err
+	var s Score
+	var err error
+	if k, ok := m.(learners.Classifier); ok {
+		s, err = ScoreClassification(k.Classes(), names, y, o, weights)
+	} else {
+		s, err = ScoreRegression(y, o.Values, weights)
 	}
-	score.Known = k.Classes()
-	s, err := ScoreClassification(score.Known, names, y, o, weights)
-	score.N, score.Accuracy, score.LogLoss, score.AUC = s.N, &s.Accuracy, Defined(s.LogLoss), Defined(s.AUC)
-	score.Classes, score.Confusion = s.Classes.Names, s.Confusion
-	return score, err
+	s.Truth, s.Outcome, s.Weights = y, o, weights
+	return &s, err
 }
 
 // Loss returns the loss of sample i: the mean of the squared errors of its targets, or for
