@@ -414,7 +414,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	if err != nil {
 		return err
 	}
-	r.Model, a.stdout.besides = f.model, true
+	r.Model = f.model
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
 	err = a.report(ctx, r, r.text)

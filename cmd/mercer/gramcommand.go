@@ -414,7 +414,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 		if err := a.writeMatrix(ctx, f, rows.table, out, name); err != nil {
 			return err
 		}
-		r.Out, r.Columns, a.stdout.besides = f.out, out.Cols, true
+		r.Out, r.Columns = f.out, out.Cols
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return a.report(ctx, r, func() string { return r.text(f) })

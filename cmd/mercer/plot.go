@@ -90,7 +90,6 @@ func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
 	if err := a.writeFile(ctx, "--out", o.path, data); err != nil {
 		return err
 	}
-	a.stdout.besides = true
 	report := map[string]any{"program": "plot", "plot": o.path}
 	maps.Copy(report, pic.data)
 	return a.report(ctx, report, func() string { return fmt.Sprintf("plot in %s: %s\n", o.path, pic.title) })

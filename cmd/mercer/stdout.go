@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 )
@@ -10,17 +9,10 @@ import (
 // writers ignore it, such as the writer of the help texts.
 type standardOutput struct {
 	io.Writer
-	besides bool // the result is in a file, and standard output only describes it
-	err     error
+	err error
 }
 
-// errClosed is the error of `mercer predict >&-`.
-var errClosed = errors.New("is closed (or the null device opened for reading and writing), so that the result would be lost")
-
 func (o *standardOutput) Write(p []byte) (int, error) {
-	if o.err == nil && !o.besides && isClosed(o.Writer) {
-		o.err = errClosed
-	}
 	if o.err != nil {
 		return 0, o.err
 	}

@@ -153,7 +153,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			if err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) }); err != nil {
 				return err
 			}
-			r.Learner, r.Model, a.stdout.besides = b.Model.Learner(), f.model, true
+			r.Learner, r.Model = b.Model.Learner(), f.model
 		}
 	}
 	// The picture comes after the model, so that there is no picture without the model that
