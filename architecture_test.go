@@ -91,8 +91,10 @@ var layers = []layer{
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
+	// fitreport is what the front ends write of a fit.
+	{folder: "internal/fitreport", ours: []string{"learners"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
-	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/fitreport", "internal/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	// elementary has functions of one number with the same bits everywhere.
 	{folder: "internal/elementary"},
 	// count formats numbers with nouns for errors.
@@ -203,6 +205,9 @@ func checkImports(t *testing.T, packages map[string]listed, p listed) {
 		case target.Standard || imp == "unsafe":
 		case inside(imp, module):
 			path := strings.TrimPrefix(imp, module+"/")
+			if suites.MatchString(path+"/") && !suites.MatchString(own+"/") {
+				t.Errorf("%s imports %s, which is for tests", own, path)
+			}
 			if j := layerOf(path); j != i && (j < 0 || !allowed(layers[i].ours, layers[j].folder)) {
 				t.Errorf("%s imports %s; it may import %v", own, path, layers[i].ours)
 			}
@@ -478,8 +483,9 @@ var shapeLimits = []struct {
 	{"test files in the root folder", 6},
 }
 
-// suites lists the folders whose packages test other packages; they are not counted as product.
-var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest)/`)
+// suites lists the folders whose packages only tests import or run; they are not counted as
+// product, and TestImportArrows checks that no package of the product imports them.
+var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest|internal/required|internal/browser|ctest/advice)/`)
 
 // shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are
 // the physical lines of the files that are neither tests, suites, tools nor generated. The

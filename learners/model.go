@@ -79,6 +79,9 @@ type Fact struct {
 	Value any    // an int, a float64, a string or a bool
 }
 
+// Key returns the name of the fact in a Report, with underscores between words.
+func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
+
 // Restore returns a model whose predictions have the same bits as those of the model that s came
 // from. It checks every shape, parameter and number, so that a State from a damaged file only
 // causes an error. The model shares the memory of s.

@@ -37,9 +37,9 @@ func CenterRules() []CenterRule {
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
 	Count int        // M; 0 is about 10√n. If there are fewer different samples, all of them are centers
-	// Pool is the number of samples, drawn uniformly in one pass, that a rule other than
+	// pool is the number of samples, drawn uniformly in one pass, that a rule other than
 	// UniformCenters chooses among; 0 is 2M, but at least 500.
-	Pool int
+	pool int
 	Seed uint64
 }
 
@@ -53,7 +53,7 @@ func (c CenterChoice) sizes(n int) (m, pool int) {
 	if c.Rule == UniformCenters || c.Rule == "" {
 		return m, m
 	}
-	pool = c.Pool
+	pool = c.pool
 	if pool == 0 {
 		pool = max(2*m, 500)
 	}
@@ -64,8 +64,8 @@ func (c CenterChoice) check() error {
 	if c.Rule != "" && !slices.Contains(CenterRules(), c.Rule) {
 		return fmt.Errorf("solvers: no rule for centers is called %q; the rules are %q", c.Rule, CenterRules())
 	}
-	if c.Count < 0 || c.Pool < 0 {
-		return fmt.Errorf("solvers: the numbers of centers and of samples to choose among must be ≥ 0, got %d and %d", c.Count, c.Pool)
+	if c.Count < 0 || c.pool < 0 {
+		return fmt.Errorf("solvers: the numbers of centers and of samples to choose among must be ≥ 0, got %d and %d", c.Count, c.pool)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 	centers := func(rule CenterRule, data Rows) backend.Host[float64] {
 		t.Helper()
 		res, err := SolveNystrom(t.Context(), dev, NystromProblem{
-			Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Choice: CenterChoice{Rule: rule, Count: 20, Pool: 100, Seed: 5}, Lambda: 0.1,
+			Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Choice: CenterChoice{Rule: rule, Count: 20, pool: 100, Seed: 5}, Lambda: 0.1,
 		}, StreamParams{Method: Normal})
 		if err != nil {
 			t.Fatal(err)

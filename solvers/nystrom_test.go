@@ -346,7 +346,7 @@ func TestCenterRulesCover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	left := map[CenterRule]float64{}
 	for _, rule := range CenterRules() {
-		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil, nil), Choice: CenterChoice{Rule: rule, Count: m, Pool: n}, Lambda: 0.1}
+		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil, nil), Choice: CenterChoice{Rule: rule, Count: m, pool: n}, Lambda: 0.1}
 		res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: Normal})
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/fitreport"
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
@@ -155,7 +156,7 @@ func (f *fitFlags) insteadOfMemory() string {
 // fitReport is the output of `mercer fit`.
 type fitReport struct {
 	Program string `json:"program"` // "fit": for mercer bench import
-	learners.Report
+	fitreport.Report
 	Task        learners.Task     `json:"task"`
 	Assumed     string            `json:"task_assumed,omitempty"`
 	Kernel      string            `json:"kernel,omitempty"`
@@ -467,7 +468,7 @@ func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *ma
 // newFitReport makes the report of a fit; the warnings name the flags of c.
 func newFitReport(c *cobra.Command, m learners.Model, dev backend.Device) fitReport {
 	name := flagOf(c)
-	r := fitReport{Program: "fit", Report: learners.NewReport(m, name), Device: dev.Info().Device, facts: learners.FactsOf(m, name)}
+	r := fitReport{Program: "fit", Report: fitreport.New(m, name), Device: dev.Info().Device, facts: learners.FactsOf(m, name)}
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved().Seconds
 		r.Seconds = fitSeconds{Gram: s.Gram, Factor: s.Factor, Solve: s.Solve}

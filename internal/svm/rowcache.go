@@ -138,9 +138,6 @@ func (c *RowCache) Close() {
 // Capacity returns the number of rows that can be kept.
 func (c *RowCache) Capacity() int { return c.rows.Rows }
 
-// has reports whether a row is kept.
-func (c *RowCache) has(i int) bool { return c.slot[i] >= 0 }
-
 // Row returns row i of K, only for reading. It stays valid until Capacity()
 // other rows have been asked for.
 func (c *RowCache) Row(i int) ([]float64, error) {

@@ -93,3 +93,6 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 		c.Close()
 	}
 }
+
+// has reports whether a row is kept.
+func (c *RowCache) has(i int) bool { return c.slot[i] >= 0 }

@@ -86,8 +86,8 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 
 // Centering holds the means of a Gram matrix that are needed to center other points.
 type Centering struct {
-	Rows []float64 // mean of each row of K, which equals the mean of the column
-	All  float64   // mean of all of K
+	rows []float64 // mean of each row of K, which equals the mean of the column
+	all  float64   // mean of all of K
 }
 
 // Center moves the origin of feature space to the mean of the sample, in place, of a
@@ -103,17 +103,17 @@ func Center(gram mat.Matrix) (Centering, error) {
 		return Centering{}, err
 	}
 	n := float64(k.Rows)
-	c := Centering{Rows: make([]float64, k.Rows)}
+	c := Centering{rows: make([]float64, k.Rows)}
 	for i := range k.Rows {
 		for _, v := range k.Row(i) {
-			c.Rows[i] += v / n
+			c.rows[i] += v / n
 		}
-		c.All += c.Rows[i] / n
+		c.all += c.rows[i] / n
 	}
 	for i := range k.Rows {
 		row := k.Row(i)
 		for j := range row {
-			row[j] += c.All - (c.Rows[i] + c.Rows[j])
+			row[j] += c.all - (c.rows[i] + c.rows[j])
 		}
 	}
 	return c, nil
@@ -135,8 +135,8 @@ func (c Centering) Cross(cross mat.Matrix) error {
 	if err != nil {
 		return err
 	}
-	if k.Cols != len(c.Rows) || k.Cols == 0 {
-		return fmt.Errorf("gram: center: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.Rows), "point"))
+	if k.Cols != len(c.rows) || k.Cols == 0 {
+		return fmt.Errorf("gram: center: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.rows), "point"))
 	}
 	for i := range k.Rows {
 		row, mean := k.Row(i), 0.0
@@ -144,7 +144,7 @@ func (c Centering) Cross(cross mat.Matrix) error {
 			mean += v / float64(len(row))
 		}
 		for j := range row {
-			row[j] += c.All - (mean + c.Rows[j])
+			row[j] += c.all - (mean + c.rows[j])
 		}
 	}
 	return nil

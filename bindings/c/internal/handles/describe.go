@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/fitreport"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -71,7 +72,7 @@ func (f *Factor) Describe(Names) (string, error) {
 
 // description is the result of Model.Describe.
 type description struct {
-	learners.Report
+	fitreport.Report
 	Task         learners.Task     `json:"task"`
 	Features     int               `json:"features"`          // columns of x in Predict
 	Names        []string          `json:"names,omitempty"`   // names of the columns of x
@@ -96,7 +97,7 @@ func (m *Model) Describe(names Names) (string, error) {
 	defer m.release()
 	model, state := m.bundle.Model, m.bundle.Model.State()
 	f := description{
-		Report: learners.NewReport(model, names.of), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
+		Report: fitreport.New(model, names.of), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
 	f.Features, _ = model.Dims()

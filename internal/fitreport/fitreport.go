@@ -1,9 +1,14 @@
-package learners
+// Package fitreport makes the report of a fit that the command, the C library and saved models
+// write.
+package fitreport
 
-import "strings"
+import (
+	"math"
 
-// Report is the report of a fit about its model. The command, the C library and saved models
-// write it as JSON. It omits what a restored model does not know, and figures that are not
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Report is the report of a fit about its model, written as JSON. It omits what a restored model does not know, and figures that are not
 // finite, which JSON cannot represent.
 type Report struct {
 	Learner     string         `json:"learner"`
@@ -19,18 +24,15 @@ type Report struct {
 	Facts       map[string]any `json:"facts,omitempty"` // keyed by Fact.Key
 }
 
-// Key returns the name of the fact in a Report, with underscores between words.
-func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
-
-// NewReport returns the report of a model. name returns a front end's name for a parameter in the
+// New returns the report of a model. name returns a front end's name for a parameter in the
 // advice of a warning, or "" to omit the advice about it.
-func NewReport(m Model, name func(parameter string) string) Report {
+func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()
-	if k, ok := m.(Classifier); ok {
+	if k, ok := m.(learners.Classifier); ok {
 		r.Classes = k.Classes().Names
 	}
-	if k, ok := m.(Solved); ok && k.Solved() != nil {
+	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved()
 		r.Solver, r.Reason, r.Iterations, r.MemoryBytes = string(s.Method), s.Plan.Reason, s.Iters, s.Bytes
 		r.Fallback, r.Notes = s.Fallback, s.Notes
@@ -38,9 +40,9 @@ func NewReport(m Model, name func(parameter string) string) Report {
 			r.Residual = &s.Residual
 		}
 	}
-	if _, ok := m.(Describer); ok {
+	if _, ok := m.(learners.Describer); ok {
 		r.Facts = map[string]any{}
-		for _, f := range FactsOf(m, name) {
+		for _, f := range learners.FactsOf(m, name) {
 			if v, ok := f.Value.(float64); !ok || finite(v) {
 				r.Facts[f.Key()] = f.Value
 			}
@@ -48,3 +50,5 @@ func NewReport(m Model, name func(parameter string) string) Report {
 	}
 	return r
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
