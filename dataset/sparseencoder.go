@@ -79,7 +79,7 @@ func newSparse(first, columns int) *Input {
 func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	if !t.takesSparse(r) {
 		if t.width() > MaxFeatures {
-			return nil, t.fault("", fmt.Sprintf("has %d features, of which more than a third of the values are not 0 or one is named as a target, a weight, dropped or categorical: at most %d can be used in this way", t.width(), MaxFeatures))
+			return nil, t.fault("", fmt.Sprintf("has %d features: more than %d can be used only if at most a third of their values differ from 0 and none of them is a target, a weight, dropped or categorical", t.width(), MaxFeatures))
 		}
 		return nil, nil
 	}

@@ -104,8 +104,8 @@ func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeri
 	return numeric.DensePoints(h), err
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own. A backend.CSR stays sparse,
-// unless Bound is set.
+// Fit fits the n×d samples x to the n×t targets y, each output on its own. If x is a backend.CSR, the
+// model keeps it as a sparse matrix, unless Bound is set.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)

@@ -80,7 +80,7 @@ a time of the order of n³.`,
 	f.tableFlags.add(flags)
 	flags.BoolVar(&f.textbook, "textbook", false, "as in the examples of textbooks: numbers are not standardized")
 	flags.Lookup("target").Usage = "`COLUMN` that is not a feature but is copied to a CSV file; may be given several times"
-	flags.StringVar(&f.train, "train", "", "`FILE` of other rows: K is that of TABLE with them")
+	flags.StringVar(&f.train, "train", "", "`FILE` of other rows; K then holds the kernel of each row of TABLE with each row of FILE")
 	flags.BoolVar(&f.center, "center", false, "center the rows in the feature space")
 	flags.BoolVar(&f.distances, "distances", false, "write distances in the feature space instead of K")
 	flags.StringVar(&f.features, "features", "", "write the features of a `MAP` instead of K: "+strings.Join(featureMaps, ", "))

@@ -247,7 +247,7 @@ func (r *Result) warn(how ending, tol float64) {
 	case how == stalled:
 		what = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
 	}
-	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, not %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
+	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
 // stage is a solver and the number of evaluations of the loss after which the next stage

@@ -29,11 +29,11 @@ func TestNth(t *testing.T) {
 			sorted := slices.Sorted(slices.Values(a))
 			k := rng.IntN(n)
 			if got := selection.Nth(a, k); got != sorted[k] {
-				t.Fatalf("%s, n %d: place %d is %v, want %v", shape, n, k, got, sorted[k])
+				t.Fatalf("%s, n %d: element %d is %v, want %v", shape, n, k, got, sorted[k])
 			}
 			for i, v := range a {
 				if i < k && v > a[k] || i > k && v < a[k] {
-					t.Fatalf("%s, n %d: place %d is on the wrong side of place %d", shape, n, i, k)
+					t.Fatalf("%s, n %d: elements %d and %d are in the wrong order", shape, n, i, k)
 				}
 			}
 		}
