@@ -278,8 +278,8 @@ func (t *Table) namelessFault(line int, cell string) *Error {
 	return e
 }
 
-// IndexName is the name by which File.Keep refers to a first column of a CSV file without a name.
-const IndexName = "index"
+// indexName is the name by which File.Keep refers to a first column of a CSV file without a name.
+const indexName = "index"
 
 // setHeader names the columns. Empty names at the end of the header, which then ends with
 // delimiters, make no columns.
@@ -292,8 +292,8 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 		names = names[1:]
 	}
 	t.index = t.index || rowNames
-	if t.index && slices.Contains(t.keep, IndexName) && !slices.Contains(names, IndexName) {
-		t.index, names = false, append([]string{IndexName}, names...)
+	if t.index && slices.Contains(t.keep, indexName) && !slices.Contains(names, indexName) {
+		t.index, names = false, append([]string{indexName}, names...)
 	}
 	return t.setNames(names)
 }

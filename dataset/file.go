@@ -70,7 +70,7 @@ type File struct {
 	NAValues []string
 
 	// Keep names columns of CSV files and of texts whose cells Table.Cells returns exactly as they
-	// are written: 007 is not 7. If Keep includes IndexName, a first column of a CSV file without a
+	// are written: 007 is not 7. If Keep includes "index", a first column of a CSV file without a
 	// name (the index of pandas and R) is read as a column with that name.
 	Keep []string
 
