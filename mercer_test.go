@@ -1329,7 +1329,7 @@ func ExampleGram() {
 func exportedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
-		reflect.TypeFor[mercer.Factor](), reflect.TypeFor[mercer.Model[learners.Model]](), reflect.TypeFor[solvers.BudgetError](),
+		reflect.TypeFor[mercer.Factor](), reflect.TypeFor[mercer.Model[learners.Model]](), reflect.TypeFor[solvers.BudgetError](), reflect.TypeFor[solvers.CenterChoice](),
 		reflect.TypeFor[solvers.Cholesky](), reflect.TypeFor[solvers.ConvergenceError](), reflect.TypeFor[solvers.FourierProblem](),
 		reflect.TypeFor[solvers.LeaveOneOut](), reflect.TypeFor[solvers.NystromProblem](), reflect.TypeFor[solvers.Path](),
 		reflect.TypeFor[solvers.PathPoint](), reflect.TypeFor[solvers.Uncertainty](), reflect.TypeFor[learners.BayesRidge](),

@@ -218,7 +218,7 @@ func BenchmarkTable(b *testing.B) {
 			}
 			r := csv.NewReader(bufio.NewReader(f))
 			r.ReuseRecord = true
-			var numbers []float64
+			sum := 0.0
 			for row := 0; ; row++ {
 				record, err := r.Read()
 				if err == io.EOF {
@@ -229,7 +229,7 @@ func BenchmarkTable(b *testing.B) {
 				}
 				for _, cell := range record {
 					if v, err := strconv.ParseFloat(cell, 64); err == nil {
-						numbers = append(numbers, v)
+						sum += v
 					} else if row > 0 {
 						b.Fatal(err)
 					}

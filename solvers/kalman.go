@@ -45,10 +45,19 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	e := estimate{
 		how:     kalmanChoice{m},
 		stages:  []stage{{"gram", flops}, {"factor", flops}, {"solve", 4 * flops * float64(z.columns)}},
-		bytesOf: z.refinedBytes,
+		bytesOf: z.kalmanBytes(m),
 	}
 	e.cost = z.kalmanCost(m)
 	return e, nil
+}
+
+// kalmanBytes is the memory of Kalman: the matrices on the device; in Go memory the filter, the pairs
+// by which its points are sorted, two columns for each right-hand side, and the solution and the
+// residual of the last and the best iterate.
+func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
+	return func(n int) int64 {
+		return numeric.Total(z.refinedBytes(n), numeric.Bytes(numeric.Total(m.Elements(n), numeric.Elements(n, 2+2*z.columns+4*z.t))))
+	}
 }
 
 // kalmanCost is the cost of Kalman.

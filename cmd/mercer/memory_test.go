@@ -72,6 +72,9 @@ func planCases(d learners.Description) [][]string {
 			continue
 		}
 		for _, choice := range p.Choices {
+			if choice == "kalman" { // needs one feature: TestPlanOfOneFeature
+				continue
+			}
 			args := []string{"--" + p.Name, choice}
 			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // used only by the iterative solver
 				args = append(args, "--solver", "cg")
@@ -127,6 +130,26 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPlanOfOneFeature checks the plan of the solver that needs one feature.
+func TestPlanOfOneFeature(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	d, err := learners.Find("kernel-ridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{300, 1_000_000} {
+		if n > 300 {
+			required.Slow(t, "proc", "reads two million cells")
+		}
+		table := filepath.Join(t.TempDir(), "number.csv")
+		writePlanTable(t, table, n, 2, "number")
+		checkPlan(t, d, []string{"fit", "--model", filepath.Join(t.TempDir(), "m.safetensors"), "--learner", d.Name, "--solver", "kalman",
+			"--kernel", "matern32(sigma=1)", "--lambda", "0.1", "--drop", "x1", "--target", "number", table})
 	}
 }
 
