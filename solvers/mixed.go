@@ -280,7 +280,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 			return a, nil
 		}
 		if !errors.Is(err, backend.ErrNotPosDef) {
-			if reduced && w.Ctx.Err() == nil && !errors.Is(err, backend.ErrMemory) { // a library without such products
+			if reduced && errors.Is(err, errors.ErrUnsupported) { // a library without such products
 				w.Mem.Free(a)
 				return nil, &accuracyError{w.fail(err)}
 			}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -33,6 +34,12 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %s (%d)", e.Op, e.Name, e.Code)
 	}
 	return fmt.Sprintf("%s: error %d", e.Op, e.Code)
+}
+
+// Is reports whether target is errors.ErrUnsupported and the library does not have the function for
+// this device or these types.
+func (e *Error) Is(target error) bool {
+	return target == errors.ErrUnsupported && (strings.HasSuffix(e.Name, "NOT_SUPPORTED") || strings.HasSuffix(e.Name, "ARCH_MISMATCH"))
 }
 
 // OutOfMemory reports whether the function found not enough memory on the device.

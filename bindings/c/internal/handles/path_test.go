@@ -183,7 +183,7 @@ func TestPathChooses(t *testing.T) {
 		to   PathScores
 		text string
 	}{
-		{PathProblem{}, PathScores{}, "no lambda"},
+		{PathProblem{}, PathScores{}, "the list of lambdas is empty"},
 		{PathProblem{Lambdas: []float64{1, -1}}, PathScores{}, "lambda 2 must be a finite number ≥ 0, got -1"},
 		{PathProblem{Lambdas: []float64{math.NaN()}}, PathScores{}, "lambda 1 must be a finite number"},
 		{PathProblem{Lambdas: []float64{1}}, PathScores{LOO: loo}, "loo: the result has 1 number"},
