@@ -374,7 +374,7 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	_, err := solvers.NewUncertainty(ctx, dev, p, memory)
 	if err == nil {
 		// 2⁻⁵⁰ n for the rounding of trace and of what follows.
-		if floor := (least - 1.01*0x1p-53*float64(n+3)*trace*(1+float64(n)*0x1p-50)) * (1 - 0x1p-50); floor > 0 && n < 1<<40 {
+		if floor := (least - 1.01*0x1p-53*float64(n+3)*trace*(1+float64(n)*0x1p-50)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
 			return floor, nil
 		}
 		err = backend.ErrNotPosDef
