@@ -494,7 +494,7 @@ func TestTableOfKernelValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 2*alpha.At(0, 0) + alpha.At(1, 0) + 3*alpha.At(2, 0) // of "aab"
+	want := 2*alpha.At(0, 0) + alpha.At(1, 0) + 3*alpha.At(2, 0) // the prediction for "aab"
 	learner := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.5, NoIntercept: true}
 	letters := mercer.Options{Objects: stringkernels.Spectrum{Length: 1, Raw: true}}
 	text := dataset.Rules{Targets: []string{"y"}, Text: "text"}

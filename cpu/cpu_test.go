@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// forEachTier runs f for every tier that this machine can run, which TestRequiredTiers
-// reports. Under the race detector, which does not see assembly, it runs only the fastest
+// forEachTier runs f for every tier that this machine can run; TestRequiredTiers reports these
+// tiers. Under the race detector, which does not see assembly, it runs f only for the fastest
 // tier.
 func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {

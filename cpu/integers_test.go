@@ -71,8 +71,8 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers: products of integers times a step are exact, in parts of KC pairs, up
-// to the rounding of the result. Gaussians have the errors that follow from this rounding.
+// TestGramOfIntegers: products of integers times a step are summed exactly in parts of KC
+// pairs; only the results are rounded. Gaussians have the errors that follow from this rounding.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -188,7 +188,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 func TestIntegersAreUsed(t *testing.T) {
 	q := bestDevice().F64().(*queue[float64])
 	if bestDevice().tier.Pairs == 0 {
-		return // products of floats are as fast
+		return // on this tier products of integers are not faster than products of floats
 	}
 	for every, want := range map[int]bool{1: true, 2: true, 20: false} {
 		t.Run(fmt.Sprintf("one of %d is not 0", every), func(t *testing.T) {

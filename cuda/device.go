@@ -213,7 +213,7 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
 	}
-	// Of the other results, these stand for any cause.
+	// These two codes do not tell the cause, which may be a lack of memory.
 	any := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
 	if d.pool.kept > 0 && (e.OutOfMemory() || any) {
 		err := d.drop()

@@ -17,9 +17,9 @@ import (
 // little memory: the lower triangle as panels of `width` columns, each row-major from the
 // row of its first column on.
 //
-//	┌ p₀       ┐   What needs panels p₀, p₁, … has two buffers for them on the
-//	│ p₀ p₁    │   device: while one is used the next panel comes, in a stream of
-//	└ p₀ p₁ p₂ ┘   its own. A third buffer has the panel that is made.
+//	┌ p₀       ┐   Panels p₀, p₁, … come through two buffers on the device: while
+//	│ p₀ p₁    │   one is used, the next panel is copied to the other, in a separate
+//	└ p₀ p₁ p₂ ┘   stream. A third buffer has the panel that is being computed.
 //
 // The factorization is left-looking: panel j is updated with the earlier panels, which are
 // only read, and is written once. It moves about n³/(3·width) elements, each used for
@@ -48,8 +48,8 @@ type slot struct {
 }
 
 // panelBytes is the length of a row of a panel: 2048 columns in float64. With that width
-// each byte is used for 512 operations, which take a card longer in float64 than moving the
-// byte through PCIe.
+// each byte is used for 512 operations, and 512 operations in float64 take longer on a card than
+// the transfer of a byte through PCIe.
 var panelBytes = 16 << 10
 
 func panelWidth[T backend.Float](n int) int {

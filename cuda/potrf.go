@@ -125,8 +125,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
 			return err
 		}
-		// The workspace of cuSOLVER grows with the triangle, which has not been changed:
-		// try halves.
+		// A smaller triangle needs a smaller workspace of cuSOLVER. The triangle has not been
+		// changed, so that it can be factored by halves.
 		f.most = n / 2
 	}
 	n1 := half(n)
@@ -173,10 +173,10 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 // solve factors by cuSOLVER, and waits. After a pivot that is not positive the library
 // continues with NaN, and if the matrix has NaN or Inf it reports nothing. So solve checks
 // the diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal
-// and the factor's row. What the library leaves in a failed factor is not documented: a
-// lower triangle, which is still there, is factored again by the device functions, so that
-// the pivot and the leading factor are exact; of an upper triangle, in place, they are only
-// what the library has written.
+// and the factor's row. The contents of a failed factor are not documented. The library works
+// on a copy of a lower triangle, which the device functions then factor again, so that the pivot
+// and the leading factor are exact. It factors an upper triangle in place, where the pivot and the
+// leading factor are only what it has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device

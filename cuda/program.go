@@ -76,7 +76,7 @@ func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], er
 }
 
 // inRange returns v, clamped to the finite range of T: the scale of a kernel may be too
-// large for float32, and 0 times it must be 0.
+// large for float32, and its product with 0 must be 0.
 func inRange[T backend.Float](v float64) float64 {
 	if sizeOf[T]() == 4 {
 		return max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -199,8 +199,8 @@ func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error
 	return ptr, p.q.engine.launch("self", line(x.rows))
 }
 
-// shifted returns the program for points from row i of X and row j of Z on: the values of
-// statistics of one point begin there.
+// shifted returns the program for the points from row i of X and row j of Z on: its
+// pointers to statistics of one point begin at these rows.
 func (p *program[T]) shifted(i, j int) []byte {
 	if i == 0 && j == 0 {
 		return p.bytes

@@ -74,7 +74,7 @@ type Number struct {
 	Scale    float64 `json:"scale"`
 	Rounding float64 `json:"rounding,omitempty"` // positive if the column is constant up to rounding, otherwise 0
 	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table
-	High     float64 `json:"high,omitempty"`     // the largest; both are 0 in encoders written before they were stored
+	High     float64 `json:"high,omitempty"`     // the largest; Low and High are 0 in encoders of older versions
 }
 
 // Text makes one feature for each category: 1 where the cell is that category

@@ -66,7 +66,7 @@ func (p *pieces) next() (piece, error) {
 		case p.ended:
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
-			end = len(buf) // to be refused
+			end = len(buf) // the parser refuses the unclosed quotation
 		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the buffer and its successor of twice the size
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line

@@ -90,9 +90,9 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 }
 
 // A number in a spelling that is not accepted is neither a category nor a class, nor a value.
-// The error names the first such cell and says what to do: among numbers, among texts, in a
-// column of only such cells, in blocks and from Go (polars #18797, datatable #771, data.table
-// #6604).
+// The error names the first such cell and says what to do. The cells stand among numbers, among
+// texts and alone in a column; the tables are also read in blocks and made by a Go program (polars
+// #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }

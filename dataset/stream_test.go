@@ -93,7 +93,7 @@ func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	}
 }
 
-// Every format gives the same in blocks as a whole.
+// A file of any format gives the same samples, whether it is read in blocks or as a whole.
 func TestStreamFormats(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)

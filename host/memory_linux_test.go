@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMemoryObeysTheLimitOfAddresses sets RLIMIT_AS in a process of its own to
-// 256 MiB more than the process has.
+// TestMemoryObeysTheLimitOfAddresses starts a process that limits its address
+// space, by RLIMIT_AS, to 256 MiB more than it already uses.
 func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	const more, child = 256 << 20, "MERCER_TEST_RLIMIT"
 	if os.Getenv(child) == "" {

@@ -271,7 +271,7 @@ type stacked []mapping
 func (s stacked) dim() int {
 	n := 0
 	for _, m := range s {
-		n = min(n+m.dim(), math.MaxInt32) // avoids overflow; above maxFeatures
+		n = min(n+m.dim(), math.MaxInt32) // the limit avoids overflow, and is above maxFeatures
 	}
 	return n
 }

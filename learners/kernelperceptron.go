@@ -137,7 +137,7 @@ type KernelPerceptronModel struct {
 }
 
 // Alpha returns a copy of a, with a row for each center and one column, or for more than two
-// classes a column for each, or nil if the model is not fitted.
+// classes a column for each class. It is nil if the model is not fitted.
 func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }

@@ -63,7 +63,7 @@ func TestRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.RidgeModel{}},
 				Terms:     ridgeTerms,
-				Condition: 1000, // ‖X‖² ≈ 90 relative to λ, or to itself without λ
+				Condition: 1000, // about ‖X‖² ≈ 90 for λ = 1, and smaller for λ = 0
 			})
 		})
 	}

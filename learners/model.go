@@ -15,13 +15,13 @@ import (
 // Options are arguments of every Fit besides the samples; the zero value suits most problems.
 type Options struct {
 	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is left out
-	Keys     []uint64               // of the samples, for learners that draw some of them: solvers.Block, dataset.Encoder.Keys; nil means the keys of the numbers in x
+	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress) // nil, or reports the progress of the work
 
-	// Prove makes the bounds of Bounded some hundred times smaller if the number of samples is so small, at
-	// most some hundreds, that it takes a few hundredths of a second.
+	// Prove makes the bounds of Bounded some hundred times smaller if this takes at most a few hundredths
+	// of a second, which limits the number of samples to some hundreds.
 	Prove bool
 
 	// Trace is nil, or called after each epoch by learners with epochs (Description.Traces). It

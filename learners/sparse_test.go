@@ -76,13 +76,13 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				if k != "" {
 					given["kernel"] = k
 				}
-				if _, has := d.Parameter("tol"); has { // of a loop that ends there
+				if _, has := d.Parameter("tol"); has { // the tolerance at which a loop ends
 					given["tol"] = "1e-9"
 				}
-				if d.Name == "nystrom-ridge" { // which draws other centers of sparse samples
+				if d.Name == "nystrom-ridge" { // sparse and dense samples have the same centers only if all samples are centers
 					given["centers"] = "90"
 				}
-				if d.Name == "logistic" || d.Name == "lasso" { // a part of the loss, which is flat
+				if d.Name == "logistic" || d.Name == "lasso" { // tol is a fraction of the loss, which is flat near its minimum
 					given["tol"] = "1e-15"
 				}
 				if _, has := d.Parameter("optimize"); has { // searches may end at different points

@@ -145,7 +145,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 				largest = max(largest, floats.Dot(row, row))
 			}
 		}
-		coef := mat.Norm(learners.PartsOf(m).Coef, 1) // a bound on the sum of each machine
+		coef := mat.Norm(learners.PartsOf(m).Coef, 1) // a bound on Σ|β| of each machine
 		if cols := learners.PartsOf(m).Coef.RawMatrix().Cols; cols > 1 {
 			coef *= float64(cols + 1)
 		}

@@ -19,7 +19,7 @@ const (
 
 	// An exponential or a power, with the loads and stores around it.
 	kernelValue = 30.0
-	// A feature that a sparse sample stores, for the values with one other sample: 0.14 s for the Gram
+	// A stored feature of a sparse sample, in the kernel value with one other sample: 0.14 s for the Gram
 	// matrix of 5,574 texts of 144 features each (2026-11-27).
 	sparseFeature = 3.0
 	// A byte of a matrix that is multiplied with one vector: 22 GB/s.
@@ -33,7 +33,7 @@ const (
 	stepOverhead = 5e7
 	// A byte of a large matrix, which the system must clear before its first use.
 	freshByte = 45.0
-	// A float64 from a GPU's memory, 8 bytes at 16 GB/s and some nanoseconds' work.
+	// The seconds to fetch a float64 from a GPU's memory, 8 bytes at 16 GB/s, and to process it.
 	hostSeconds = 2.5e-9
 	// The eigenvalues of a sample and the other work before an iteration.
 	lookOverhead = 3e9
@@ -41,7 +41,7 @@ const (
 
 // costs are the constants for a device.
 type costs struct {
-	listed         float64    // the same per feature that a sparse sample stores
+	listed         float64    // for an element of K, per stored feature of a sparse sample
 	feature, value float64    // for an element of a symmetric K, per feature and for the function of the statistic
 	again          float64    // factor for a K that is not stored, with several columns
 	thin           float64    // for an operation of a product with few columns: limited by memory

@@ -123,8 +123,8 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	return nil
 }
 
-// score sets the scores that follow from C⁻¹[y 1] and from the diagonal of C⁻¹, which becomes
-// that of G; sol becomes α.
+// score sets the scores that follow from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It
+// replaces sol by α and diag by the diagonal of G.
 func (p *pathCholesky) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
 	at.Intercept = make([]float64, s.t)
 	if s.Intercept {

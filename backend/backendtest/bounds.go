@@ -197,7 +197,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 			for _, w := range stat.Freqs {
 				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*kerneltest.FunctionUlps)
 			}
-		case kernels.Sinc: // |sin 2πΔ/Δ| ≤ 2π, and its angle's error over Δ 3·2π
+		case kernels.Sinc: // |sin 2πΔ/Δ| ≤ 2π, and three roundings of the angle add at most 3·2π
 			sum += 2 * math.Pi * (terms + 3 + 2*kerneltest.FunctionUlps)
 		case kernels.Chi2:
 			if x[p]+z[p] > 0 {

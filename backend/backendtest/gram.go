@@ -204,8 +204,8 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramDuplicates has points of X among those of another matrix Z: their
-// distance is 0 too, exactly, with and without an offset.
+// testGramDuplicates copies points of X into another matrix Z: the distance of equal points is
+// exactly 0, with and without an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		for _, k := range distanceKernels(d, 1) {

@@ -22,8 +22,8 @@ import (
 // little.
 const garbagePercent = 5
 
-// ballast is live but never touched, so that it takes addresses and no memory. It allows 4 MiB of
-// garbage if little else is live.
+// ballast is live but never touched, so that it takes only address space. Because of it,
+// the collector does not run before there are 4 MiB of garbage.
 var ballast []byte
 
 // limitGarbage configures the collector for the rest of the process.

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// checkOutput fails before the work does: path must be the path of a file that can be written,
-// and none of the files that the same call reads; - is standard output. It creates a file in the
-// folder and removes it.
+// checkOutput checks an output path before the work begins: path must name a file that can be written
+// and that the same call does not read; - is standard output. It creates a file in the folder and
+// removes it.
 func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {

@@ -91,8 +91,8 @@ func parsePixels(text string) (p pixels, err error) {
 	return p, nil
 }
 
-// scale returns the number of pixels per point in a picture that something of the given size fits
-// into.
+// scale returns the largest number of pixels per point at which a drawing of the given size fits
+// into the picture.
 func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }

@@ -208,7 +208,7 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	return p, err
 }
 
-// runner returns what fits models to subsets of the rows, within the memory that the data leave.
+// runner returns a Runner that fits models to subsets of the rows in the memory that the data do not take.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
 	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
 	within := r.memory.fitting(ctx, &o)

@@ -50,8 +50,8 @@ func (f *weightFlags) check() error {
 	return nil
 }
 
-// ofClasses returns the weights of the named classes, the weights of whose rows sum to totals, or
-// nil if no flag gives class weights.
+// ofClasses returns the weights of the named classes, or nil if no flag gives class weights. totals
+// holds, for each class, the sum of the weights of its rows.
 func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return nil, nil

@@ -155,7 +155,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 	return b.Sync()
 }
 
-// solve waits: Y ← (B + λI)⁻¹ Y for an n × t matrix; z is scratch of that shape.
+// solve sets Y, n × t, to (B + λI)⁻¹ Y and waits for the device; z is scratch of that shape.
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1

@@ -19,7 +19,7 @@ type Solver string
 const (
 	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC), in the metric of the diagonal of XᵀX; once they have cost as much as XᵀX, O(nd²), in the metric of XᵀX
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX; after O(nd²) work, as much as XᵀX takes, the metric is XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
 	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples; an approximation
 )

@@ -225,9 +225,9 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	return l.penalize(h)
 }
 
-// curvature returns −w p_a p_c of a sample, or if a = c the square root of w p_a (1 − p_a), which
-// is then applied on both sides, so that half of the block suffices. The p are those of the last
-// eval.
+// curvature returns −w p_a p_c of a sample. For a = c it returns the square root of w p_a (1 − p_a),
+// which scales both factors of the block, so that half of the symmetric block suffices. The
+// probabilities p are those of the last eval.
 func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
 	if w == 0 {

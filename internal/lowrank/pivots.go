@@ -106,9 +106,9 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 }
 
 // reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
-// the probability (its residual diagonal after the pivots accepted before it) / (its diagonal in
-// the proposal), and then eliminates it. It returns the indices in s of the accepted candidates,
-// up to most of them, and the factor of h at them.
+// probability r/p, where r is its residual diagonal after the pivots accepted so far and p its
+// diagonal in the proposal, and then eliminates it. It returns the indices in s of the accepted
+// candidates, at most `largest`, and the factor of h at them.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {

@@ -219,11 +219,11 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along each of the directions z with Xz = 0, among the weights of
-// active, that the factor has found: each makes a weight 0, and the later directions are
-// changed so that this weight remains 0. It reports whether a weight has become 0. Sweeps
-// converge slowly along such directions, in steps of the size of μ/‖x_p‖². The indicators
-// of the categories of several columns have such directions, because their sums are equal.
+// alongNull minimizes ‖w‖₁ along each null direction that the factor has found: a change z of the
+// weights of active with Xz = 0. Each step makes a weight 0, and the later directions are changed
+// so that this weight remains 0. It reports whether a weight has become 0. Sweeps converge slowly
+// along such directions, in steps of the size of μ/‖x_p‖². The indicators of the categories of
+// several columns have such directions, because their sums are equal.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {

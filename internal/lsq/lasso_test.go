@@ -106,7 +106,7 @@ func TestLassoOfIndicators(t *testing.T) {
 			if len(f.Warnings) > 0 {
 				t.Errorf("λ %g: %v", lambda, f.Warnings)
 			}
-			// The gap by the data has rounding of its own, of n terms each.
+			// The gap computed from the data has a rounding error too, because it consists of sums of n terms.
 			if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
 				t.Errorf("λ %g: the duality gap is %.2g of ‖y‖²", lambda, gap/total)
 			}

@@ -244,7 +244,7 @@ func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms 
 	}
 	for range 2 {
 		var step, product mat.Dense
-		// Its error says only that L is ill-conditioned, as norms of many orders make it.
+		// The error says only that L is ill-conditioned, as it is if norms differ by orders of magnitude.
 		_ = lq.SolveTo(&step, false, left)
 		to.Add(to, &step)
 		product.Mul(b, to)

@@ -361,9 +361,9 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// inform calls visit for the points in descending order, with the element of the diagonal of
-// (K + D)⁻¹ and the covariance of the smoothing errors of the state, of the value of point i and those
-// after it.
+// inform calls visit for the points in descending order. Its arguments are the number of the point, the
+// diagonal element of (K + D)⁻¹, and the covariance of the smoothing errors of the state, which depends
+// on the value of this point and of the later points.
 func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The oracle is dense linear algebra with numbers of 256 bits, and kernel values with as many.
+// The oracle is dense linear algebra with numbers and kernel values of 256 bits.
 
 func number(v float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(v) }
 
@@ -21,7 +21,7 @@ func float(v *big.Float) float64 { f, _ := v.Float64(); return f }
 // exp returns e⁻ˣ for x ≥ 0.
 func exp(x *big.Float) *big.Float { return expWith(256, x) }
 
-// expWith is exp with numbers of that many bits: a Taylor series for x/2ᵏ < 2⁻⁸, squared k times.
+// expWith is exp with numbers of the given number of bits: a Taylor series for x/2ᵏ < 2⁻⁸, squared k times.
 func expWith(bits uint, x *big.Float) *big.Float {
 	real := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
 	k := max(0, x.MantExp(nil)+8)
@@ -243,8 +243,8 @@ func near(t *testing.T, what string, got float64, want *big.Float, bound float64
 }
 
 // TestNoiseOfAStep compares Q, element by element, with the intensity times ∫₀ˢ vvᵀ du in 512 bits, from
-// tiny steps, where a difference of large numbers would have no digit, to those where Q is the
-// covariance of the state.
+// tiny steps, where a difference of large numbers would have no digit, to steps so large that Q is
+// the covariance of the state.
 func TestNoiseOfAStep(t *testing.T) {
 	for order, p := range []struct {
 		kernel    kernels.Kernel

@@ -184,7 +184,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		}
 	}
 	work := func() {
-		part := 0.0 // of the task
+		part := 0.0 // the finished part of the current task
 		stop := func(values float64) bool {
 			if values > 0 {
 				part += values

@@ -262,8 +262,8 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
-// A function with α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ), and to first order
-// log|H| by the product of that with
+// A function with α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ). To first order,
+// log|H| then changes by the inner product of this vector with
 //
 //	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
 //

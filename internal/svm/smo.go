@@ -582,7 +582,7 @@ func (s *smo) result() (*Result, error) {
 	}
 	most, least := s.violation()
 	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is v of the free variables, whose values differ by at most tol.
+	// b is the mean of v over the free variables, where elements of v differ by at most tol.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {

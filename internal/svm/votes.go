@@ -9,8 +9,8 @@ import (
 )
 
 // PairValues sets values to the decision values of the machines of K classes, in the order of
-// At, with the intercepts b. sums, K×(K−1), has the sums over the support vectors of each class
-// in each of its machines.
+// At. b holds their intercepts. Row a of sums, K×(K−1), holds the sums over the support vectors of
+// class a, one for each machine of this class.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {

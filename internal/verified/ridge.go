@@ -591,8 +591,8 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
 }
 
-// Rounding bounds the rounding errors of a prediction for target c that a device computes in float64, at x
-// no farther away than the points of r. It is 0 for the predictions of Predict.
+// Rounding bounds the rounding errors of a prediction for target c, computed by a device in float64, at a
+// point that is no farther from r.origin than the points of r. It is 0 for the predictions of Predict.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0

@@ -128,8 +128,8 @@ func (s *search) instead(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// flat transforms a score so that large scores do not hide the differences of the best:
-// logarithmically for squared errors.
+// flat returns the logarithm of a squared error, so that large scores do not hide the differences
+// between small scores. It does not change a score of the criterion Evidence.
 func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score

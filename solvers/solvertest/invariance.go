@@ -78,7 +78,7 @@ func testShiftedTargets(c *cell) {
 	// w = Xᵀα
 	c.compare("coef", b.Coef, a.Coef, func(_, j int) float64 { return norm(p.X) * alpha(0, j) })
 	for j, v := range a.Intercept {
-		// The sum of b and a mean near the offset has the rounding error of the offset.
+		// Adding b to a mean near the offset causes a rounding error relative to the offset.
 		allowed := 2*o.interceptBound(j) + 2*norm(p.X)*norm(p.X)*o.alphaBound(j) + 4*epsilon*offset
 		if d := math.Abs(b.Intercept[j] - v - offset); !(d <= allowed) {
 			c.Errorf("intercept of output %d is wrong by %.3g, allowed %.3g", j, d, allowed)

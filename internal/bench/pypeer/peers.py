@@ -388,7 +388,7 @@ class Liblinear:
         _fields_ = [("l", ctypes.c_int), ("n", ctypes.c_int), ("y", ctypes.c_void_p), ("x", ctypes.c_void_p), ("bias", ctypes.c_double)]
 
     class Parameter(ctypes.Structure):
-        # Up to version 2.30 init_sol is at the position of nu in 2.40; zero is right for both.
+        # Version 2.30 and older have init_sol where version 2.40 has nu; zero is right for both fields.
         _fields_ = [("solver", ctypes.c_int), ("eps", ctypes.c_double), ("c", ctypes.c_double), ("weights", ctypes.c_int),
                     ("label", ctypes.c_void_p), ("weight", ctypes.c_void_p), ("p", ctypes.c_double),
                     ("nu", ctypes.c_double), ("init_sol", ctypes.c_void_p), ("regularize_bias", ctypes.c_int)]
