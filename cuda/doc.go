@@ -17,7 +17,7 @@
 //	check.go     the small system that a device must solve to be opened
 //	memory.go    allocation; transfer.go copies by way of page-locked buffers
 //	product.go   products; dense.go what is done element by element
-//	trsm.go      triangular solves; potrf.go Cholesky; tf32.go that with TF32
+//	trsm.go      triangular solves; potrf.go Cholesky; reduced.go the same with products in FP16
 //	packed.go      symmetric matrices in packed storage; hostpacked.go those that are in
 //	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go passes the kernel
