@@ -75,14 +75,14 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// error of products of reduced precision. The errors have different signs, so that the norm
 	// of their matrix is smaller than that of K by √n. The factor 4 is a margin. If the errors
 	// exceed the eigenvalues, the factorization fails until more than the errors is added to the
-	// diagonal.
+	// diagonal. Of the errors of reduced precision only the effect on the iterations is estimated.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
 	}
 	root := math.Sqrt(float64(z.n))
 	rounding, least := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Least()
-	if jitter := unit * root * z.spectrum().Mean(); rounding > least && jitter > 0 {
+	if jitter := unit * root * z.spectrum().Mean(); !reduced && rounding > least && jitter > 0 {
 		for ; jitter < rounding && jitter < 1e4*least; jitter *= 10 {
 		}
 		rounding += jitter

@@ -482,8 +482,8 @@ func floating(parts []string) func(a, b, c float64) float64 {
 		return func(a, _, _ float64) float64 { return math.Float64frombits(math.Float64bits(1/a) &^ (1<<32 - 1)) }
 	case name == "ex2": // approx.ftz.f32
 		return func(a, _, _ float64) float64 {
-			if a = flush(a); a == 0 {
-				return 1
+			if a = flush(a); a == math.Trunc(a) { // exact: tanh of float64 scales by such powers
+				return flush(math.Exp2(a))
 			}
 			return flush(inexact(math.Exp2(a), 2))
 		}
