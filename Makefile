@@ -107,8 +107,6 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/... $(addprefix ./internal/,adjoint evidence glm lsq neighbors online sparse svm)
 # -skip stops at the first alternative that fits the beginning of a name: whole names come first.
 NAMED   := ^Test(DefaultsAgainstScikitLearn|ParametersHaveAnEffect|NystromMemory)$$|/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$
-# How searches and iterations end is no matter of the tier either, and they are slow without assembly.
-SEARCHES := ^Test(CGGoesOnWithFactor|FirstFitTakesThePointThatIsFitted|FixedGivenUp|GradientThatEndsEarlyWarns|ResidualOfOrthogonalTarget|TaylorIterations|TuneEndsWhereFitSucceeds)$$
 PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
 BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
 
@@ -154,7 +152,7 @@ race: ## run the short tests in which goroutines share under the race detector (
 purego: ## run the short tests without any assembly
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m ./cpu/internal/...
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -run '$(EDGES)' ./cpu
-	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -skip '$(SEARCHES)|$(NAMED)' $(TIERED)
+	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -skip '$(NAMED)' $(TIERED)
 
 # EDGES are the tests of every routine at the edges of its blocks, and gonum's suite of
 # BLAS. The full tests also run on the portable tier, the only tier of a build without

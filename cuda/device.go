@@ -36,7 +36,7 @@ type device struct {
 	libraries driver.Libraries
 	args      *driver.Args
 	staging   [2]stage
-	turn      int // the stage of the next piece of an upload
+	turn      int // index of the staging buffer that the next piece of an upload is copied to
 	ring      ring
 	spare     spare
 	pool      pool
@@ -213,7 +213,7 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
 	}
-	// These two codes do not tell the cause, which may be a lack of memory.
+	// A library returns these two codes for several causes; a lack of memory is one of them.
 	any := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
 	if d.pool.kept > 0 && (e.OutOfMemory() || any) {
 		err := d.drop()

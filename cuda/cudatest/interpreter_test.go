@@ -178,7 +178,8 @@ func TestMissingBarriers(t *testing.T) {
 	}
 }
 
-// TestShippedPTXIsKnown: the interpreter knows every instruction of every target.
+// TestShippedPTXIsKnown: the interpreter can parse and run every instruction in the PTX that is
+// shipped for each target.
 func TestShippedPTXIsKnown(t *testing.T) {
 	for _, target := range ptx.Targets {
 		text, err := ptx.For(target/10, target%10)

@@ -3,13 +3,13 @@
 // environment variable MERCER_REQUIRE, a list with commas, names the requirement. So tests
 // cannot be skipped unnoticed on a machine that meets their requirements.
 //
-// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA
-// 11.8, in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn,
-// libsvm, kernlab, openblas, blis, mkl, chromium, data (the larger data, in shared/data beside
-// the repository), modules (a module proxy can be reached), proc (processes are listed in
-// /proc), unfused (the compiler does not fuse multiplications with additions), chroot (a
-// program can be started in another root folder), tagged (git and a cache of all modules, to
-// use a release from another module).
+// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
+// in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
+// for the tests of tools/asmgen), sklearn, libsvm, kernlab, openblas, blis, mkl, chromium, data
+// (the larger data, in shared/data beside the repository), modules (a module proxy can be
+// reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
+// multiplications with additions), chroot (a program can be started in another root folder),
+// tagged (git and a cache of all modules, to use a release from another module).
 package required
 
 import (
