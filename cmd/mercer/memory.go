@@ -22,14 +22,17 @@ import (
 // little.
 const garbagePercent = 5
 
+// slack is the garbage, in bytes, before which the collector does not run.
+const slack = 4 << 20
+
 // ballast is live but never touched, so that it takes only address space. Because of it,
-// the collector does not run before there are 4 MiB of garbage.
+// the collector does not run before there is the slack of garbage.
 var ballast []byte
 
 // limitGarbage configures the collector for the rest of the process.
 func limitGarbage() {
 	if ballast == nil {
-		ballast = make([]byte, 4<<20*100/garbagePercent)
+		ballast = make([]byte, slack*100/garbagePercent)
 	}
 	debug.SetGCPercent(garbagePercent)
 }
@@ -50,8 +53,8 @@ type budget struct {
 
 // newBudget must be called before data are read.
 func (a *app) newBudget(dev backend.Device) *budget {
-	debug.FreeOSMemory()
-	b := &budget{heap: liveBytes(), limit: a.memoryLimit()}
+	debug.FreeOSMemory() // collects the garbage
+	b := &budget{heap: heapBytes(), limit: a.memoryLimit()}
 	if resident, ok := process.Status("VmRSS:"); ok {
 		b.program = int64(resident)
 	}
@@ -76,13 +79,25 @@ func (a *app) memoryLimit() int64 {
 // liveBytes returns the live bytes in the heap.
 func liveBytes() int64 {
 	runtime.GC()
+	return heapBytes()
+}
+
+// heapBytes returns the bytes in the heap, garbage included.
+func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// held returns the current memory of the data.
-func (b *budget) held() int64 { return max(liveBytes()-b.heap, 0) }
+// held returns the current memory of the data. Garbage is included where both are small, because
+// the slack of garbage may be in memory at any time: a collection would take a tenth of a small fit.
+func (b *budget) held() int64 {
+	bytes := heapBytes() - b.heap
+	if bytes > slack {
+		bytes = liveBytes() - b.heap
+	}
+	return max(bytes, 0)
+}
 
 // note raises the plan of the whole call to at least the given number of bytes.
 func (b *budget) note(bytes int64) {
