@@ -404,12 +404,12 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
 			// An attainable tolerance is met.
-			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Residual}); err != nil {
-				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Residual, err)
+			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Result.Residual}); err != nil {
+				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Result.Residual, err)
 			}
 			for name, par := range map[string]solvers.Params{"a rank": {Rank: 50}, "a limit of iterations": {MaxIter: 30}, "an operator": {Operator: solvers.Stored64}} {
 				par.Method = solvers.CG
-				if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.As(err, &short) || short.Method != solvers.CG {
+				if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.As(err, &short) || short.Result.Method != solvers.CG {
 					t.Errorf("%s was given, and the error is: %v", name, err)
 				}
 			}

@@ -104,7 +104,7 @@ func (choice primalChoice) run(w *work) error {
 		return err
 	}
 	if tol := w.par.tol(); !(w.res.Residual <= tol) {
-		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "iterative refinement does not reduce it", Result: w.res}
+		return &ConvergenceError{Tol: tol, Reason: "iterative refinement does not reduce it", Result: w.res}
 	}
 	return nil
 }
@@ -544,7 +544,7 @@ func (sparsePrimal) run(w *work) error {
 		return err
 	}
 	if tol := w.par.tol(); !(w.res.Residual <= tol) {
-		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Iters: w.res.Iters, Reason: "conjugate gradients do not reduce it", Result: w.res}
+		return &ConvergenceError{Tol: tol, Reason: "conjugate gradients do not reduce it", Result: w.res}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,7 +177,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			errors.As(slow.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, before.Reason, fallbacks[len(fallbacks)-1].text)
 			i = len(fallbacks) - 2
-		case before != nil && before.Method == CG && errors.Is(err, backend.ErrNotPosDef):
+		case before != nil && before.Result.Method == CG && errors.Is(err, backend.ErrNotPosDef):
 			before.Reason += ", and rounding leaves no Cholesky factor of K + λI"
 			w.res.Method = CG
 			return f.short(before)
@@ -190,8 +191,8 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	var weak *accuracyError
 	errors.As(err, &weak)
 	var last *ConvergenceError
-	if before != nil && errors.As(weak.err, &last) && last.Method != before.Method {
-		last.before = before.Method
+	if before != nil && errors.As(weak.err, &last) && last.Result.Method != before.Result.Method {
+		last.before = before.Result.Method
 	}
 	return f.short(weak.err)
 }
@@ -316,8 +317,8 @@ func (f *refinement) tryNext(g fallback) error {
 
 func (f *refinement) inaccurate(reason string) error {
 	return &accuracyError{&ConvergenceError{
-		Method: f.w.res.Method, Residual: f.best.residual, Tol: f.w.par.tol(), Iters: f.w.res.Iters, Reason: reason,
-		mayBeIndefinite: !f.w.s.Kernel.IsPSD(),
+		Tol: f.w.par.tol(), Reason: reason, mayBeIndefinite: !f.w.s.Kernel.IsPSD(),
+		Result: &Result{Method: f.w.res.Method, Residual: f.best.residual, Iters: f.w.res.Iters},
 	}}
 }
 
@@ -547,7 +548,6 @@ func (f *refinement) short(err error) error {
 	if err := f.finish(); err != nil {
 		return err
 	}
-	e.Residual, e.Iters = f.best.residual, f.w.res.Iters
 	// Rounding α to float64 adds a residual of ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
 	s := f.w.s
 	trace := 0.0
@@ -586,44 +586,42 @@ func (w *work) finishIntercept() error {
 }
 
 // ConvergenceError says that a Solve did not reach the requested residual. Result is the best
-// solution that it found and is otherwise complete.
+// solution that it found and is otherwise complete. If no finite solution was found, Result has only a
+// Method, a Residual and Iters.
 type ConvergenceError struct {
-	Method   Method
-	Residual float64 // relative, of Result
-	Tol      float64 // the requested residual
+	Result *Result
+	Tol    float64 // the requested residual
 	// Attainable bounds the residual of the exact solution after rounding to float64; 0 means
 	// that there is no bound.
 	Attainable float64
-	Iters      int
 	Reason     string // why the attempts ended
-	Result     *Result
 
 	mayBeIndefinite bool   // K may be indefinite
-	before          Method // the method that fell back to Method; may be ""
+	before          Method // the method that fell back to the method of Result; may be ""
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 
 // Message is the text with a front end's parameter names.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
-	after := ""
-	if e.Iters > 0 {
-		after = fmt.Sprintf(" after %s", count.Of(e.Iters, "iteration"))
+	after, res := "", cmp.Or(e.Result, &Result{})
+	if res.Iters > 0 {
+		after = fmt.Sprintf(" after %s", count.Of(res.Iters, "iteration"))
 	}
 	why, advice := "", "raise $lambda|raise $tol"
 	if e.Attainable > e.Tol {
 		why = fmt.Sprintf(": the exact solution, rounded to float64, may have a residual of up to %.2g", e.Attainable)
 	}
-	if !(e.Residual < 1) && e.Attainable > 1 {
+	if !(res.Residual < 1) && e.Attainable > 1 {
 		why, advice = ": no digit is left beside values of the kernel that large", "raise $lambda|scale the features down|take another $kernel"
 	}
 	if e.mayBeIndefinite {
 		advice = "take a positive definite $kernel|" + advice
 	}
-	method := string(e.Method)
+	method := string(res.Method)
 	if e.before != "" {
-		method = fmt.Sprintf("%s, then %s", e.before, e.Method)
+		method = fmt.Sprintf("%s, then %s", e.before, res.Method)
 	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s%s%s",
-		method, e.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
+		method, res.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
 }

@@ -232,7 +232,7 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	}
 	if s.Reason != "" {
 		tol, _ := r.par.limits()
-		return &ConvergenceError{Method: r.plan.Method, Residual: s.Residual, Tol: tol, Iters: s.Iters, Reason: s.Reason, Result: r.res}
+		return &ConvergenceError{Tol: tol, Reason: s.Reason, Result: r.res}
 	}
 	r.Progress.Finish()
 	return nil

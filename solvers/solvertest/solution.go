@@ -191,8 +191,8 @@ func testResidual(c *cell) {
 		var short *solvers.ConvergenceError
 		if errors.As(err, &short) {
 			res, err = short.Result, nil
-			if short.Residual != res.Residual || !(short.Residual > short.Tol) {
-				c.Errorf("%+v does not have the residual of its result, %.3g", short, res.Residual)
+			if !(res.Residual > short.Tol) {
+				c.Errorf("%v, but its residual is %.3g", short, res.Residual)
 			}
 		} else if c.method == solvers.Dual || c.method == solvers.Primal {
 			c.Fatalf("the wrong factor is not reported: %v", err)

@@ -82,7 +82,7 @@ func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, 
 		return nil, failEquations(err)
 	}
 	if !(res.residual <= tol) {
-		return res, &solvers.ConvergenceError{Method: solvers.Normal, Residual: res.residual, Tol: tol, Iters: res.iters, Reason: "rounding error prevents further progress",
+		return res, &solvers.ConvergenceError{Tol: tol, Reason: "rounding error prevents further progress",
 			Result: &solvers.Result{Method: solvers.Normal, Coef: res.beta, Residual: res.residual, Jitter: res.jitter, Iters: res.iters}}
 	}
 	return res, nil
