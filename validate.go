@@ -87,13 +87,17 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		of[k] = k
 	}
 	var predictions *mat.Dense
-	r := validate.Runner{Data: validate.Samples{X: points.Matrix(), Y: hy, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
+	targets, err := gonum.Dense(hy)
+	if err != nil {
+		return nil, fmt.Errorf("mercer: cross-validate: y: %w", err)
+	}
+	r := validate.Runner{Data: validate.Samples{X: points.Matrix(), Y: targets, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
 	err = r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
-		m, err := l.Fit(ctx, v.Device, v.Part.X, v.Part.Y, v.Options)
+		m, err := l.Fit(ctx, v.Device, v.Part.Train.X, v.Part.Train.Y, v.Options)
 		if err != nil {
 			return err
 		}
-		f, err := m.Predict(ctx, v.Device, v.Part.XTest)
+		f, err := m.Predict(ctx, v.Device, v.Part.Test.X)
 		if err != nil {
 			return err
 		}

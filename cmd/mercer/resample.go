@@ -187,7 +187,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	}
 	r.data = t
 	if r.f.objects.kernel != nil || r.full.Gram {
-		r.data = validate.Samples{X: x, Y: hostOf(y), Weights: r.weights}
+		r.data = validate.Samples{X: x, Y: y, Weights: r.weights}
 	}
 	r.data = classWeighted{r.data, &r.f.weightFlags, r.full.Classes()}
 	return nil
@@ -203,7 +203,7 @@ type classWeighted struct {
 func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	p, err := d.Data.Split(train, test)
 	if err == nil {
-		p.Weights, err = d.flags.times(p.Weights, d.classes, p.Y)
+		p.Train.Weights, err = d.flags.times(p.Train.Weights, d.classes, p.Train.Y)
 	}
 	return p, err
 }

@@ -163,7 +163,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		}
 	}
 	samples := func(x mat.Matrix) validate.Data {
-		return validate.Samples{X: x, Y: hostOf(rowsAt(d.y, rows)), Weights: weightsAt(d.weights, rows)}
+		return validate.Samples{X: x, Y: rowsAt(d.y, rows), Weights: weightsAt(d.weights, rows)}
 	}
 	var table validate.Data
 	switch {

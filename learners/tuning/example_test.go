@@ -10,13 +10,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
+	"gonum.org/v1/gonum/mat"
 )
 
 // Choose C of a support vector machine and its kernel on five folds.
 func ExampleSearchGrid() {
-	x, y := backend.NewHost[float64](40, 1), backend.NewHost[float64](40, 1)
+	x, y := mat.NewDense(40, 1, nil), mat.NewDense(40, 1, nil)
 	for i := range 40 { // two classes in turns of ten
-		x.Data[i], y.Data[i] = float64(i), float64(i/10%2)
+		x.Set(i, 0, float64(i))
+		y.Set(i, 0, float64(i/10%2))
 	}
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

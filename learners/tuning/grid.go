@@ -97,7 +97,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	splits, folds := validate.Splits(func(int) (train, test []int) { return every, every }), 1
 	if par.Criterion == KFold {
 		folds = par.Folds
-		if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Y), par.Seed); err != nil {
+		if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Train.Y), par.Seed); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 		points = longer
 	}
 	if _, has := d.Parameter("kernel"); has && par.Kernel == nil && !d.LinearByDefault() {
-		sigma, err := learners.MedianDistance(ctx, all.X, all.Weights, par.Seed)
+		sigma, err := learners.MedianDistance(ctx, all.Train.X, all.Train.Weights, par.Seed)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 
 // scaleOf returns the factor for numbers before ×; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
-	y := all.Y
+	y := all.Train.Y
 	if par.Task == learners.Classification {
 		if y, err = learners.Signs(y, classes); err != nil {
 			return 0, err
@@ -214,19 +214,19 @@ func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float6
 	n, t := y.Dims()
 	for j := range t {
 		c := mat.Col(nil, j, y)
-		mean, total := stat.Mean(c, all.Weights), 0.0
+		mean, total := stat.Mean(c, all.Train.Weights), 0.0
 		scaled := mat.NewVecDense(n, nil)
 		for i := range n {
 			w := 1.0
-			if all.Weights != nil {
-				w = all.Weights[i]
+			if all.Train.Weights != nil {
+				w = all.Train.Weights[i]
 			}
 			c[i] -= mean
 			scaled.SetVec(i, w*c[i])
 			total += w
 		}
 		if par.Learner == "lasso" {
-			g, err := gradient(all.X, scaled)
+			g, err := gradient(all.Train.X, scaled)
 			if err != nil {
 				return 0, err
 			}
@@ -347,17 +347,17 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 // squared errors, of 1 for each wrong class, or of −log p, and the sum of the weights.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
-	m, err := s.Fit(ctx, dev, p.X, p.Y, o)
+	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)
 	if err != nil {
 		return 0, 0, err
 	}
 	weight := func(i int) float64 {
-		if p.TestWeights == nil {
+		if p.Test.Weights == nil {
 			return 1
 		}
-		return p.TestWeights[i]
+		return p.Test.Weights[i]
 	}
-	n, t := p.YTest.Dims()
+	n, t := p.Test.Y.Dims()
 	for i := range n {
 		total += weight(i)
 	}
@@ -367,7 +367,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 		}
 		return 0, 0, fmt.Errorf("%s has no evidence", m.Learner())
 	}
-	values, err := m.Predict(ctx, dev, p.XTest)
+	values, err := m.Predict(ctx, dev, p.Test.X)
 	if err == nil {
 		err = validate.CheckFinite("the prediction", values)
 	}
@@ -377,7 +377,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 	_, classes := m.(learners.Classifier)
 	for i := range n {
 		for j := range t {
-			e := values.At(i, j) - p.YTest.At(i, j)
+			e := values.At(i, j) - p.Test.Y.At(i, j)
 			if classes && e != 0 {
 				e = 1
 			}

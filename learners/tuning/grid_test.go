@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
+	"gonum.org/v1/gonum/mat"
 )
 
 // gridData returns points on a line with noise, whether each is above the middle, and weights.
@@ -19,12 +20,12 @@ func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
 	x := backend.NewHost[float64](n, 2)
-	s := validate.Samples{X: x, Y: backend.NewHost[float64](n, 1), Weights: weights}
+	s := validate.Samples{X: x, Y: mat.NewDense(n, 1, nil), Weights: weights}
 	for i := range n {
 		x.Row(i)[0], x.Row(i)[1] = rng.NormFloat64(), rng.NormFloat64()
-		s.Y.Data[i] = 3*x.Row(i)[0] + rng.NormFloat64()
+		s.Y.RawMatrix().Data[i] = 3*x.Row(i)[0] + rng.NormFloat64()
 		if classes {
-			s.Y.Data[i] = float64(int(min(max(s.Y.Data[i]+1, 0), 1)))
+			s.Y.RawMatrix().Data[i] = float64(int(min(max(s.Y.RawMatrix().Data[i]+1, 0), 1)))
 		}
 	}
 	return s
@@ -56,7 +57,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 		if c.classes {
 			task = learners.Classification
 			r.Options.Classes = []string{"below", "above"}
-			for _, v := range data.Y.Data {
+			for _, v := range data.Y.RawMatrix().Data {
 				strata = append(strata, int(v))
 			}
 		}
@@ -86,11 +87,11 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := s.Fit(t.Context(), dev, p.X, p.Y, learners.Options{Weights: p.Weights, Classes: r.Options.Classes})
+				m, err := s.Fit(t.Context(), dev, p.Train.X, p.Train.Y, learners.Options{Weights: p.Train.Weights, Classes: r.Options.Classes})
 				if err != nil {
 					t.Fatal(err)
 				}
-				f, err := m.Predict(t.Context(), dev, p.XTest)
+				f, err := m.Predict(t.Context(), dev, p.Test.X)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +100,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 					if c.weights != nil {
 						w = c.weights[row]
 					}
-					e := f.At(q, 0) - p.YTest.At(q, 0)
+					e := f.At(q, 0) - p.Test.Y.At(q, 0)
 					if c.classes && e != 0 {
 						e = 1
 					}
@@ -148,7 +149,7 @@ func TestGridOfALearner(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range settings { // λ has four digits
-		m, err := s.Fit(t.Context(), r.Devices[0], p.X, p.Y, learners.Options{})
+		m, err := s.Fit(t.Context(), r.Devices[0], p.Train.X, p.Train.Y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

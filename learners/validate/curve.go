@@ -62,22 +62,22 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 		return train, append(test, train...)
 	}, of, func(ctx context.Context, f Fit) error {
 		p := f.Part
-		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
+		m, err := fit(ctx, f.Device, p.Train.X, p.Train.Y, f.Options)
 		if err != nil {
 			return err
 		}
-		x, err := numeric.PointsOf(p.XTest)
+		x, err := numeric.PointsOf(p.Test.X)
 		if err != nil {
 			return err
 		}
-		all, t := p.YTest.Dims()
-		train, _ := p.X.Dims()
+		all, t := p.Test.Y.Dims()
+		train, _ := p.Train.X.Dims()
 		score := func(from, to int) (float64, error) {
 			var weights []float64
-			if p.TestWeights != nil {
-				weights = p.TestWeights[from:to]
+			if p.Test.Weights != nil {
+				weights = p.Test.Weights[from:to]
 			}
-			s, err := scoreModel(ctx, f.Device, m, r.Options.Classes, x.Slice(from, to-from).Matrix(), p.YTest.Slice(from, to, 0, t).(*mat.Dense), weights)
+			s, err := scoreModel(ctx, f.Device, m, r.Options.Classes, x.Slice(from, to-from).Matrix(), p.Test.Y.Slice(from, to, 0, t).(*mat.Dense), weights)
 			if err != nil {
 				return 0, err
 			}

@@ -27,7 +27,7 @@ func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 		}
 		y.Data[i] = 2*x.Row(i)[0] + 1 + noise*rng.NormFloat64()
 	}
-	return validate.Samples{X: x, Y: y}
+	return validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data)}
 }
 
 // TestLearningCurve: the last point has the held-out errors and the training errors of k-fold
@@ -84,7 +84,7 @@ func TestLearningCurve(t *testing.T) {
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
-	x, y := mat.DenseCopyOf(s.X), mat.NewDense(n, 1, s.Y.Data)
+	x, y := mat.DenseCopyOf(s.X), s.Y
 	m, err := fitter(t, "least-squares", nil)(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -137,15 +137,15 @@ func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	sparse.X = x.CSR()
 	dev := backendtest.Device(t, "ref")
 	fit := fitter(t, "kernel-knn", map[string]string{"k": "2", "kernel": "gaussian(sigma=2)"})
-	y := mat.NewDense(n, 1, dense.Y.Data)
+	y := dense.Y
 	type found struct {
 		points []validate.CurvePoint
 		drops  [][]float64
 	}
 	of := func(s validate.Samples) (f found) {
 		part, err := s.Split([]int{0}, nil)
-		if err != nil || part.XTest != nil || reflect.TypeOf(part.X) != reflect.TypeOf(s.X) {
-			t.Fatalf("a part of %T: %T, %v, %v", s.X, part.X, part.XTest, err)
+		if err != nil || part.Test.X != nil || reflect.TypeOf(part.Train.X) != reflect.TypeOf(s.X) {
+			t.Fatalf("a part of %T: %T, %v, %v", s.X, part.Train.X, part.Test.X, err)
 		}
 		r := validate.Runner{Data: s, Devices: []backend.Device{dev}}
 		if f.points, err = r.LearningCurve(t.Context(), fit, 4, []float64{0.5, 1}, 7, nil); err != nil {

@@ -22,18 +22,12 @@ type Data interface {
 	Split(train, test []int) (*Part, error)
 }
 
-// Part is one division of Data: n×d training samples X with n×t targets Y, and the test samples
-// XTest with the targets YTest. Nil weights are all 1. Keys are as in learners.Options.
-type Part struct {
-	X, XTest             mat.Matrix // a backend.CSR for sparse samples; XTest is nil without test samples
-	Y, YTest             *mat.Dense
-	Keys                 []uint64
-	Weights, TestWeights []float64
-}
+// Part is one division of Data. Without test samples Test is empty.
+type Part struct{ Train, Test Samples }
 
 // bytes returns the size of the matrices.
 func (p *Part) bytes() (n int64) {
-	for _, m := range []mat.Matrix{p.X, p.XTest, p.Y, p.YTest} {
+	for _, m := range []mat.Matrix{p.Train.X, p.Test.X, p.Train.Y, p.Test.Y} {
 		switch m := m.(type) {
 		case nil:
 		case backend.CSR[float64]:
@@ -50,11 +44,12 @@ func (p *Part) bytes() (n int64) {
 	return n
 }
 
-// Samples are Data in matrices with a row for each sample. Parts of an X that is a backend.CSR are
-// sparse. Y, Weights and Keys may be empty.
+// Samples are Data in matrices with a row for each sample: n×d points X, which may be a backend.CSR,
+// and n×t targets Y. Y, Weights and Keys may be nil. Nil weights are all 1; Keys are as in
+// learners.Options.
 type Samples struct {
 	X       mat.Matrix
-	Y       backend.Host[float64]
+	Y       *mat.Dense
 	Weights []float64
 	Keys    []uint64
 }
@@ -74,14 +69,13 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("validate: x: %w", err)
 	}
-	p := &Part{
-		X: x.Take(train).Matrix(), Weights: chosen(s.Weights, train), TestWeights: chosen(s.Weights, test), Keys: chosen(s.Keys, train),
-		Y: rowsAt(s.Y, train), YTest: rowsAt(s.Y, test),
+	take := func(rows []int) Samples {
+		if len(rows) == 0 {
+			return Samples{}
+		}
+		return Samples{x.Take(rows).Matrix(), rowsAt(s.Y, rows), chosen(s.Weights, rows), chosen(s.Keys, rows)}
 	}
-	if len(test) > 0 {
-		p.XTest = x.Take(test).Matrix()
-	}
-	return p, nil
+	return &Part{take(train), take(test)}, nil
 }
 
 // Table is Data with the rows of a table. What an encoder learns from a column, such as its mean
@@ -128,12 +122,12 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 		return nil, err
 	}
 	enc.RefuseUnknown = t.Encoder.RefuseUnknown
-	p := &Part{Weights: chosen(t.Weights, train), TestWeights: chosen(t.Weights, test)}
-	if p.X, p.Y, err = encode(enc, rows); err == nil {
-		p.Keys, err = enc.Keys(rows)
+	p := &Part{Samples{Weights: chosen(t.Weights, train)}, Samples{Weights: chosen(t.Weights, test)}}
+	if p.Train.X, p.Train.Y, err = encode(enc, rows); err == nil {
+		p.Train.Keys, err = enc.Keys(rows)
 	}
 	if err == nil && len(test) > 0 {
-		p.XTest, p.YTest, err = encode(enc, held)
+		p.Test.X, p.Test.Y, err = encode(enc, held)
 	}
 	if err == nil {
 		t.mu.Lock()
@@ -173,14 +167,14 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// rowsAt returns a copy of some rows, or nil for a matrix without columns.
-func rowsAt(h backend.Host[float64], rows []int) *mat.Dense {
-	if h.Cols == 0 || len(rows) == 0 {
+// rowsAt returns a copy of some rows, or nil for no matrix.
+func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
+	if m == nil || m.IsEmpty() {
 		return nil
 	}
-	part := mat.NewDense(len(rows), h.Cols, nil)
+	part := mat.NewDense(len(rows), m.RawMatrix().Cols, nil)
 	for i, r := range rows {
-		part.SetRow(i, h.Row(r))
+		part.SetRow(i, m.RawRowView(r))
 	}
 	return part
 }

@@ -91,7 +91,7 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 		done := report(k)
 		if err == nil && p != nil {
 			o := r.Options
-			o.Weights, o.Keys = p.Weights, p.Keys
+			o.Weights, o.Keys = p.Train.Weights, p.Train.Keys
 			if o.Progress != nil {
 				o.Progress = func(q solvers.Progress) { done(q.Fraction) }
 			}
@@ -128,11 +128,11 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	fit = observed(fit, fitted)
 	err := r.Each(ctx, splits, of, func(ctx context.Context, f Fit) error {
 		p := f.Part
-		m, err := fit(ctx, f.Device, p.X, p.Y, f.Options)
+		m, err := fit(ctx, f.Device, p.Train.X, p.Train.Y, f.Options)
 		if err != nil {
 			return err
 		}
-		scores[f.Number], err = scoreModel(ctx, f.Device, m, r.Options.Classes, p.XTest, p.YTest, p.TestWeights)
+		scores[f.Number], err = scoreModel(ctx, f.Device, m, r.Options.Classes, p.Test.X, p.Test.Y, p.Test.Weights)
 		return err
 	})
 	return scores, err

@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/planned"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
+	"gonum.org/v1/gonum/mat"
 )
 
 func near(t *testing.T, what string, got, want, bound float64) {
@@ -83,7 +84,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 		want[i] = math.Sqrt(sum / float64(len(test)))
 	}
 	for name, r := range map[string]validate.Runner{
-		"matrices":    {Data: validate.Samples{X: column(xs), Y: column(ys)}, Devices: []backend.Device{one}},
+		"matrices":    {Data: validate.Samples{X: column(xs), Y: mat.NewDense(len(ys), 1, ys)}, Devices: []backend.Device{one}},
 		"table":       {Data: rows, Devices: []backend.Device{one}},
 		"two devices": {Data: rows, Devices: []backend.Device{one, two}},
 	} {
@@ -105,7 +106,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 
 // TestEachSharesParts: fits on the same division share its Part, which is made once.
 func TestEachSharesParts(t *testing.T) {
-	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: backend.NewHost[float64](6, 1)}}
+	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
 	splits, n := validate.Held([]int{5, 5, 9, 9, 2, 2})
 	if n != 3 {
@@ -159,7 +160,7 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	for i := range n {
 		x.Data[i], y.Data[i], w[i] = float64(i), float64(i*i%5), float64(1+i%3)
 	}
-	r := validate.Runner{Data: validate.Samples{X: x, Y: y, Weights: w}, Devices: []backend.Device{dev}}
+	r := validate.Runner{Data: validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data), Weights: w}, Devices: []backend.Device{dev}}
 	b, err := r.OutOfBag(t.Context(), fitter(t, "ridge", map[string]string{"lambda": "1"}), 30, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 	near(t, "bias² + variance", b.Bias2+b.Variance, b.Error*b.Error, 30*n*0x1p-52*b.Error*b.Error)
 	// One row is always drawn.
-	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: backend.NewHost[float64](1, 1)}, Devices: []backend.Device{dev}}
+	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: mat.NewDense(1, 1, nil)}, Devices: []backend.Device{dev}}
 	if _, err := none.OutOfBag(t.Context(), nil, 3, 1); err == nil {
 		t.Error("a bootstrap of one row is not refused")
 	}
@@ -189,7 +190,7 @@ func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	x := backend.NewHost[float64](n, 3)
 	part := int64(8 * n * (3 + 1)) // training and test samples with their targets
 	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - part, plan + part}, 3: {memory/3 - part, 3 * (plan + part)}} {
-		r := validate.Runner{Data: validate.Samples{X: x, Y: backend.NewHost[float64](n, 1)}, Devices: make([]backend.Device, devices)}
+		r := validate.Runner{Data: validate.Samples{X: x, Y: mat.NewDense(n, 1, nil)}, Devices: make([]backend.Device, devices)}
 		r.Options.Memory = memory
 		splits, folds := validate.Held([]int{0, 0, 1, 1, 2, 2})
 		var mu sync.Mutex
