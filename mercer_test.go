@@ -1365,7 +1365,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[kernels.RationalQuadratic](), reflect.TypeFor[kernels.Rule](), reflect.TypeFor[kernels.Scaled](),
 		reflect.TypeFor[kernels.Sigmoid](), reflect.TypeFor[kernels.SincLimit](), reflect.TypeFor[kernels.Stat](),
 		reflect.TypeFor[kernels.StatDerivative](), reflect.TypeFor[kernels.StatKind](), reflect.TypeFor[kernels.Sum](), reflect.TypeFor[gram.Centering](),
-		reflect.TypeFor[gram.Eigen](), reflect.TypeFor[gram.PSD](),
+		reflect.TypeFor[gram.Eigen](),
 		reflect.TypeFor[objects.Options](), reflect.TypeFor[objects.Sum](), reflect.TypeFor[stringkernels.Spectrum](),
 		reflect.TypeFor[stringkernels.Subsequence](), reflect.TypeFor[trees.Subtree](),
 		reflect.TypeFor[backend.Coding](), reflect.TypeFor[backend.MemoryError](), reflect.TypeFor[backend.PivotError](),

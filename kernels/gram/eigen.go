@@ -102,8 +102,8 @@ func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	return sum
 }
 
-// Negative returns the number of eigenvalues below −tolerance. If it is positive, Mercer's
-// condition does not hold.
+// Negative returns the number of eigenvalues below −Tolerance, which the caller may change. K is
+// positive semi-definite to that tolerance, as Mercer's condition demands, if the number is 0.
 func (e *Eigen) Negative() int {
 	n := 0
 	for n < len(e.Values) && e.Values[len(e.Values)-1-n] < -e.Tolerance {
@@ -154,32 +154,4 @@ func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 		}
 	}
 	return out, nil
-}
-
-// PSD is the result of CheckPSD.
-type PSD struct {
-	Smallest, Largest float64 // eigenvalues
-	Tolerance         float64 // rounding may move Smallest below 0 by this much
-}
-
-// OK reports whether K is positive semi-definite to working precision.
-func (p PSD) OK() bool { return p.Smallest >= -p.Tolerance }
-
-// CheckPSD tests Mercer's condition on a sample: K is symmetric and has no
-// eigenvalue below −tolerance, where tolerance is relative·‖K‖₂, or
-// 16n·2⁻⁵³‖K‖₂ where relative is 0. A matrix that is not symmetric is an error;
-// one with a negative eigenvalue is not, but OK is false. It takes O(n³).
-func CheckPSD(ctx context.Context, k mat.Matrix, relative float64) (PSD, error) {
-	if !(relative >= 0) {
-		return PSD{}, fmt.Errorf("gram: check: the tolerance must be ≥ 0, got %v", relative)
-	}
-	e, err := Decompose(ctx, k)
-	if err != nil {
-		return PSD{}, err
-	}
-	p := PSD{Smallest: e.Values[len(e.Values)-1], Largest: e.Values[0], Tolerance: e.Tolerance}
-	if relative > 0 {
-		p.Tolerance = relative * max(math.Abs(p.Smallest), math.Abs(p.Largest))
-	}
-	return p, nil
 }

@@ -21,11 +21,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := gram.CheckPSD(ctx, k, 0)
+	e, err := gram.Decompose(ctx, k)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%t, smallest eigenvalue %.3f\n", p.OK(), p.Smallest)
+	fmt.Printf("%d negative, smallest eigenvalue %.3f\n", e.Negative(), e.Values[len(e.Values)-1])
 	// Output:
-	// true, smallest eigenvalue 0.622
+	// 0 negative, smallest eigenvalue 0.622
 }

@@ -57,8 +57,8 @@ func TestFunction(t *testing.T) {
 			}
 		}
 	}
-	if p, err := gram.CheckPSD(ctx, k, 0); err != nil || !p.OK() {
-		t.Errorf("%+v, %v", p, err)
+	if e, err := gram.Decompose(ctx, k); err != nil || e.Negative() != 0 {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 
