@@ -38,12 +38,11 @@ type Path struct {
 	// Method is the method in use, and Reason says why it was chosen.
 	Method PathMethod
 	Reason string
-	// Planned is the planned peak memory of matrices on the device, in bytes: see Bytes.
-	Planned int64
 
 	mem      *run.Arena
 	route    route
 	progress *run.Progress
+	planned  int64
 }
 
 // PathMethod names a method for a path.
@@ -164,7 +163,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
-	path := &Path{Method: plan.method, Reason: plan.reason, Planned: plan.bytes, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.flops)}
+	path := &Path{Method: plan.method, Reason: plan.reason, planned: plan.bytes, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.flops)}
 	path.progress.Enter(pathStage)
 	base := pathBase{call{run.New(ctx, dev, path.progress), newSamples(p)}, par.LeaveOneOut}
 	path.mem = base.Mem
@@ -210,6 +209,14 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 		points = append(points, g...)
 	}
 	return points, nil
+}
+
+// Planned is the planned peak memory of matrices on the device, in bytes.
+func (p *Path) Planned() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.planned
 }
 
 // Bytes is the peak memory of the path on the device.

@@ -206,7 +206,7 @@ func TestPathWorkersAndMemory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, plan := path.Bytes(), path.Planned; got > plan || float64(got) < 0.9*float64(plan) {
+				if got, plan := path.Bytes(), path.Planned(); got > plan || float64(got) < 0.9*float64(plan) {
 					t.Errorf("%s loo=%v: took %d bytes, planned %d", c.method, loo, got, plan)
 				}
 				path.Close()
