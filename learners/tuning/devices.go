@@ -39,20 +39,20 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 		}
 		points, err := s.score(p, j)
 		if attempt.Numeric(err) {
-			return Trial{Best: -1}, err, nil
+			return Trial{bestPoint: -1}, err, nil
 		}
 		if err != nil {
 			return t, nil, err
 		}
-		t = Trial{Kernel: p.Kernel, Points: points, Best: -1, Seconds: time.Since(start).Seconds()}
+		t = Trial{Kernel: p.Kernel, Points: points, bestPoint: -1, Seconds: time.Since(start).Seconds()}
 		for _, v := range x {
 			t.Factors = append(t.Factors, elementary.Exp(v))
 		}
 		for i, at := range points {
 			if at.Err != nil {
 				last = at.Err
-			} else if t.Best < 0 || at.Score < points[t.Best].Score {
-				t.Best = i
+			} else if t.bestPoint < 0 || at.Score < points[t.bestPoint].Score {
+				t.bestPoint = i
 			}
 		}
 		return t, last, nil
@@ -80,7 +80,7 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 		if lasts[i] != nil {
 			s.last = lasts[i]
 		}
-		if scores[i] = math.Inf(1); t.Best >= 0 {
+		if scores[i] = math.Inf(1); t.bestPoint >= 0 {
 			s.res.Trials = append(s.res.Trials, t)
 			scores[i] = t.Score()
 		}

@@ -81,8 +81,9 @@ type Trial struct {
 	// Factors are the factors of the parameters: one common factor, or one for each.
 	Factors []float64
 	Points  []Point // in the order of increasing λ
-	Best    int     // index of the best of Points
 	Seconds float64
+
+	bestPoint int // index of the best of Points, or −1
 }
 
 // Lambda returns the best λ, and Score its score: NaN and +Inf if no λ was tried.
@@ -90,10 +91,10 @@ func (t Trial) Lambda() float64 { return t.best().Lambda }
 func (t Trial) Score() float64  { return t.best().Score }
 
 func (t Trial) best() Point {
-	if t.Best < 0 || t.Best >= len(t.Points) {
+	if t.bestPoint < 0 || t.bestPoint >= len(t.Points) {
 		return Point{Lambda: math.NaN(), Score: math.Inf(1)}
 	}
-	return t.Points[t.Best]
+	return t.Points[t.bestPoint]
 }
 
 // Result is the result of a Search.
@@ -157,7 +158,7 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	}.First()
 	if err == nil {
 		r.Warning, r.Best = cmp.Or(warning, r.Warning), list[at].trial
-		r.Trials[r.Best].Best = list[at].point
+		r.Trials[r.Best].bestPoint = list[at].point
 	}
 	return err
 }
