@@ -95,6 +95,18 @@ type Rates struct {
 // rates.
 type Rated interface{ Rates() Rates }
 
+// UploadBackend is a Backend with an optional ability, found by assertion: uploads that do not
+// wait for all earlier work, so that a device works while the next samples are copied to it.
+type UploadBackend[T Float] interface {
+	Backend[T]
+	// Mark queues a mark with the number 0 or 1, which replaces the earlier mark of this number.
+	Mark(slot int)
+	// UploadAfter is Upload, except that the copy waits only for the work that was queued before
+	// the last Mark(slot). Work that is queued after UploadAfter waits for the copy. Work between
+	// the mark and UploadAfter must not use dst. Without a mark the copy waits for no work.
+	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
+}
+
 // PreserveBackend is an optional ability of a Backend, found by assertion.
 type PreserveBackend[T Float] interface {
 	// PotrfPreserve waits: it factors A = UᵀU for a symmetric A given by its lower

@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +147,100 @@ func TestUploadsOverlapWork(t *testing.T) {
 			on[i].Free()
 		}
 		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestUploadAfter checks that an upload after a mark is queued in the stream of copies, waits there for the
+// mark alone, and is waited for by the stream of the work; and that the work before the mark and the work
+// after the upload see the old and the new elements, whichever of the streams is late.
+func TestUploadAfter(t *testing.T) {
+	Need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage, most := stageBytes, ringMost
+	const n, cols, pieces = 64, 24, 4
+	stageBytes, ringMost = n*cols*8/pieces, 256
+	defer func() { stageBytes, ringMost = stage, most }()
+	for range 2 { // one of two simulated devices has a delayed stream
+		var calls []string
+		var d *device
+		api := *real
+		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			name := func(stream uintptr) string {
+				if driver.Stream(stream) == d.copies {
+					return "copies"
+				}
+				return "work"
+			}
+			switch s.Name {
+			case "cuMemcpyAsync":
+				calls = append(calls, "copy in "+name(args[3]))
+			case "cuLaunchKernel":
+				calls = append(calls, "launch in "+name(args[8]))
+			case "cuStreamWaitEvent":
+				event := "copied"
+				if i := slices.Index(d.marks[:], driver.Event(args[1])); i >= 0 {
+					event = fmt.Sprint("mark ", i)
+				}
+				calls = append(calls, name(args[0])+" waits for "+event)
+			case "cuStreamSynchronize":
+				calls = append(calls, "the host waits for "+name(args[0]))
+			}
+			return real.Call(s, args...)
+		}
+		d, err = open(&api, 0, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := d.F64().(backend.UploadBackend[float64])
+
+		h, got := backend.NewHost[float64](n, cols), backend.NewHost[float64](n, cols)
+		var x [2]backend.Matrix[float64]
+		for i := range x {
+			if x[i], err = b.New(n, cols); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ones := make([]float64, cols)
+		for j := range ones {
+			ones[j] = 1
+		}
+		b.Mark(0)
+		sum := 0.0
+		for pass := range 4 {
+			for i := range h.Data {
+				h.Data[i] = float64(pass*len(h.Data) + i)
+			}
+			if err := b.UploadAfter(0, x[0], h); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"copies waits for mark 0"}
+			for range pieces {
+				want = append(want, "copy in copies")
+			}
+			want = append(want, "work waits for copied")
+			if n := len(calls) - len(want); n < 0 || !slices.Equal(calls[n:], want) || n > 0 && calls[n-1] != "launch in work" {
+				t.Fatalf("pass %d: the calls are %q, which do not end with a launch and %q", pass, calls, want)
+			}
+			sum += float64(pass)
+			b.ColAxpy(ones, x[0], x[1]) // reads x[0]
+			b.Mark(0)
+		}
+		if err := b.Download(got, x[1]); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got.Data {
+			if want := sum*float64(len(got.Data)) + 4*float64(i); v != want {
+				t.Fatalf("element %d is %v, want %v", i, v, want)
+			}
+		}
+		x[0].Free()
+		x[1].Free()
+		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}

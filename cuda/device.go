@@ -31,6 +31,9 @@ type device struct {
 
 	// The following fields are used on the executor's thread only.
 	stream    driver.Stream
+	copies    driver.Stream   // of copies beside the work
+	marks     [2]driver.Event // signal the work before the last Mark of a slot
+	copied    driver.Event    // signals the copies that the work waits for
 	module    driver.Module
 	functions map[string]driver.Function
 	libraries driver.Libraries
@@ -113,8 +116,15 @@ func unavailable(ordinal int, err error) error {
 
 // start creates the stream and loads the functions and the libraries.
 func (d *device) start(c backend.Config) (err error) {
-	if d.stream, err = d.api.NewStream(); err != nil {
-		return err
+	for _, s := range []*driver.Stream{&d.stream, &d.copies} {
+		if *s, err = d.api.NewStream(); err != nil {
+			return err
+		}
+	}
+	for _, e := range []*driver.Event{&d.marks[0], &d.marks[1], &d.copied} {
+		if *e, err = d.api.NewEvent(false); err != nil {
+			return err
+		}
 	}
 	if d.module, err = d.load(); err != nil {
 		return err
@@ -236,8 +246,10 @@ const leftFree = 1 << 30
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
-	if d.stream != 0 {
-		try(d.api.Wait(d.stream))
+	for _, s := range []driver.Stream{d.copies, d.stream} {
+		if s != 0 {
+			try(d.api.Wait(s))
+		}
 	}
 	d.mu.Lock()
 	stores := d.stores
@@ -270,8 +282,15 @@ func (d *device) stop() error {
 	if d.module != 0 {
 		try(d.api.Unload(d.module))
 	}
-	if d.stream != 0 {
-		try(d.api.DestroyStream(d.stream))
+	for _, e := range []driver.Event{d.marks[0], d.marks[1], d.copied} {
+		if e != 0 {
+			try(d.api.DestroyEvent(e))
+		}
+	}
+	for _, s := range []driver.Stream{d.copies, d.stream} {
+		if s != 0 {
+			try(d.api.DestroyStream(s))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -43,6 +43,11 @@ func workload(dev backend.Device) error {
 	if err := b.Potrf(backend.Lower, k); err != nil {
 		return err
 	}
+	u := b.(backend.UploadBackend[float64])
+	u.Mark(1)
+	if err := u.UploadAfter(1, x, h); err != nil {
+		return err
+	}
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, k, x)
 	b.GramMul(x.View(0, 0, 40, 2), kernels.Gaussian{Sigma: 1}, k.View(0, 0, 40, 3), k.View(0, 0, 40, 3), k.View(0, 3, 40, 2))
 	return b.Download(h, x)

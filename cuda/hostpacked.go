@@ -18,8 +18,8 @@ import (
 // row of its first column on.
 //
 //	┌ p₀       ┐   Panels p₀, p₁, … come through two buffers on the device: while
-//	│ p₀ p₁    │   one is used, the next panel is copied to the other, in a separate
-//	└ p₀ p₁ p₂ ┘   stream. A third buffer has the panel that is being computed.
+//	│ p₀ p₁    │   one is used, the next panel is copied to the other, in the stream of
+//	└ p₀ p₁ p₂ ┘   copies. A third buffer has the panel that is being computed.
 //
 // The factorization is left-looking: panel j is updated with the earlier panels, which are
 // only read, and is written once. It moves about n³/(3·width) elements, each used for
@@ -36,7 +36,6 @@ type hostStore[T backend.Float] struct {
 
 	target driver.DevicePtr // three buffers in one
 	slots  [2]slot
-	copies driver.Stream
 	stored driver.Event // signals that the last written panel is in the host's memory
 	freed  atomic.Bool
 }
@@ -118,9 +117,6 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 // because locking pages takes about a second for some gigabytes.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
-	if s.copies, err = api.NewStream(); err != nil {
-		return err
-	}
 	if s.stored, err = api.NewEvent(false); err != nil {
 		return err
 	}
@@ -148,10 +144,7 @@ func (s *hostStore[T]) open(stop func() bool) (err error) {
 // close waits, and releases what open allocated.
 func (s *hostStore[T]) close() error {
 	api := s.device.api
-	var errs []error
-	if s.copies != 0 {
-		errs = append(errs, api.Wait(s.copies), api.Wait(s.device.stream), api.DestroyStream(s.copies))
-	}
+	errs := []error{api.Wait(s.device.copies), api.Wait(s.device.stream)}
 	events := []driver.Event{s.stored}
 	for i := range s.slots {
 		events = append(events, s.slots[i].ready, s.slots[i].free)
@@ -164,7 +157,7 @@ func (s *hostStore[T]) close() error {
 	for _, p := range s.panels {
 		errs = append(errs, api.FreeHost(p))
 	}
-	s.panels, s.copies = nil, 0
+	s.panels = nil
 	return errors.Join(errs...)
 }
 
@@ -237,7 +230,7 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 // each copies panels to the device one after the other, starting at row first or at the first row
 // of the panel if that is later, and calls use for each. The next panel is copied meanwhile.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
-	s, api, stream := h.store, h.store.device.api, h.store.device.stream
+	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
 	bring := func(i int) error {
 		slot, p := &s.slots[i%2], h.panel(numbers[i])
@@ -245,10 +238,10 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 			return errStopped
 		}
 		return firstOf(
-			func() error { return api.WaitInStream(s.copies, s.stored) },
-			func() error { return api.WaitInStream(s.copies, slot.free) },
-			func() error { return h.move(p, from(p), slot.memory, false, s.copies) },
-			func() error { return api.Record(slot.ready, s.copies) },
+			func() error { return api.WaitInStream(copies, s.stored) },
+			func() error { return api.WaitInStream(copies, slot.free) },
+			func() error { return h.move(p, from(p), slot.memory, false, copies) },
+			func() error { return api.Record(slot.ready, copies) },
 		)
 	}
 	if len(numbers) == 0 {

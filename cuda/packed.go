@@ -149,7 +149,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 	h := q.ownPacked("UploadPacked", dst)
 	return q.wait("upload", func() error {
 		return q.stretches(h.n1, first, src.Rows, func(at int, m *matrix[T]) error {
-			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols)); err != nil {
+			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols), q.engine.device.stream); err != nil {
 				return err
 			}
 			for _, p := range h.patches(at, m.rows) {

@@ -1,9 +1,13 @@
 package cuda_test
 
 import (
+	"context"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/internal/precision"
 	"github.com/mercer-go/mercer/kernels"
@@ -44,5 +48,68 @@ func TestSolvers(t *testing.T) {
 			suite.Device = "cuda/0"
 			solvertest.Run(t, suite.Suite)
 		})
+	}
+}
+
+// counted counts the passes over samples.
+type counted struct {
+	solvers.Rows
+	passes int
+}
+
+func (c *counted) Pass(ctx context.Context, keyed bool, use func(solvers.Block) error) error {
+	c.passes++
+	return c.Rows.Pass(ctx, keyed, use)
+}
+
+// TestSamplesStayOnDevice checks that samples which fit in the memory of the device are read once for all
+// products with H; that with less memory each pass reads them, with the same solution; and that neither
+// fit takes more memory than planned.
+func TestSamplesStayOnDevice(t *testing.T) {
+	cuda.Need(t)
+	dev := backendtest.Device(t, "cuda/0")
+	const n, d, m = 9000, 3, 10 // three pieces
+	x, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
+	for i := range n {
+		for j := range d {
+			x.Row(i)[j] = math.Sin(float64(i*(j+2) + j))
+		}
+		y.Data[i] = x.Row(i)[0] - x.Row(i)[1]*x.Row(i)[2]
+	}
+	var first []float64
+	var bytes int64
+	for _, all := range []bool{true, false} {
+		rows := &counted{Rows: solvers.InMemory(x, y, nil, nil)}
+		p := solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: rows, Lambda: 1e-3, Centers: x.View(0, 0, m, d)}
+		par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9, Sample: 1}
+		if !all {
+			par.Memory = bytes - 1
+		}
+		before, _ := dev.InUse()
+		plan, err := p.Plan(dev, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(plan.Reason, "stay on the device") != all {
+			t.Errorf("the plan for %d bytes of memory: %s", par.Memory, plan.Reason)
+		}
+		r, err := solvers.SolveNystrom(t.Context(), dev, p, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all {
+			first, bytes = r.Beta.Data, plan.Bytes
+		}
+		if _, peak := dev.InUse(); all && (peak-before > plan.Bytes || float64(peak-before) < 0.9*float64(plan.Bytes)) {
+			t.Errorf("the fit takes %d bytes, and the plan says %d", peak-before, plan.Bytes)
+		}
+		if (rows.passes <= 2) != all {
+			t.Errorf("%d passes read the samples, with %d bytes of memory", rows.passes, par.Memory)
+		}
+		for i, v := range r.Beta.Data {
+			if v != first[i] {
+				t.Errorf("all on the device: %v; element %d is %v, and was %v", all, i, v, first[i])
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
@@ -26,12 +27,36 @@ func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	to := q.own("Upload", dst)
 	check.Transfer("Upload", dst, src)
-	return q.wait("upload", func() error { return q.upload(to, src) })
+	return q.wait("upload", func() error { return q.upload(to, src, q.engine.device.stream) })
 }
 
-// upload copies src. It returns when src may change; what is still in the staging buffers
-// reaches the device while the caller goes on, for example reading the next rows of a file.
-func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
+func (q *queue[T]) Mark(slot int) {
+	d := q.engine.device
+	q.run("mark", func() error { return d.api.Record(d.marks[slot], d.stream) })
+}
+
+func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host[T]) error {
+	to := q.own("UploadAfter", dst)
+	check.Transfer("UploadAfter", dst, src)
+	d := q.engine.device
+	return q.wait("upload", func() error {
+		err := d.api.WaitInStream(d.copies, d.marks[slot])
+		if err == nil {
+			err = q.upload(to, src, d.copies)
+		}
+		// Work that is queued from now on waits for the copies, also if only some were queued.
+		return errors.Join(err, d.api.Record(d.copied, d.copies), d.api.WaitInStream(d.stream, d.copied))
+	})
+}
+
+// fillers is the number of goroutines that copy to a staging buffer: one of them copies about 10
+// GB a second, and PCIe transfers up to 50.
+const fillers = 4
+
+// upload queues copies of src in a stream. It returns when src may change; the data that are still in
+// the staging buffers reach the device while the caller continues, for example with the next rows of
+// a file.
+func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
 		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // does not wait for a staging buffer
@@ -45,11 +70,17 @@ func (q *queue[T]) upload(to *matrix[T], src backend.Host[T]) error {
 		if err := s.take(d.api); err != nil {
 			return err
 		}
-		for r := range rows {
-			copy(s.memory[r*cols*size:], bytesOf(src.Row(i + r)[j:j+cols]))
+		var fill sync.WaitGroup
+		for k := range fillers {
+			fill.Go(func() {
+				for r := rows * k / fillers; r < rows*(k+1)/fillers; r++ {
+					copy(s.memory[r*cols*size:], bytesOf(src.Row(i + r)[j:j+cols]))
+				}
+			})
 		}
+		fill.Wait()
 		c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: cols * size}, Dst: driver.Place{Device: to.at(i, j), Pitch: to.stride * size}, Width: cols * size, Height: rows}
-		err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream))
+		err := errors.Join(d.api.Copy(c, stream), d.api.Record(s.event, stream))
 		s.inUse = err == nil
 		return err
 	})

@@ -70,8 +70,9 @@ type NystromResult struct {
 	Beta    backend.Host[float64] // M×t
 }
 
-// SolveNystrom solves p on dev in passes over its samples; it stores neither the samples nor k(X,
-// c). Its memory grows with M² and not with n.
+// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory grows
+// with M² and not with n, except that a device with a memory of its own stores the samples if there is
+// room for them, so that later passes do not read them again.
 //
 // It refuses the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
 // together with the best solution that it found.
@@ -165,6 +166,9 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	}
 	m := p.size()
 	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width}
+	if p.Sparse != nil {
+		z.stored = 1
+	}
 	return z.plan(dev, par, stage{"centers", choice.flops(n, int(width))}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m

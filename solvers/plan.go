@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -25,6 +26,7 @@ type Plan struct {
 
 	how       solution
 	sizes     *sizes
+	samples   stream.Stored // samples that are read in passes
 	stages    []stage
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows

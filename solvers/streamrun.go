@@ -148,7 +148,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	}
 	source := sourceOf(data)
 	source.Sparse = sparse
-	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, source, phi, stream.Penalty{Lambda: lambda, Intercept: intercept})
+	w, err := stream.NewEquations(r.Ctx, r.B, r.Mem, source, r.plan.samples, phi, stream.Penalty{Lambda: lambda, Intercept: intercept})
 	if err != nil {
 		return nil, err
 	}
@@ -329,6 +329,7 @@ var anyKernel kernels.Kernel = kernels.Linear{}
 type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ, as the backend counts them
+	stored     stream.Stored
 }
 
 const (
@@ -374,7 +375,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
 		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
-		bytes:  numeric.Total(extra, stream.Bytes(z.n, z.m, z.d, z.t), matrix, stream.IterationBytes(z.m, z.t)),
+		bytes:  numeric.Total(extra, stream.Bytes(z.n, z.m, z.d, z.t, z.stored), matrix, stream.IterationBytes(z.m, z.t)),
 	}
 }
 
@@ -382,6 +383,10 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 // that stage by itself, and of the basis together with the method, for a number of functions.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
+	if rated, ok := dev.(backend.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
+		z.stored = 2 // the device has a memory of its own
+	}
+	z.stored = max(z.stored, 1)
 	need := func(method Method, m int) streamEstimate {
 		s := z
 		s.m = m
@@ -405,7 +410,15 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		}
 		reason = fmt.Sprintf("cheaper: %s %.3g (nm² + m³/3), %s %.3g %s", Normal, normal.cost, Falkon, falkon.cost, operations)
 	}
-	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
+	if z.stored == 2 {
+		z.stored = stream.AllPieces
+		if all := need(best.method, z.m).bytes; all <= available {
+			best.bytes, reason = all, reason+"; the samples stay on the device"
+		} else {
+			z.stored = 2
+		}
+	}
+	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, samples: z.stored, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
 	for _, s := range plan.stages {
 		plan.Flops += s.flops
 	}

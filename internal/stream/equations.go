@@ -32,12 +32,16 @@ type Equations struct {
 	Penalty
 	m, d, t int
 
-	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
-	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
-	ybar               []float64               // the weighted mean of y minus feed.offset
-	squares            []float64               // an upper bound of Σ w y² for each output, for y minus feed.offset
-	functions          float64                 // Σ w ‖φ‖², not centered
-	passes             int
+	phi, y, sums backend.Matrix[float64] // of a piece: r×M, r×t, 1×t
+	stored       Stored
+	placed       bool                    // all samples are on the device
+	x, w, all    backend.Matrix[float64] // the stored samples, their weights and, unless one piece is stored, their targets
+	weights      []float64               // the weights of the stored samples
+	z, g         backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
+	ybar         []float64               // the weighted mean of y minus feed.offset
+	squares      []float64               // an upper bound of Σ w y² for each output, for y minus feed.offset
+	functions    float64                 // Σ w ‖φ‖², not centered
+	passes       int
 }
 
 // Penalty is the λ of the functions' norm, and whether there is an intercept, which is not
@@ -53,18 +57,42 @@ type Penalty struct {
 // rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
 func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
-// Bytes is the device memory of NewEquations.
-func Bytes(n, m, d, t int) int64 {
-	r := PieceRows(n, m)
-	return numeric.Bytes(numeric.Total(numeric.Elements(r, d+t+m+1), int64(t), numeric.Elements(m, t+1)))
+// Stored is the number of pieces whose samples are on the device at the same time, or AllPieces.
+// While a device with a memory of its own works on one of two pieces, the other is copied to it.
+type Stored int
+
+// AllPieces stores all samples on the device, so that only the first pass reads the Source.
+const AllPieces Stored = 0
+
+// rows returns the number of samples on the device; AllPieces leaves a piece for other points.
+func (s Stored) rows(n, m int) int {
+	if s == AllPieces {
+		return n + PieceRows(n, m)
+	}
+	return min(n, int(s)*PieceRows(n, m))
 }
 
-// NewEquations places the basis and allocates the memory for pieces.
-func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, phi Basis, p Penalty) (*Equations, error) {
+// Bytes is the device memory of NewEquations.
+func Bytes(n, m, d, t int, s Stored) int64 {
+	samples := numeric.Elements(s.rows(n, m), d+1)
+	if s != 1 {
+		samples = numeric.Total(samples, numeric.Elements(s.rows(n, m), t))
+	}
+	return numeric.Bytes(numeric.Total(samples, numeric.Elements(PieceRows(n, m), t+m), int64(t), numeric.Elements(m, t+1)))
+}
+
+// NewEquations places the basis and allocates the memory for pieces and for the stored samples.
+// Sparse samples are stored one piece at a time.
+func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, s Stored, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
 	r := PieceRows(n, m)
-	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t}
+	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t, stored: s}
+	held, targets := s.rows(n, m), 0
+	if s != 1 {
+		targets = held
+	}
+	w.weights = make([]float64, held)
 	if err := phi.Place(w); err != nil {
 		return nil, err
 	}
@@ -72,10 +100,14 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 	for _, a := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int
-	}{{&w.x, r, d}, {&w.y, r, t}, {&w.phi, r, m}, {&w.w, r, 1}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
+	}{{&w.x, held, d}, {&w.w, held, 1}, {&w.all, targets, t}, {&w.y, r, t}, {&w.phi, r, m}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
 		if *a.to, err = mem.New(a.rows, a.cols); err != nil {
 			return nil, err
 		}
+	}
+	if b, ok := b.(backend.UploadBackend[float64]); ok { // behind the memory's clearing
+		b.Mark(0)
+		b.Mark(1)
 	}
 	w.feed.shift = p.Intercept
 	if c, ok := phi.(*Centers); ok && data.Sparse == nil {
@@ -93,45 +125,96 @@ type piece struct {
 // each calls f with the pieces of one pass over the samples. f may overwrite them.
 func (w *Equations) each(f func(p piece) error) error {
 	w.passes++
-	return w.feed.Each(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
-		r := hx.Rows
-		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(0, 0, r, 1)}
-		x, err := w.place(hx)
+	rows, _ := w.phi.Dims()
+	held, _ := w.x.Dims()
+	use := func(at, r int, x backend.Matrix[float64]) error {
+		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(at, 0, r, 1)}
+		if part := w.weights[at : at+r]; slices.ContainsFunc(part, func(v float64) bool { return v != 1 }) {
+			p.weights = part
+		}
+		if w.stored != 1 {
+			numeric.Copy(w.b, p.y, w.all.View(at, 0, r, w.t))
+		}
+		w.basis.Fill(p.phi, x)
+		w.mark(at)
+		return f(p)
+	}
+	for at := 0; w.placed && at < w.feed.N; at += rows {
+		if w.ctx.Err() != nil {
+			return context.Cause(w.ctx)
+		}
+		r := min(rows, w.feed.N-at)
+		if err := use(at, r, w.x.View(at, 0, r, w.d)); err != nil {
+			return err
+		}
+	}
+	if w.placed {
+		return nil
+	}
+	err := w.feed.Each(w.ctx, func(from int, hx, hy backend.Host[float64], hw []float64) error {
+		r, at := hx.Rows, from%held
+		x, err := w.place(at, hx)
 		if err != nil {
 			return err
 		}
-		if err := w.b.Upload(p.y, hy); err != nil {
+		if w.stored == 1 {
+			err = w.b.Upload(w.y.View(0, 0, r, w.t), hy)
+		} else {
+			err = w.upload(at, w.all.View(at, 0, r, w.t), hy)
+		}
+		if err != nil {
 			return err
 		}
-		if err := w.b.Upload(p.w, backend.Host[float64]{Rows: r, Cols: 1, Stride: 1, Data: hw}); err != nil {
+		if err := w.b.Upload(w.w.View(at, 0, r, 1), backend.Host[float64]{Rows: r, Cols: 1, Stride: 1, Data: hw}); err != nil {
 			return err
 		}
-		for _, v := range hw {
-			if v != 1 {
-				p.weights = hw
-				break
-			}
-		}
-		w.basis.Fill(p.phi, x)
-		if err := f(p); err != nil {
+		copy(w.weights[at:], hw)
+		if err := use(at, r, x); err != nil {
 			return err
 		}
 		return w.done(x) // the next dense piece is read while the device works on this one
 	})
+	w.placed = err == nil && w.stored == AllPieces
+	return err
 }
 
-// place puts the samples of a piece on the device. done waits for the work on sparse samples and frees
-// them.
-func (w *Equations) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
+// place puts the samples of a piece on the device, dense samples in the rows of w.x from row at on.
+// done waits for the work on sparse samples and frees them.
+func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
-		x := w.x.View(0, 0, h.Rows, w.d)
-		return x, w.b.Upload(x, h)
+		x := w.x.View(at, 0, h.Rows, w.d)
+		return x, w.upload(at, x, h)
 	}
 	x, err := numeric.SparsePoints(*w.feed.data.Sparse).Take(RowNumbers(h)).Place(w.b)
 	if err == nil {
 		w.mem.Keep(x)
 	}
 	return x, err
+}
+
+// slot returns the number of the marks behind the work on the stored samples from row at on. Mark 0 of
+// AllPieces precedes all of that work, because no piece replaces another one.
+func (w *Equations) slot(at int) int {
+	if w.stored == AllPieces && at < w.feed.data.N || at == 0 {
+		return 0
+	}
+	return 1
+}
+
+// upload replaces stored samples, or their targets, as soon as the work on them is done.
+func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[float64]) error {
+	if b, ok := w.b.(backend.UploadBackend[float64]); ok {
+		return b.UploadAfter(w.slot(at), to, h)
+	}
+	return w.b.Upload(to, h)
+}
+
+// mark marks the work on the stored samples from row at on, which later samples may replace.
+func (w *Equations) mark(at int) {
+	b, ok := w.b.(backend.UploadBackend[float64])
+	if slot := w.slot(at); ok && !(w.stored == AllPieces && slot == 0) {
+		b.Mark(slot)
+	}
 }
 
 func (w *Equations) done(x backend.Matrix[float64]) error {

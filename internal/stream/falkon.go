@@ -61,14 +61,20 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	}
 	w.b.AddDiag([]float64{w.Lambda}, f.a)
 	rows, _ := w.phi.Dims()
+	held, _ := w.x.Dims()
 	for i := 0; i < q.X.Rows; i += rows {
 		h := q.X.View(i, 0, min(rows, q.X.Rows-i), w.d)
 		phi := w.phi.View(0, 0, h.Rows, w.m)
-		x, err := w.place(h)
+		at := i % held
+		if w.stored == AllPieces {
+			at = w.feed.data.N
+		}
+		x, err := w.place(at, h)
 		if err != nil {
 			return nil, 0, err
 		}
 		w.basis.Fill(phi, x)
+		w.mark(at)
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {

@@ -30,11 +30,11 @@ func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 }
 
 // TestEquationsAreDense: with either preconditioner the solution is that of dense normal
-// equations on the host, with weights, some of them 0, and for any size of the pieces. The
+// equations on the host, with weights, some of them 0, for any size of the pieces, and for any number of pieces stored; if all are stored, the samples are read once. The
 // residual is at most 1e-10, so that the error of β is at most that times the condition number
 // of H.
 func TestEquationsAreDense(t *testing.T) {
-	const n, d, m, columns, lambda = 90, 3, 7, 2, 0.3
+	const n, d, m, columns, lambda = 9000, 3, 7, 2, 0.3 // three pieces
 	x, y, centers := backendtest.Normal(1, n, d), backendtest.Normal(2, n, columns), backendtest.Normal(3, m, d)
 	weights := make([]float64, n)
 	for i := range weights {
@@ -65,11 +65,18 @@ func TestEquationsAreDense(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
 		for _, normalEquations := range []bool{true, false} {
-			for _, rows := range []int{n, 13} {
+			for i, stored := range []Stored{1, 1, 2, AllPieces} {
+				rows := []int{n, 13}[min(i, 1)]
+				source, reads := sourceOf(x, y, weights, rows), 0
+				read := source.Pass
+				source.Pass = func(ctx context.Context, keyed bool, use func(Piece) error) error {
+					reads++
+					return read(ctx, keyed, use)
+				}
 				b := dev.F64()
 				mem := run.NewArena(dev, b)
 				c := &Centers{Kernel: k, Points: numeric.DensePoints(centers), Columns: columns}
-				w, err := NewEquations(t.Context(), b, mem, sourceOf(x, y, weights, rows), c, Penalty{Lambda: lambda})
+				w, err := NewEquations(t.Context(), b, mem, source, stored, c, Penalty{Lambda: lambda})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,6 +99,16 @@ func TestEquationsAreDense(t *testing.T) {
 				s, err := w.Iterate(pre, 1e-10, 100)
 				if err != nil || s.Reason != "" || !(s.Residual <= 1e-10) {
 					t.Fatalf("%s: residual %g, %q, %v", name, s.Residual, s.Reason, err)
+				}
+				wanted := w.passes
+				if stored == AllPieces {
+					wanted = 1
+				}
+				if reads != wanted || !normalEquations && w.passes < 3 {
+					t.Errorf("%s: %d of %d passes read the samples, with %d pieces stored", name, reads, w.passes, stored)
+				}
+				if now, _ := dev.InUse(); now > Bytes(n, m, d, columns, stored)+FalkonBytes(m)+IterationBytes(m, columns)+8*m*(d+columns) {
+					t.Errorf("%s: %d bytes are in use, with %d pieces stored", name, now, stored)
 				}
 				if normalEquations != (s.Iters <= 4) {
 					t.Errorf("%s, normal equations %v: %d passes", name, normalEquations, s.Iters)
