@@ -51,9 +51,10 @@ var layers = []layer{
 	// check has the argument rules of every backend, and flop counts its operations.
 	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
 	{folder: "internal/flop"},
+	{folder: "internal/pages"},
 	{folder: "backend", ours: []string{"kernels", "host", "internal/check", "internal/flop"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
-	{folder: "cpu", ours: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
+	{folder: "cpu", ours: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop", "internal/pages"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels", "internal/check", "internal/flop"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
@@ -83,7 +84,7 @@ var layers = []layer{
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},

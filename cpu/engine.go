@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // engine holds the kernels of a tier in one precision, and the block sizes of the loops
@@ -52,7 +53,7 @@ func (e *engine[T]) take() *scratch[T] {
 	for _, k := range e.ukr.GemvPanels {
 		size = max(size, 2*k.Rows*k.Width)
 	}
-	return &scratch[T]{block: aligned[T](size)}
+	return &scratch[T]{block: pages.Zeros[T](size)}
 }
 
 func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }
@@ -60,7 +61,7 @@ func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }
 // grow returns n elements of s.work with arbitrary contents.
 func (s *scratch[T]) grow(n int) []T {
 	if len(s.work) < n {
-		s.work = aligned[T](n)
+		s.work = pages.Zeros[T](n)
 	}
 	return s.work[:n]
 }
@@ -68,7 +69,7 @@ func (s *scratch[T]) grow(n int) []T {
 // spare returns n elements of s.more with arbitrary contents.
 func (s *scratch[T]) spare(n int) []T {
 	if len(s.more) < n {
-		s.more = aligned[T](n)
+		s.more = pages.Zeros[T](n)
 	}
 	return s.more[:n]
 }
@@ -76,7 +77,7 @@ func (s *scratch[T]) spare(n int) []T {
 // last returns n elements of s.third with arbitrary contents.
 func (s *scratch[T]) last(n int) []T {
 	if len(s.third) < n {
-		s.third = aligned[T](n)
+		s.third = pages.Zeros[T](n)
 	}
 	return s.third[:n]
 }
@@ -94,7 +95,7 @@ func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
 		p = new([]T)
 	}
 	if len(*p) < n {
-		*p = aligned[T](n)
+		*p = pages.Zeros[T](n)
 	}
 	return (*p)[:n], func() { pool.Put(p) }
 }
@@ -102,7 +103,7 @@ func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
 // sums returns n elements of s.total with arbitrary contents.
 func (s *scratch[T]) sums(n int) []T {
 	if len(s.total) < n {
-		s.total = aligned[T](n)
+		s.total = pages.Zeros[T](n)
 	}
 	return s.total[:n]
 }
@@ -111,6 +112,6 @@ func (s *scratch[T]) sums(n int) []T {
 type allocator[T backend.Float] func(n int) ([]T, func())
 
 // fresh allocates memory that belongs to no pool.
-func fresh[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
+func fresh[T backend.Float](n int) ([]T, func()) { return pages.Zeros[T](n), func() {} }
 
 func (q *queue[T]) Sync() error { return q.wait() }

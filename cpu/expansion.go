@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -36,7 +37,7 @@ func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend
 		return nil, err
 	}
 
-	own := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: aligned[T](m * d)}
+	own := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: pages.Zeros[T](m * d)}
 	q.copy(own.host(), z)
 	f.gram = q.newGram(k, own, own)
 	f.filled = slices.ContainsFunc(f.gram.stats, func(st pairwise[T]) bool { return st.fill != nil })

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -108,7 +109,7 @@ func (g *gram[T]) sines(freqs []float64) filler[T] {
 			return
 		}
 		if len(s.pairs) < 2*size {
-			s.pairs = aligned[T](2 * size)
+			s.pairs = pages.Zeros[T](2 * size)
 		}
 		x, diffs, sines := g.x.row(i), s.pairs[:size], s.pairs[size:2*size]
 		clear(diffs)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // matrix is a row-major matrix in Go memory.
@@ -54,29 +55,7 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 		len(m.data) > 0 && len(b.data) > 0 && &m.data[0] == &b.data[0]
 }
 
-// Alignment of a matrix's first element in bytes: a cache line, and for large matrices a
-// huge page.
-const (
-	cacheLine = 64
-	hugePage  = 2 << 20
-)
-
-// aligned returns n zeros that begin at a cache line, or at a huge page if they span
-// several.
-func aligned[T backend.Float](n int) []T {
-	size := int(unsafe.Sizeof(*new(T)))
-	to := cacheLine
-	if n*size >= 2*hugePage {
-		to = hugePage
-	}
-	data := make([]T, n+to/size)
-	off := (to - int(uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(to))) % to / size
-	data = data[off : off+n : off+n]
-	if to == hugePage {
-		adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), n*size))
-	}
-	return data
-}
+const cacheLine = 64 // bytes
 
 // view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands
 // are passed as views, so that transposing or reversing an operand only changes strides.
@@ -168,7 +147,7 @@ func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], er
 	if err := d.memory.take(bytes); err != nil {
 		return nil, err
 	}
-	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: aligned[T](rows * stride), bytes: bytes}, nil
+	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: pages.Zeros[T](rows * stride), bytes: bytes}, nil
 }
 
 // Wrap returns a matrix that shares h's memory.

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -92,7 +93,7 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	if d == 0 {
 		return m
 	}
-	m.data = aligned[T](x.Rows * d)
+	m.data = pages.Zeros[T](x.Rows * d)
 	q.rows(x.Rows, d, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := m.row(i)

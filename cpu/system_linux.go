@@ -14,14 +14,6 @@ import (
 	"unsafe"
 )
 
-// adviseHuge asks for huge pages under memory that has not been touched yet. Without them
-// the TLB does not cover a matrix of some megabytes, and products are several percent
-// slower. If the system ignores the advice, only the speed changes.
-func adviseHuge(memory []byte) {
-	const hugePages = 14 // MADV_HUGEPAGE
-	_ = syscall.Madvise(memory, hugePages)
-}
-
 // discard returns the pages that lie within memory to the system at once; they read as
 // zeros afterwards. The garbage collector, which frees the addresses later, lets the heap
 // grow to twice the live memory: without discard the matrices that a solver has freed would

@@ -7,9 +7,6 @@ import "runtime"
 // processor returns the architecture: the maker's name is not available on this system.
 func processor() string { return runtime.GOARCH }
 
-// adviseHuge does nothing on this system.
-func adviseHuge([]byte) {}
-
 // discard leaves the memory to the collector.
 func discard([]byte) {}
 

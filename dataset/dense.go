@@ -1,14 +1,17 @@
 package dataset
 
 import (
+	"archive/zip"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"math/bits"
 	"strconv"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // dtype is the storage type of a number in a binary file.
@@ -202,6 +205,9 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 		e.Offset = in.offset
 		return nil, e
 	}
+	if in.stored != nil && n >= storedBytes {
+		return in.takeStored(n)
+	}
 	step := n
 	if in.size < 0 {
 		step = min(n, 1<<20)
@@ -226,6 +232,62 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
+// storedBytes is the number of bytes from which on takeStored is faster than the buffered reader, and
+// the number that it reads at a time.
+const storedBytes = 1 << 20
+
+// takeStored is take for bytes of in.stored, which it reads on all processors. The size of the file
+// and the allowance have been checked.
+func (in *input) takeStored(n int64) ([]byte, error) {
+	data, begin := pages.Zeros[byte](int(n)), in.offset
+	if err := in.checkTo(begin); err != nil {
+		return nil, err
+	}
+	parts := int((n + storedBytes - 1) / storedBytes)
+	summed := make([]chan struct{}, parts+1) // the check sum continues from part to part
+	for k := range summed {
+		summed[k] = make(chan struct{})
+	}
+	close(summed[0])
+	err := parallel(int(n), storedBytes, func(first, last int) error {
+		for ; first < last; first += storedBytes {
+			part, k := data[first:min(first+storedBytes, last)], first/storedBytes
+			if read, err := in.stored.ReadAt(part, begin+int64(first)); read < len(part) {
+				close(summed[k+1])
+				e := in.readFault(err)
+				e.Offset = begin + int64(first+read)
+				return e
+			}
+			<-summed[k]
+			if in.zip {
+				in.sum = crc32.Update(in.sum, crc32.IEEETable, part)
+			}
+			close(summed[k+1])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.offset += n
+	in.summed = in.offset
+	in.r.Reset(io.NewSectionReader(in.stored, in.offset, in.size-in.offset))
+	return data, nil
+}
+
+// checkTo continues the check sum of a member of a zip file to the given offset.
+func (in *input) checkTo(offset int64) error {
+	if !in.zip {
+		return nil
+	}
+	rest := make([]byte, offset-in.summed)
+	if read, err := in.stored.ReadAt(rest, in.summed); read < len(rest) {
+		return in.readFault(err)
+	}
+	in.sum, in.summed = crc32.Update(in.sum, crc32.IEEETable, rest), offset
+	return nil
+}
+
 // truncated reports whether the source ended in an error rather than at its end; io.ReadFull
 // reports both in the same way.
 func (in *input) truncated() bool {
@@ -236,6 +298,14 @@ func (in *input) truncated() bool {
 // end returns an error unless the whole file has been read.
 func (in *input) end() error {
 	_, err := in.r.Peek(1)
+	if err == io.EOF && in.zip && in.summed > 0 { // takeStored has read a part
+		if err := in.checkTo(in.offset); err != nil {
+			return err
+		}
+		if in.sum != in.given {
+			err = zip.ErrChecksum
+		}
+	}
 	if err == io.EOF {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // MaxFeatures is the largest number of features that an Encoder makes.
@@ -461,7 +462,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if t.rows > math.MaxInt/8/width || e.tooSparse(t, width) {
 		return nil, t.fault("", fmt.Sprintf("%s of %d features, zeros included, are too many for a dense matrix", count.Of(t.rows, "row"), width))
 	}
-	data := make([]float64, t.rows*width)
+	data := pages.Zeros[float64](t.rows * width)
 	writers = joinSparse(t, writers, width)
 	block := max(1, blockNumbers/width)
 	err = parallel(t.rows, block, func(first, last int) (fault error) {

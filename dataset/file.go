@@ -228,13 +228,17 @@ func article(f form) string {
 type input struct {
 	t         *Table // names the source in errors
 	r         *bufio.Reader
-	offset    int64    // where take reads next
-	size      int64    // total size in bytes, −1 if unknown
-	file      *os.File // nil unless the file supports ReadAt
-	gzip      bool     // or zstd
-	zip       bool     // a member of a zip file
-	converted bool     // from UTF-16
-	part      bool     // CSV: the lines follow a header read before, and do not determine the dialect
+	offset    int64       // where take reads next
+	size      int64       // total size in bytes, −1 if unknown
+	file      *os.File    // nil unless the file supports ReadAt
+	stored    io.ReaderAt // the bytes from 0 to size, nil if only r has them
+	gzip      bool        // or zstd
+	zip       bool        // a member of a zip file
+	given     uint32      // CRC-32 of such a member
+	sum       uint32      // CRC-32 of its bytes 0 to summed
+	summed    int64
+	converted bool // from UTF-16
+	part      bool // CSV: the lines follow a header read before, and do not determine the dialect
 	opened    io.Closer
 
 	unpacker *zstd.Decoder // nil unless compressed by zstd
@@ -276,7 +280,7 @@ func (f File) open() (*input, error) {
 		return nil, in.t.openFault(err)
 	}
 	if info.Mode().IsRegular() {
-		in.file, in.size = opened, info.Size()
+		in.file, in.size, in.stored = opened, info.Size(), opened
 		if f.Opened != nil {
 			r = io.NewSectionReader(opened, 0, info.Size()) // a reader with its own offset
 		}
@@ -318,7 +322,7 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 			return in.t.readFault(0, err)
 		}
 		in.r = bufio.NewReaderSize(z, bufferSize)
-		in.gzip, in.file, in.size = true, nil, -1
+		in.gzip, in.file, in.stored, in.size = true, nil, nil, -1
 		return nil
 	}
 	head, _ := in.r.Peek(6)
@@ -329,7 +333,7 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 			return in.t.readFault(0, err)
 		}
 		in.r = bufio.NewReaderSize(zstdReader{z}, bufferSize)
-		in.gzip, in.file, in.size = true, nil, -1
+		in.gzip, in.file, in.stored, in.size = true, nil, nil, -1
 		in.unpacker = z
 		return nil
 	case bytes.HasPrefix(head, []byte("BZh")) && len(head) > 3 && head[3] >= '1' && head[3] <= '9':

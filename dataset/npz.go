@@ -135,6 +135,9 @@ func (in *input) member(f *zip.File) (*input, error) {
 	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, opened: r, allowance: in.allowance}
 	if f.Method == zip.Store && in.size >= 0 && f.UncompressedSize64 <= uint64(in.size) {
 		member.size = int64(f.UncompressedSize64)
+		if at, err := f.DataOffset(); err == nil && in.file != nil && f.CompressedSize64 == f.UncompressedSize64 {
+			member.stored, member.given = io.NewSectionReader(in.file, at, member.size), f.CRC32
+		}
 	}
 	return member, nil
 }

@@ -48,7 +48,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 			return columnFacts{}
 		}
 		last := 0.0
-		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: float64(c.missing(t.rows)) / float64(t.rows)}
+		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: c.mostlyMissing(t.rows)}
 		if row := c.firstOf(marker); !c.plain && row >= 0 {
 			f.marker = c.cell(row)
 		}
@@ -59,7 +59,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 // columnFacts are the properties of a column that remarks needs besides its Input.
 type columnFacts struct {
 	rising  bool    // integers, each larger than the integer of the row before
-	missing float64 // part of the rows that has no value
+	missing float64 // part of the rows that has no value, if more than half
 	marker  string  // the first text that stands for a missing cell, "": there is none
 }
 
@@ -100,15 +100,17 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
 }
 
-// missing counts the rows without a value.
-func (c *column) missing(rows int) int {
-	n := 0
+// mostlyMissing returns the part of the rows that has no value if it is more than half, otherwise 0.
+func (c *column) mostlyMissing(rows int) float64 {
+	values := 0
 	for i := range rows {
-		if _, k := c.number(i); k == missing || k == marker {
-			n++
+		if _, k := c.number(i); k != missing && k != marker {
+			if values++; 2*values >= rows {
+				return 0
+			}
 		}
 	}
-	return n
+	return float64(rows-values) / float64(rows)
 }
 
 // rising reports whether the rows are integers in increasing order, all above *last unless first is
