@@ -49,7 +49,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	}
 	sum := &l.sum
 	switch {
-	case sum.Rows == 0 && sum.Left > 0:
+	case sum.Rows == 0 && sum.left > 0:
 		return nil, p.t.fault(r.Weight, noWeight)
 	case sum.Rows == 0:
 		return nil, p.t.noRows()
@@ -58,7 +58,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.rows, s.left = int(sum.Rows), sum.Left
+	s.rows, s.left = int(sum.Rows), sum.left
 	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
 		c := sum.column(in.Name)
 		if c == nil { // the features of a sparse file
@@ -110,7 +110,7 @@ func (l *learner) summarize(part part) (s summarized, err error) {
 		return taking{counts: true, stored: !feature && l.rules.Labels, moments: feature}
 	})
 	if err == nil {
-		s.sum.Left = all.rows - s.t.rows
+		s.sum.left = all.rows - s.t.rows
 	}
 	return s, err
 }
@@ -132,7 +132,7 @@ func (l *learner) merge(s summarized) error {
 		if l.rules.isFeature(c.name) {
 			features = append(features, c)
 		}
-		if sum := l.sum.Columns[c.name]; l.p.plain != nil && sum != nil && sum.Many {
+		if sum := l.sum.columns[c.name]; l.p.plain != nil && sum != nil && sum.Many {
 			l.p.plain[j].Store(true)
 		}
 	}

@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,20 +19,47 @@ import (
 // A Summary holds what Stream.Learn and Beam derive from a set of rows. Summaries of different rows
 // merge in any order, to the same bits. The zero value holds no rows. encoding/gob encodes it.
 type Summary struct {
-	Rows    int64
-	Names   []string // the columns, in the order of the first rows, without the features of sparse tables
-	Columns map[string]*columnSummary
+	Rows   int64
+	Source string // the file of the first rows
+	Sparse bool   // all rows are from formats that omit zeros
+
+	names   []string // the columns, in the order of the first rows, without the features of sparse tables
+	columns map[string]*columnSummary
+	from    int64 // the byte of Source from which the lines of the first rows are counted
+	weight  float64
+	left    int // rows of weight 0, which are not counted
 
 	// Of sparse tables. The summary of a feature covers its values that are not 0.
-	Sparse      bool // all rows are from formats that omit zeros
-	SparseFirst bool // the first rows are from such a format
-	First, End  int  // the numbers in the names of the features: First to End − 1
-	Nonzeros    int64
+	sparseFirst bool // the first rows are from a format that omits zeros
+	first, end  int  // the numbers in the names of the features: first to end − 1
+	nonzeros    int64
+}
 
-	Source string // the file of the first rows
-	From   int64  // the byte of the file from which their lines are counted
-	Weight float64
-	Left   int // rows of weight 0, which are not counted
+func (s *Summary) fields() []any {
+	return []any{&s.Rows, &s.Source, &s.Sparse, &s.names, &s.columns, &s.from, &s.weight, &s.left, &s.sparseFirst, &s.first, &s.end, &s.nonzeros}
+}
+
+// GobEncode implements gob.GobEncoder.
+func (s Summary) GobEncode() ([]byte, error) {
+	var b bytes.Buffer
+	e := gob.NewEncoder(&b)
+	for _, f := range s.fields() {
+		if err := e.Encode(f); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// GobDecode implements gob.GobDecoder.
+func (s *Summary) GobDecode(data []byte) error {
+	d := gob.NewDecoder(bytes.NewReader(data))
+	for _, f := range s.fields() {
+		if err := d.Decode(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A columnSummary holds what Learn derives from the cells of one column.
@@ -67,7 +96,7 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 		return errNoSummary
 	}
 	o, err := t.orEmpty().summarize(nil, r, from, func(name string) taking {
-		c := s.Columns[name]
+		c := s.columns[name]
 		return taking{counts: c == nil || !c.Many, stored: true, moments: true}
 	})
 	if err == nil {
@@ -78,17 +107,17 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 
 // summarize returns the summary of a table whose rows have the given weights.
 func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name string) taking) (*Summary, error) {
-	s := &Summary{Rows: int64(t.rows), Columns: map[string]*columnSummary{}, Sparse: t.sparse, SparseFirst: t.sparse, Source: t.Source, From: from, Weight: totalWeight(weights, t.rows)}
+	s := &Summary{Rows: int64(t.rows), columns: map[string]*columnSummary{}, Sparse: t.sparse, sparseFirst: t.sparse, Source: t.Source, from: from, weight: totalWeight(weights, t.rows)}
 	used := func(name string) bool { return r.isFeature(name) || slices.Contains(r.Targets, name) }
 	for _, c := range t.columns {
-		s.Names = append(s.Names, c.name)
+		s.names = append(s.names, c.name)
 		switch {
 		case !used(c.name) || t.rows == 0:
 		case c.broken != "":
 			return nil, t.brokenFault(c)
 		default:
-			s.Columns[c.name] = t.summarizeColumn(c, t.plainNumbers(c), weights, take(c.name))
-			for _, e := range s.Columns[c.name].Faults {
+			s.columns[c.name] = t.summarizeColumn(c, t.plainNumbers(c), weights, take(c.name))
+			for _, e := range s.columns[c.name].Faults {
 				e.Offset = from
 			}
 		}
@@ -96,7 +125,7 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 	if t.features == nil || t.rows == 0 {
 		return s, nil
 	}
-	s.First, s.End, s.Nonzeros = t.features.first, t.features.first+t.width(), int64(t.nonzeros())
+	s.first, s.end, s.nonzeros = t.features.first, t.features.first+t.width(), int64(t.nonzeros())
 	byColumn := t.matrix().Transposed()
 	for j := range t.width() {
 		rows, values := byColumn.Row(j)
@@ -112,7 +141,7 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 		}
 		c := &columnSummary{Weight: totalWeight(of, len(rows))}
 		c.addNumbers(values, of, take(name), func(k int) string { return numberText(values[k]) })
-		if s.Columns[name] = c; len(values) >= t.rows-1 {
+		if s.columns[name] = c; len(values) >= t.rows-1 {
 			c.rises(t.sparseColumn(name), t.rows)
 		}
 	}
@@ -538,60 +567,60 @@ func (s *total) moments() moments {
 // Merge adds the rows of o, which it may keep. A column that one of the two lacks must be a feature
 // of a sparse table, where it is 0.
 func (s *Summary) Merge(o *Summary) {
-	left := s.Left + o.Left
+	left := s.left + o.left
 	switch {
 	case s.Rows == 0:
-		*s, s.Left = *o, left
+		*s, s.left = *o, left
 		return
 	case o.Rows == 0:
-		s.Left = left
+		s.left = left
 		return
 	}
-	if cmp.Or(strings.Compare(o.Source, s.Source), cmp.Compare(o.From, s.From)) < 0 {
-		s.Source, s.From, s.Names, s.SparseFirst, o.Names = o.Source, o.From, o.Names, o.SparseFirst, s.Names
+	if cmp.Or(strings.Compare(o.Source, s.Source), cmp.Compare(o.from, s.from)) < 0 {
+		s.Source, s.from, s.names, s.sparseFirst, o.names = o.Source, o.from, o.names, o.sparseFirst, s.names
 	}
-	for _, name := range o.Names {
-		if !slices.Contains(s.Names, name) {
-			s.Names = append(slices.Clip(s.Names), name)
+	for _, name := range o.names {
+		if !slices.Contains(s.names, name) {
+			s.names = append(slices.Clip(s.names), name)
 		}
 	}
-	if s.End == 0 {
-		s.First, s.End = o.First, o.End
-	} else if o.End > 0 {
-		s.First, s.End = min(s.First, o.First), max(s.End, o.End)
+	if s.end == 0 {
+		s.first, s.end = o.first, o.end
+	} else if o.end > 0 {
+		s.first, s.end = min(s.first, o.first), max(s.end, o.end)
 	}
-	for name, c := range o.Columns {
-		if mine := s.Columns[name]; mine != nil {
+	for name, c := range o.columns {
+		if mine := s.columns[name]; mine != nil {
 			mine.merge(c)
 		} else {
-			s.Columns[name] = c
+			s.columns[name] = c
 		}
 	}
-	s.Rows, s.Nonzeros, s.Weight, s.Left = s.Rows+o.Rows, s.Nonzeros+o.Nonzeros, s.Weight+o.Weight, left
+	s.Rows, s.nonzeros, s.weight, s.left = s.Rows+o.Rows, s.nonzeros+o.nonzeros, s.weight+o.weight, left
 	s.Sparse = s.Sparse && o.Sparse
 }
 
 // AllNames returns the names of all columns, in the order of the features: that of the first rows,
 // with further features of sparse tables before the label.
 func (s *Summary) AllNames() []string {
-	known := make(map[string]bool, len(s.Names))
-	for _, name := range s.Names {
-		known[name] = !s.SparseFirst
+	known := make(map[string]bool, len(s.names))
+	for _, name := range s.names {
+		known[name] = !s.sparseFirst
 	}
 	var features, names []string
-	for k := s.First; k < s.End; k++ {
+	for k := s.first; k < s.end; k++ {
 		if name := sparseName(k); !known[name] {
 			features = append(features, name)
 		}
 	}
-	for _, name := range s.Names {
-		if _, ok := s.index(name); !s.SparseFirst || !ok {
+	for _, name := range s.names {
+		if _, ok := s.index(name); !s.sparseFirst || !ok {
 			names = append(names, name)
 		}
 	}
 	at := slices.Index(names, labelName)
 	switch {
-	case s.SparseFirst:
+	case s.sparseFirst:
 		at = 0
 	case at < 0:
 		at = len(names)
@@ -605,28 +634,28 @@ func (s *Summary) AllNames() []string {
 // index returns the number in the name of a feature of the sparse tables.
 func (s *Summary) index(name string) (k int, ok bool) {
 	k, ok = sparseIndex(name)
-	return k, ok && k >= s.First && k < s.End
+	return k, ok && k >= s.first && k < s.end
 }
 
 // column returns the summary of a column, or nil if there is no such column. The zeros that sparse
 // tables leave out are added.
 func (s *Summary) column(name string) *columnSummary {
-	c := s.Columns[name]
+	c := s.columns[name]
 	if _, ok := s.index(name); !ok {
 		return c
 	}
 	if c == nil {
 		c = &columnSummary{}
-		s.Columns[name] = c
+		s.columns[name] = c
 	}
 	rows := s.Rows
 	for _, n := range c.Kinds {
 		rows -= n
 	}
 	if c.Kinds[number] += rows; rows > 0 {
-		c.put("0", number, 0, s.Weight-c.Weight)
+		c.put("0", number, 0, s.weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.Weight, c.Rising && rows <= 1 // two zeros are not increasing; a single zero was checked with the rows of its table
+	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two zeros are not increasing; a single zero was checked with the rows of its table
 	return c
 }
 
@@ -648,8 +677,8 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 			return err
 		}
 	}
-	for _, name := range s.Names {
-		if c := s.Columns[name]; r.isFeature(name) && c.Many {
+	for _, name := range s.names {
+		if c := s.columns[name]; r.isFeature(name) && c.Many {
 			if err := c.fault(t, name, s.Rows, r); err != nil {
 				return err
 			}
@@ -660,7 +689,7 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 
 // OnlyTexts is Table.OnlyTexts for all rows.
 func (s *Summary) OnlyTexts(name string) bool {
-	c := s.Columns[name]
+	c := s.columns[name]
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
 }
 
@@ -704,9 +733,9 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 	}
 	sparse := s.takesSparse(r)
 	if sparse {
-		in := newSparse(s.First, s.End-s.First)
+		in := newSparse(s.first, s.end-s.first)
 		for k := 0; k < in.Sparse.Columns && r.Standardize; k++ {
-			name := sparseName(s.First + k)
+			name := sparseName(s.first + k)
 			var m moments
 			if whole {
 				values, weights := sample(name)
@@ -748,7 +777,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 				fill = all.moments().Mean
 			}
 			if all.N > 0 {
-				all.add(repeated(s.Weight-all.N, fill))
+				all.add(repeated(s.weight-all.N, fill))
 			}
 			return all.moments().number(fill, 0, r.Standardize)
 		})
@@ -765,7 +794,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 
 // takesSparse is Table.takesSparse for all rows.
 func (s *Summary) takesSparse(r Rules) bool {
-	if !s.Sparse || s.End == s.First || r.Gram {
+	if !s.Sparse || s.end == s.first || r.Gram {
 		return false
 	}
 	for _, name := range slices.Concat(r.others(), r.Categorical) {
@@ -773,5 +802,5 @@ func (s *Summary) takesSparse(r Rules) bool {
 			return false
 		}
 	}
-	return isSparse(int(s.Rows), s.End-s.First, int(s.Nonzeros))
+	return isSparse(int(s.Rows), s.end-s.first, int(s.nonzeros))
 }

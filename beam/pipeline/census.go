@@ -14,7 +14,7 @@ import (
 // sample of the rows. Censuses of different pieces are merged in any order, and the result does not
 // depend on the order.
 type census struct {
-	dataset.Summary
+	Summary dataset.Summary
 	Keep   int          // maximum number of rows in the sample
 	Sample []sampledRow // by priority, each only once
 	Cells  []string     // the sorted names of the columns, one for each cell of a row
@@ -39,7 +39,7 @@ func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.Summary.Add(t, p.rules(), from); err != nil {
 		return err
 	}
-	c.widen(c.AllNames())
+	c.widen(c.Summary.AllNames())
 	return c.draw(t, p)
 }
 
@@ -114,18 +114,18 @@ func (c *census) join(o []sampledRow) {
 
 // merge adds the rows of o, which it may keep.
 func (c *census) merge(o *census) error {
-	if o.Rows == 0 {
+	if o.Summary.Rows == 0 {
 		return nil
 	}
-	if c.Rows == 0 {
+	if c.Summary.Rows == 0 {
 		*c = *o
 		return nil
 	}
-	if err := c.align(o.Source, o.AllNames(), o.Sparse); err != nil {
+	if err := c.align(o.Summary.Source, o.Summary.AllNames(), o.Summary.Sparse); err != nil {
 		return err
 	}
-	c.Merge(&o.Summary)
-	c.widen(c.AllNames())
+	c.Summary.Merge(&o.Summary)
+	c.widen(c.Summary.AllNames())
 	o.widen(c.Cells)
 	c.join(o.Sample)
 	return nil

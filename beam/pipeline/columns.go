@@ -13,13 +13,13 @@ import (
 
 // align returns an error if a file with the given names of columns does not match c.
 func (c *census) align(source string, names []string, sparse bool) error {
-	mine := c.AllNames()
-	if c.Rows == 0 || slices.Equal(mine, names) {
+	mine := c.Summary.AllNames()
+	if c.Summary.Rows == 0 || slices.Equal(mine, names) {
 		return nil
 	}
 	missing, more := without(names, mine), without(mine, names)
-	if len(missing) > 0 && !(c.Sparse && areFeatures(missing)) || len(more) > 0 && !(sparse && areFeatures(more)) {
-		return otherColumns(c.Source, mine, source, names)
+	if len(missing) > 0 && !(c.Summary.Sparse && areFeatures(missing)) || len(more) > 0 && !(sparse && areFeatures(more)) {
+		return otherColumns(c.Summary.Source, mine, source, names)
 	}
 	return nil
 }

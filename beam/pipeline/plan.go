@@ -48,7 +48,7 @@ func (p Params) keep() int {
 
 // planOf makes the plan.
 func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
-	if c.Rows == 0 {
+	if c.Summary.Rows == 0 {
 		return nil, fmt.Errorf("pipeline: there is no row in %s", strings.Join(p.Inputs, ", "))
 	}
 	enc, err := c.encoder(ctx, p)
@@ -59,7 +59,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	plan := &fitPlan{Encoder: text, Rows: c.Rows, Features: enc.Width(), Targets: columnsOf(enc)}
+	plan := &fitPlan{Encoder: text, Rows: c.Summary.Rows, Features: enc.Width(), Targets: columnsOf(enc)}
 	x, y, err := c.sampled(p, enc)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 		return plan, nil
 	}
 	if p.Functions == 0 { // the default of package solvers, up to a limit
-		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Rows)), mostFunctions)))
+		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Summary.Rows)), mostFunctions)))
 	}
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
@@ -127,12 +127,12 @@ func columnsOf(enc *dataset.Encoder) int {
 // otherwise from the sample. Errors are the same as those of Learn, without advice for which a
 // pipeline has no parameter.
 func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
-	e, err := c.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
+	e, err := c.Summary.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
 	var fault *dataset.Error
 	switch {
 	case errors.As(err, &fault) && fault.Line+fault.Row > 0:
 		err = fmt.Errorf("pipeline: %w", message.Within(placed(ctx, err, fault.Source, fault.Offset), parameter))
-		if !p.Classify && slices.Contains(p.Targets, fault.Column) && c.OnlyTexts(fault.Column) {
+		if !p.Classify && slices.Contains(p.Targets, fault.Column) && c.Summary.OnlyTexts(fault.Column) {
 			err = fmt.Errorf("%w; to learn classes, set Classify", err)
 		}
 	case err != nil:
