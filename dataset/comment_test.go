@@ -20,7 +20,7 @@ func TestComments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := dataset.File{Path: path, Comment: '#'}
+	f := dataset.File{Path: path, Dialect: dataset.Dialect{Comment: "#"}}
 	write("# it's \"quoted, a, b, c\r\n\n  # second\na;b # names\n1;\"x # y\"\n# 3;z\n2;z# tail\n")
 	table, err := f.Read()
 	if err != nil {
@@ -53,7 +53,7 @@ func TestComments(t *testing.T) {
 	if _, err = f.Read(); err == nil || !strings.HasPrefix(err.Error(), path+":3: ") {
 		t.Error(err)
 	}
-	f.Comment = '"'
+	f.Comment = "\""
 	_, err = f.Read()
 	wantFault(t, err, path+`: the character '"' cannot begin comments: use # or another mark`)
 }

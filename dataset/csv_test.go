@@ -340,7 +340,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
 		path := file(t, "a.csv", []byte(text))
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"y"}, Standardize: true}, 1000)
-		same(t, dataset.File{Path: path, Delimiter: d[0]}, dataset.Rules{Targets: []string{"y"}}, 1000)
+		same(t, dataset.File{Path: path, Dialect: dataset.Dialect{Delimiter: d}}, dataset.Rules{Targets: []string{"y"}}, 1000)
 		plain := file(t, "b.csv", []byte(strings.ReplaceAll(text, "\"", "")))
 		same(t, dataset.File{Path: plain}, dataset.Rules{Targets: []string{"y"}}, 1000)
 		table, err := dataset.Read(path, nil)
@@ -351,10 +351,10 @@ func TestDelimitersAndIndex(t *testing.T) {
 	_, err := dataset.Read("-", strings.NewReader(",a,b\n0,1,2\n1,2\n"))
 	wantFault(t, err, "standard input:3: has 2 cells where the header has 3")
 	for _, d := range []byte("1a.-\"\n") {
-		_, err = dataset.File{Path: "-", Stdin: strings.NewReader("a,b\n1,2\n"), Delimiter: d}.Read()
+		_, err = dataset.File{Path: "-", Stdin: strings.NewReader("a,b\n1,2\n"), Dialect: dataset.Dialect{Delimiter: string(d)}}.Read()
 		wantFault(t, err, fmt.Sprintf("standard input: the character %q cannot be a delimiter: use , ; | a tab or a space", d))
 	}
-	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Delimiter: ':'}.Read()
+	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Dialect: dataset.Dialect{Delimiter: ":"}}.Read()
 	if err != nil || !slices.Equal(table.Names(), []string{"a;b,c", "d"}) {
 		t.Error(table, err)
 	}

@@ -1,56 +1,76 @@
 package dataset
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// A Dialect holds the flags of a command about CSV files. The zero value reads files as ReadCSV
-// does.
+// A Dialect describes how a CSV file is written. The zero value reads files as ReadCSV does.
 type Dialect struct {
-	Delimiter   string   // one character between cells, or "tab"; "": see File.Delimiter
-	Decimal     string   // "." or ","; "": see File.Decimal
-	Thousands   string   // one character between groups of digits; "": see File.Thousands
-	Comment     string   // one character that begins a comment; "" for none
-	NAValues    []string // cells that are missing, in addition to DefaultNAValues
-	NoDefaultNA bool     // NAValues replaces DefaultNAValues
+	// Delimiter is the character between cells, or "tab"; "": see ReadCSV. A space stands for any
+	// number of spaces and tabs.
+	Delimiter string
+
+	// Comment is the character that begins a comment outside quotation marks; "" for none. Lines
+	// that hold only a comment are skipped, also before the header.
+	Comment string
+
+	// Decimal is the decimal mark, "." or ",". "" selects the comma if Thousands is ".", or if
+	// semicolons separate the cells and some of the first numbers have a decimal comma and none a
+	// decimal point; otherwise it selects the point.
+	Decimal string
+
+	// Thousands separates groups of three digits: one of , . ' _ and the space. "" accepts only the
+	// apostrophe and the no-break space, which are always accepted.
+	Thousands string
+
+	// NAValues lists cells that represent a missing value in columns of numbers and of texts, in
+	// addition to the empty cell and to DefaultNAValues, or with NoDefaultNA only to the empty cell.
+	// A number in the list matches every spelling of it.
+	NAValues    []string
+	NoDefaultNA bool
 }
 
 // Check returns an error that names the first invalid flag.
 func (d Dialect) Check() error {
-	if d.Delimiter != "" && d.Delimiter != "tab" && len(d.Delimiter) > 1 {
-		return fmt.Errorf("--delimiter: want one character, such as ; or |, or tab, got %q", d.Delimiter)
-	}
-	if len(d.Decimal) > 1 || len(d.Thousands) > 1 {
-		return fmt.Errorf("--decimal, --thousands: want one character each, got %q and %q", d.Decimal, d.Thousands)
+	if parameter, rule := d.fault(); parameter != "" {
+		return fmt.Errorf("--%s: %s", strings.ReplaceAll(parameter, ", ", ", --"), rule)
 	}
 	if rule := newMarks(firstByte(d.Decimal), firstByte(d.Thousands)).check(); rule != "" {
 		return fmt.Errorf("--decimal, --thousands: %s", rule)
 	}
-	if len(d.Comment) > 1 {
-		return fmt.Errorf("--comment: want one character, such as #, got %q", d.Comment)
-	}
 	return nil
 }
 
-// Apply returns f with the settings of the flags. It keeps f.NAValues if no flag sets them.
-func (d Dialect) Apply(f File) File {
+// fault names the first setting that has more than one character, with the rule that it violates.
+func (d Dialect) fault() (parameter, rule string) {
 	switch {
-	case d.Delimiter == "tab":
-		f.Delimiter = '\t'
-	case d.Delimiter != "":
-		f.Delimiter = d.Delimiter[0]
+	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
+		return "delimiter", fmt.Sprintf("want one character, such as ; or |, or tab, got %q", d.Delimiter)
+	case len(d.Decimal) > 1 || len(d.Thousands) > 1:
+		return "decimal, thousands", fmt.Sprintf("want one character each, got %q and %q", d.Decimal, d.Thousands)
+	case len(d.Comment) > 1:
+		return "comment", fmt.Sprintf("want one character, such as #, got %q", d.Comment)
 	}
-	if d.Decimal != "" || d.Thousands != "" {
-		f.Decimal, f.Thousands = firstByte(d.Decimal), firstByte(d.Thousands)
+	return "", ""
+}
+
+func (d Dialect) delimiter() byte {
+	if d.Delimiter == "tab" {
+		return '\t'
 	}
-	if d.Comment != "" {
-		f.Comment = d.Comment[0]
+	return firstByte(d.Delimiter)
+}
+
+// reading returns how the cells are parsed.
+func (d Dialect) reading() *reading {
+	list := d.NAValues
+	if !d.NoDefaultNA {
+		list = append(DefaultNAValues(), list...)
 	}
-	switch {
-	case d.NoDefaultNA:
-		f.NAValues = append([]string{}, d.NAValues...)
-	case d.NAValues != nil:
-		f.NAValues = append(DefaultNAValues(), d.NAValues...)
-	}
-	return f
+	r := newReading(list, newMarks(firstByte(d.Decimal), firstByte(d.Thousands)))
+	r.given = d.Decimal != "" || d.Thousands == "." || d.Thousands == ","
+	return r
 }
 
 // firstByte returns the first byte of s, or 0 if s is empty.

@@ -138,10 +138,9 @@ func TestDialects(t *testing.T) {
 	}
 	// A given delimiter has the same result.
 	for _, c := range []struct {
-		delimiter byte
-		text      string
-	}{{' ', "x  y\n 1 2\n\n3\t4 \n"}, {';', "sep=;\nx;y\n1;2\n3;4\n"}, {',', "sep=;\nx,y\n1,2\n3,4\n"}} {
-		table, err := dataset.File{Path: "-", Stdin: strings.NewReader(c.text), Delimiter: c.delimiter}.Read()
+		delimiter, text string
+	}{{" ", "x  y\n 1 2\n\n3\t4 \n"}, {";", "sep=;\nx;y\n1;2\n3;4\n"}, {",", "sep=;\nx,y\n1,2\n3,4\n"}} {
+		table, err := dataset.File{Path: "-", Stdin: strings.NewReader(c.text), Dialect: dataset.Dialect{Delimiter: c.delimiter}}.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +184,7 @@ func TestDialectFaults(t *testing.T) {
 	table := read(t, "first name\n")
 	_, err := table.Numbers("name")
 	wantFault(t, err, `standard input: has no column "name"; it has "first name"; did you mean "first name"?; if spaces separate the columns, give the delimiter ' '`)
-	_, err = dataset.File{Path: "-", Stdin: strings.NewReader("x y\n1 2\n3 4 5\n"), Delimiter: ' '}.Read()
+	_, err = dataset.File{Path: "-", Stdin: strings.NewReader("x y\n1 2\n3 4 5\n"), Dialect: dataset.Dialect{Delimiter: " "}}.Read()
 	wantFault(t, err, "standard input:3: has 3 cells where the header has 2")
 	var fault *dataset.Error
 	if _, err := dataset.ReadCSV("-", strings.NewReader("x,y\r1,2\r3,a\r")); err != nil {

@@ -22,9 +22,9 @@
 // In a text file, a cell is interpreted as follows:
 //
 //   - Spaces around a cell are ignored.
-//   - An empty cell is missing, and so is a cell listed in File.NAValues, in columns of numbers and of texts.
+//   - An empty cell is missing, and so is a cell listed in Dialect.NAValues, in columns of numbers and of texts.
 //   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
-//     outside the range of float64 are refused. Some other spellings are unambiguous and are read too; decimal commas and thousands separators need File.Decimal and File.Thousands. Any other cell that spells a number in an unsupported way, such as 12%, is an error, and neither a category nor a class.
+//     outside the range of float64 are refused. Some other spellings are unambiguous and are read too; decimal commas and thousands separators need Dialect.Decimal and Dialect.Thousands. Any other cell that spells a number in an unsupported way, such as 12%, is an error, and neither a category nor a class.
 //   - A column with any other text is a column of texts; true and false are
 //     texts. A small number of texts among numbers is an error: see Rules.Categorical. If the first MaxCategories distinct cells of a column are all numbers, the column holds numbers: a text further down is an error, reported when the column is used.
 //

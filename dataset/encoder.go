@@ -50,9 +50,9 @@ type Encoder struct {
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
 	Gram          bool     `json:"gram,omitempty"`      // input j is the kernel value with training row j, not encoded
-	NAValues      []string `json:"na_values"`           // see File.NAValues; nil in encoders written before the list existed: see MissingValues
-	Decimal       string   `json:"decimal,omitempty"`   // see File.Decimal; "": detected in each file
-	Thousands     string   `json:"thousands,omitempty"` // see File.Thousands
+	NAValues      []string `json:"na_values"`           // the cells that are missing; nil in encoders written before the list existed: see missingValues
+	Decimal       string   `json:"decimal,omitempty"`   // see Dialect.Decimal; "": detected in each file
+	Thousands     string   `json:"thousands,omitempty"` // see Dialect.Thousands
 }
 
 // Input specifies how one column, or the features of a sparse table, become features. Exactly one of
@@ -92,7 +92,7 @@ type Text struct {
 //   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
 //     (x − mean) / sd, where mean and sd, with the divisor n, are taken after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, the mean and sd weight each row by its weight.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
-//     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see File.Decimal).
+//     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column
 // j for row j, and Features returns it unchanged. It must have as many columns as rows, and all its
@@ -242,7 +242,7 @@ func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Inp
 func (t *Table) newEncoder(r Rules) *Encoder {
 	cells := t.reading
 	if cells == nil {
-		cells = newReading(nil, points)
+		cells = newReading(DefaultNAValues(), points)
 	}
 	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: cells.list}
 	if cells.given || cells.decimal != '.' || cells.thousands != 0 {

@@ -46,28 +46,8 @@ type File struct {
 	// file, the table has no label column.
 	Labels string
 
-	// Delimiter separates the cells of a CSV file; 0: see ReadCSV. A space stands for
-	// any number of spaces and tabs.
-	Delimiter byte
-
-	// Comment is the character that begins a comment in a CSV file, outside quotation marks; 0 for
-	// none. Lines that hold only a comment are skipped, also before the header.
-	Comment byte
-
-	// Decimal is the decimal mark of a CSV file: '.' or ','. 0 selects the comma if Thousands is
-	// '.', or if semicolons separate the cells and some of the first numbers have a decimal comma
-	// and none a decimal point; otherwise it selects the point.
-	Decimal byte
-
-	// Thousands separates groups of three digits in the numbers of a CSV file: one of
-	// , . ' _ and the space. 0 accepts only the apostrophe and the no-break space, which are always
-	// accepted.
-	Thousands byte
-
-	// NAValues lists the cells of a CSV file that represent a missing value, in addition to the
-	// empty cell, in columns of numbers and of texts; nil selects DefaultNAValues. A number in the
-	// list matches every spelling of it.
-	NAValues []string
+	// Dialect describes a CSV file.
+	Dialect
 
 	// Keep names columns of CSV files and of texts whose cells Table.Cells returns exactly as they
 	// are written: 007 is not 7. If Keep includes "index", a first column of a CSV file without a
@@ -165,7 +145,7 @@ func (f File) format(in *input) (form, error) {
 		form  form
 	}{
 		{len(f.Arrays) > 0, "names of arrays are", formNPZ},
-		{f.Delimiter != 0 && f.Labels == "", "a delimiter is", formCSV},
+		{f.Delimiter != "" && f.Labels == "", "a delimiter is", formCSV},
 	} {
 		if option.given && found != option.form {
 			return "", in.t.fault("", fmt.Sprintf("is %s file; %s for %s files only", article(found), option.of, option.form))
@@ -250,8 +230,10 @@ type input struct {
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: newReading(f.NAValues, newMarks(f.Decimal, f.Thousands))}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
-	in.t.reading.given = f.Decimal != 0 || f.Thousands == '.' || f.Thousands == ','
+	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: f.reading()}, size: -1, delimiter: f.delimiter(), comment: firstByte(f.Comment), allowance: newAllowance(f.Memory)}
+	if parameter, rule := f.fault(); parameter != "" {
+		return nil, in.t.fault("", parameter+": "+rule)
+	}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {

@@ -17,21 +17,26 @@ func DefaultNAValues() []string {
 	}
 }
 
-// MissingValues returns the value of File.NAValues with which the training table was read. For an
-// encoder written before the list was stored it returns the cells that were then treated as missing
-// in columns of numbers, in upper and lower case.
-func (e *Encoder) MissingValues() []string {
+// missingValues returns the cells, besides the empty cell, that were missing in the training table.
+// For an encoder written before the list was stored they are the cells that were then treated as
+// missing in columns of numbers, in upper and lower case.
+func (e *Encoder) missingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
 	}
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns f with the decimal and thousands marks and the missing-value cells with which the
-// training table was read.
-func (e *Encoder) Reading(f File) File {
-	f.NAValues, f.Decimal, f.Thousands = e.MissingValues(), firstByte(e.Decimal), firstByte(e.Thousands)
-	return f
+// Reading returns d with the decimal and thousands marks and the missing-value cells with which the
+// training table was read, where d has none of its own.
+func (e *Encoder) Reading(d Dialect) Dialect {
+	if d.Decimal == "" && d.Thousands == "" {
+		d.Decimal, d.Thousands = e.Decimal, e.Thousands
+	}
+	if d.NAValues == nil && !d.NoDefaultNA {
+		d.NAValues, d.NoDefaultNA = e.missingValues(), true
+	}
+	return d
 }
 
 // A reading specifies how the cells of a table of texts are parsed. nil means plain numbers, none
@@ -45,9 +50,6 @@ type reading struct {
 }
 
 func newReading(list []string, m marks) *reading {
-	if list == nil {
-		list = DefaultNAValues()
-	}
 	r := &reading{marks: m, list: []string{}, texts: map[string]bool{}, numbers: map[float64]bool{}}
 	for _, s := range list {
 		if s = strings.TrimSpace(s); s == "" || r.texts[s] {

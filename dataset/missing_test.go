@@ -73,7 +73,7 @@ func TestNAValues(t *testing.T) {
 		{[]string{"?", "-999"}, []string{"a", "kind=NA", "kind=blue", "kind=red"}, []float64{1, 0, 0, 1, 3, 0, 0, 1, 3, 0, 0, 1, 3, 0, 1, 0, 8, 1, 0, 0, 3, 0, 0, 1}},
 		{[]string{"", "?", "NA"}, []string{"a", "kind=blue", "kind=red"}, []float64{1, 0, 1, 2, 0, 1, 3, 0, 1, -999, 1, 0, 8, 0, 1, 2, 0, 1}},
 	} {
-		f := dataset.File{Path: path, NAValues: c.list}
+		f := dataset.File{Path: path, Dialect: dataset.Dialect{NAValues: c.list, NoDefaultNA: true}}
 		table, err := f.Read()
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestNAValues(t *testing.T) {
 		if err := json.Unmarshal(b, &saved); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := (dataset.File{Path: path, NAValues: saved.MissingValues()}).Read(); err != nil {
+		if again, err := (dataset.File{Path: path, Dialect: saved.Reading(dataset.Dialect{})}).Read(); err != nil {
 			t.Error(err)
 		} else if x := features(t, &saved, again); !mat.Equal(x, want) {
 			t.Errorf("%q, with the list of the model:\n%v", c.list, mat.Formatted(x))
@@ -131,7 +131,7 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a,b\n?,NA\nNull,red\n1,\n2,nan\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := dataset.File{Path: path, NAValues: e.MissingValues()}
+	f := dataset.File{Path: path, Dialect: e.Reading(dataset.Dialect{})}
 	table, err := f.Read()
 	if err != nil {
 		t.Fatal(err)

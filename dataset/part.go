@@ -11,7 +11,7 @@ import (
 // ReadLines reads later lines with them. ok is false if lines cannot be read separately or the
 // names are not found: in a file with UTF-16, CR line ends, or row names.
 func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
-	f := d.Apply(File{Path: "-", Stdin: bytes.NewReader(begin)})
+	f := File{Path: "-", Stdin: bytes.NewReader(begin), Dialect: d}
 	in, err := f.open()
 	if err != nil {
 		return nil, d, false
@@ -45,7 +45,7 @@ func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 // ReadLines reads lines of a CSV file below its header, with the header and the dialect that Header
 // returned. The first of these lines is line 1 in errors.
 func (d Dialect) ReadLines(header []byte, lines io.Reader) (*Table, error) {
-	in, err := d.Apply(File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(header), lines)}).open()
+	in, err := File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(header), lines), Dialect: d}.open()
 	if err != nil {
 		return nil, err
 	}

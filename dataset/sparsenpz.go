@@ -228,7 +228,7 @@ func (f File) readSparseLabels(t *Table) error {
 	if t.features == nil {
 		return t.fault("", noSparseLabels)
 	}
-	labels, err := File{Path: f.Labels, NAValues: f.NAValues, Delimiter: f.Delimiter, Decimal: f.Decimal, Thousands: f.Thousands, Comment: f.Comment, Memory: f.Memory}.Read()
+	labels, err := File{Path: f.Labels, Dialect: f.Dialect, Memory: f.Memory}.Read()
 	if err != nil {
 		return err
 	}

@@ -43,18 +43,18 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 		{cell: "1'000", want: 1000}, {cell: "1’234’567.25", want: 1234567.25}, {cell: "-1'000", want: -1000},
 		{cell: "١٢", want: 12}, {cell: "३.५", want: 3.5}, {cell: "１２．５", want: 12.5}, {cell: "١٫٥", want: 1.5},
 
-		{f: dataset.File{Decimal: ','}, cell: "3,14", want: 3.14}, {f: dataset.File{Decimal: ','}, cell: "-,5", want: -0.5},
-		{f: dataset.File{Decimal: ','}, cell: "1,5e3", want: 1500}, {f: dataset.File{Decimal: ','}, cell: "1,000", want: 1},
-		{f: dataset.File{Decimal: ','}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Decimal: ','}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
-		{f: dataset.File{Thousands: ','}, cell: "1,000", want: 1000}, {f: dataset.File{Thousands: ','}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Thousands: ','}, cell: "12,34,567", want: 1234567},
-		{f: dataset.File{Decimal: ',', Thousands: '.'}, cell: "1.234.567,5", want: 1234567.5},
-		{f: dataset.File{Thousands: '.'}, cell: "1.234,5", want: 1234.5}, // from which the decimal comma is detected
-		{f: dataset.File{Thousands: ' '}, cell: "1 234 567.5", want: 1234567.5},
-		{f: dataset.File{Thousands: '_'}, cell: "1_000", want: 1000},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "3,14", want: 3.14}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "-,5", want: -0.5},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1,5e3", want: 1500}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1,000", want: 1},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,000", want: 1000}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "12,34,567", want: 1234567},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ",", Thousands: "."}}, cell: "1.234.567,5", want: 1234567.5},
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // from which the decimal comma is detected
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: " "}}, cell: "1 234 567.5", want: 1234567.5},
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "_"}}, cell: "1_000", want: 1000},
 	} {
 		for _, n := range []int{3, dataset.MaxCategories + 5} {
 			text := tableWith(n, c.cell)
-			if c.f.Decimal == ',' || c.f.Thousands == '.' {
+			if c.f.Decimal == "," || c.f.Thousands == "." {
 				head, rest, _ := strings.Cut(text, "\n")
 				rows, last, _ := strings.Cut(rest, "\""+c.cell)
 				text = head + "\n" + strings.ReplaceAll(rows, ".25", "") + "\"" + c.cell + last
@@ -65,7 +65,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 				t.Fatal(err)
 			}
 			if x, err := table.Numbers("x"); err != nil || x[n] != c.want {
-				t.Errorf("%q with %c and %c: %v, want %v", c.cell, c.f.Decimal, c.f.Thousands, err, c.want)
+				t.Errorf("%q with %q and %q: %v, want %v", c.cell, c.f.Decimal, c.f.Thousands, err, c.want)
 			}
 			same(t, c.f, dataset.Rules{Targets: []string{"y"}}, 500)
 			e, _, y := stream(t, c.f, dataset.Rules{Targets: []string{"x"}}, 3000)
@@ -78,7 +78,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 			if err := json.Unmarshal(b, &saved); err != nil || saved.Check() != nil {
 				t.Fatal(err, saved.Check())
 			}
-			again, err := saved.Reading(dataset.File{Path: c.f.Path}).Read()
+			again, err := dataset.File{Path: c.f.Path, Dialect: saved.Reading(dataset.Dialect{})}.Read()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +110,9 @@ func TestSpellingsAreRefused(t *testing.T) {
 		{cell: "1.234.567", rule: give("the thousands mark '.' to read 1234567")}, {cell: "-1.234,5", rule: give("the thousands mark '.' to read -1234.5")},
 		{cell: "1 000", rule: give("the thousands mark ' ' to read 1000")}, {cell: "1 000,5", rule: give("the decimal mark ',' and the thousands mark ' ' to read 1000.5")},
 		{cell: "1,5D+03", rule: give("the decimal mark ',' to read 1.5e+03")},
-		{f: dataset.File{Decimal: ','}, cell: "1.5", rule: give("the decimal mark '.' to read 1.5")},
-		{f: dataset.File{Decimal: ','}, cell: "1.234", rule: give("the thousands mark '.' to read 1234 or the decimal mark '.' to read 1.234")},
-		{f: dataset.File{Thousands: ','}, cell: "1,5", rule: give("the decimal mark ',' to read 1.5")},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.5", rule: give("the decimal mark '.' to read 1.5")},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.234", rule: give("the thousands mark '.' to read 1234 or the decimal mark '.' to read 1.234")},
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,5", rule: give("the decimal mark ',' to read 1.5")},
 	} {
 		for name, cells := range map[string][]string{
 			"number":  {"1", "2", c.cell, "3"},
@@ -224,7 +224,7 @@ func TestCodesStayCategories(t *testing.T) {
 
 // Two spellings of the same number are one class, and one marker of missing values.
 func TestSpellingsOfOneClass(t *testing.T) {
-	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), NAValues: []string{"-999"}}
+	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
 	table, err := f.Read()
 	if err != nil {
@@ -287,7 +287,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		}
 	}
 	// An option of the user overrides the detection.
-	f := dataset.File{Path: file(t, "t.csv", []byte("x;y\n0,5;1\n1,5;2\n")), Decimal: '.'}
+	f := dataset.File{Path: file(t, "t.csv", []byte("x;y\n0,5;1\n1,5;2\n")), Dialect: dataset.Dialect{Decimal: "."}}
 	table, err := f.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 	_, err = table.Numbers("x")
 	wantFault(t, err, f.Path+`:2: column "x": "0,5" is a number in another spelling: give the decimal mark ',' to read 0.5`)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
-	if e.Decimal != "." || e.Reading(dataset.File{}).Decimal != '.' {
+	if e.Decimal != "." || e.Reading(dataset.Dialect{}).Decimal != "." {
 		t.Errorf("the encoder has the mark %q", e.Decimal)
 	}
 }
@@ -317,7 +317,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", c.d, err, c.want)
 		}
 	}
-	_, err := dataset.File{Path: "-", Stdin: strings.NewReader("x\n1\n"), Decimal: 'x'}.Read()
+	_, err := dataset.File{Path: "-", Stdin: strings.NewReader("x\n1\n"), Dialect: dataset.Dialect{Decimal: "x"}}.Read()
 	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 

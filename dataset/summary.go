@@ -702,7 +702,7 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	if s == nil {
 		return nil, errNoSummary
 	}
-	t := &Table{Source: source, reading: newReading(d.Apply(File{}).NAValues, points)}
+	t := &Table{Source: source, reading: newReading(d.reading().list, points)}
 	if s.Rows == 0 {
 		return nil, t.noRows()
 	}

@@ -351,7 +351,7 @@ func TestDialect(t *testing.T) {
 				}
 			}
 		}
-		table, err := p.Dialect.Apply(dataset.File{Path: p.Inputs[0]}).Read()
+		table, err := dataset.File{Path: p.Inputs[0], Dialect: p.Dialect}.Read()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,7 @@ func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from i
 
 // file reads a whole file, of any format.
 func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
-	f := p.Dialect.Apply(dataset.File{Path: p.Path})
+	f := dataset.File{Path: p.Path, Dialect: p.Dialect}
 	if strings.Contains(p.Path, "://") {
 		local, done, err := fetch(ctx, p.Path)
 		if err != nil {

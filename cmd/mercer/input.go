@@ -140,9 +140,8 @@ func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) 
 func (a *app) file(name string) dataset.File {
 	d := a.input.dialect
 	d.NoDefaultNA = !a.input.defaultNA
-	f := dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Keep: a.input.keep, Memory: a.memoryLimit()}
 	if a.input.ofModel != nil {
-		f = a.input.ofModel.Reading(f)
+		d = a.input.ofModel.Reading(d)
 	}
-	return d.Apply(f)
+	return dataset.File{Path: name, Stdin: a.stdin, Dialect: d, Arrays: a.input.arrays, Labels: a.input.labels, Keep: a.input.keep, Memory: a.memoryLimit()}
 }
