@@ -32,7 +32,6 @@ type Rules struct {
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
-	RefuseUnknown bool     // a category that the training table lacks is an error, and so is a text of TFIDF without a known n-gram
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
 	part  bool     // leave out columns without values: see LearnPart
@@ -48,11 +47,11 @@ type Encoder struct {
 	Weight        string   `json:"weight,omitempty"` // the column of the weights: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
-	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
-	Gram          bool     `json:"gram,omitempty"`      // input j is the kernel value with training row j, not encoded
-	NAValues      []string `json:"na_values"`           // the cells that are missing; nil in encoders written before the list existed: see missingValues
-	Decimal       string   `json:"decimal,omitempty"`   // see Dialect.Decimal; "": detected in each file
-	Thousands     string   `json:"thousands,omitempty"` // see Dialect.Thousands
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks is an error, and so is a text of TFIDF without a known n-gram
+	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j, not encoded
+	NAValues      []string `json:"na_values"`                // the cells that are missing; nil in encoders written before the list existed: see missingValues
+	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "": detected in each file
+	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands
 }
 
 // Input specifies how one column, or the features of a sparse table, become features. Exactly one of
@@ -244,7 +243,7 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 	if cells == nil {
 		cells = newReading(DefaultNAValues(), points)
 	}
-	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: cells.list}
+	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, Gram: r.Gram, NAValues: cells.list}
 	if cells.given || cells.decimal != '.' || cells.thousands != 0 {
 		e.Decimal, e.Thousands = string(cells.decimal), strings.Trim(string(cells.thousands), "\x00")
 	}

@@ -295,7 +295,8 @@ func TestManyCategories(t *testing.T) {
 
 // Contents that a later table must not have, and the error of one line for each.
 func TestFeaturesFaults(t *testing.T) {
-	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
+	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	e.RefuseUnknown = true
 	strict := learn(t, read(t, "length,sex\n1,male\n2,female\n"), dataset.Rules{RefuseMissing: true})
 	many := "length,sex\n" + numbersBelow(2*dataset.MaxCategories)
 	for _, c := range []struct {

@@ -366,7 +366,8 @@ func TestStreamFaults(t *testing.T) {
 
 // Errors in passes over a file other than the one from which the encoder was learned.
 func TestBlockFaults(t *testing.T) {
-	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
+	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	e.RefuseUnknown = true
 	l := learn(t, read(t, "x,y\n1,a\n2,b\n"), dataset.Rules{Targets: []string{"y"}, Labels: true})
 	long := "x,c,y\n" + strings.Repeat("1,a,2\n", 200_000)
 	for _, c := range []struct {
