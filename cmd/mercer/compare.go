@@ -130,14 +130,14 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 // spread returns the mean and the standard deviation. The mean is followed by its number of folds
 // if that differs from the other learners'.
 func spread(m validate.Measure) []string {
-	some := ""
-	if n := len(m.Defined()); n < len(m.Scores) {
-		some = fmt.Sprintf("(%d of %s)", n, count(len(m.Scores), "fold"))
+	s, some := m.Summary(), ""
+	if s.N < len(m.Scores) {
+		some = fmt.Sprintf("(%d of %s)", s.N, count(len(m.Scores), "fold"))
 	}
-	if m.Mean == nil {
+	if s.N == 0 {
 		return []string{some, ""}
 	}
-	return []string{strings.TrimSpace(short(*m.Mean) + " " + some), short(*m.SD)}
+	return []string{strings.TrimSpace(short(s.Mean) + " " + some), short(s.SD)}
 }
 
 // comparedText returns a line for each learner, with the measures that at least one of them has.

@@ -332,9 +332,10 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	}
 	r.p.close()
 	r.reportUnknown()
+	e632 := b.E632()
 	report := resampleReport{
 		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
-		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &b.E632, Planned: r.memory.total(),
+		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &e632, Planned: r.memory.total(),
 		Bias: validate.Defined(b.Bias2), Variance: validate.Defined(b.Variance),
 	}
 	return a.printReport(ctx, report)
@@ -403,8 +404,8 @@ func (r resampleReport) text() string {
 	rows = [][]string{{"measure", "mean", "standard deviation", "lowest", "highest"}}
 	for _, m := range r.Measures {
 		line := []string{title(m, models), "", "", "", ""}
-		if values := m.Defined(); len(values) > 0 {
-			line = []string{line[0], short(*m.Mean), short(*m.SD), short(slices.Min(values)), short(slices.Max(values))}
+		if values, s := m.Defined(), m.Summary(); s.N > 0 {
+			line = []string{line[0], short(s.Mean), short(s.SD), short(slices.Min(values)), short(slices.Max(values))}
 		}
 		rows = append(rows, line)
 	}

@@ -115,7 +115,12 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 			if code := run(append(args, "--json"), nil, &out, &errs); code != 0 {
 				t.Fatalf("mercer %q: %s", args, errs.String())
 			}
-			type figures struct{ Measures []validate.Measure }
+			type measure struct {
+				Name   string
+				Mean   *float64
+				Scores []*float64
+			}
+			type figures struct{ Measures []measure }
 			var report struct {
 				figures
 				Learners []figures
@@ -124,7 +129,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := append(report.Learners, report.figures)[0].Measures
-			at := slices.IndexFunc(list, func(m validate.Measure) bool { return m.Name == "auc" })
+			at := slices.IndexFunc(list, func(m measure) bool { return m.Name == "auc" })
 			if at < 0 {
 				t.Fatalf("%d rare rows, mercer %q: no AUC in %s", rare, args, out.String())
 			}

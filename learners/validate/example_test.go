@@ -52,7 +52,7 @@ func Example() {
 		}
 		for _, m := range validate.Measures(scores) {
 			if m.Name == "rmse" {
-				fmt.Printf("%s: RMSE %.0f\n", kernel, *m.Mean)
+				fmt.Printf("%s: RMSE %.0f\n", kernel, m.Summary().Mean)
 			}
 		}
 	}

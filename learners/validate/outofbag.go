@@ -15,14 +15,21 @@ type OutOfBag struct {
 	Scores []*Score // of each round on its out-of-bag samples; nil if there are none
 	// Error is the mean over the N samples that are out of bag at least once of the error of the
 	// models fitted without the sample. Apparent is the training error of a model of all samples.
-	// E632 is 0.632 Error + 0.368 Apparent, for numbers in terms of the squares (Efron and
-	// Tibshirani, 1997).
-	Error, Apparent, E632 float64
-	N                     int
+	Error, Apparent float64
+	N               int
 	// Bias2 and Variance divide Error² for numbers into (f̄ − y)², which is bias² plus the noise
 	// of the target, and the variance of f over the rounds, where f̄ is the mean of the models
-	// fitted without the sample (Geman, Bienenstock and Doursat, 1992). Classes have neither.
+	// fitted without the sample (Geman, Bienenstock and Doursat, 1992). For classes both are NaN.
 	Bias2, Variance float64
+}
+
+// E632 returns 0.632 Error + 0.368 Apparent, for numbers in terms of the squares (Efron and
+// Tibshirani, 1997).
+func (b *OutOfBag) E632() float64 {
+	if math.IsNaN(b.Bias2) { // classes
+		return 0.632*b.Error + 0.368*b.Apparent
+	}
+	return math.Sqrt(0.632*b.Error*b.Error + 0.368*b.Apparent*b.Apparent)
 }
 
 // OutOfBag fits a model in each round of the bootstrap and one to all samples. The error of a
@@ -79,9 +86,8 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 		}
 	}
 	b.Error, b.Apparent, b.Bias2, b.Variance = b.Error/counted, b.Apparent/total, b.Bias2/counted, b.Variance/counted
-	b.E632 = 0.368*b.Apparent + 0.632*b.Error
 	if whole.Accuracy == nil {
-		b.Error, b.Apparent, b.E632 = math.Sqrt(b.Error), math.Sqrt(b.Apparent), math.Sqrt(b.E632)
+		b.Error, b.Apparent = math.Sqrt(b.Error), math.Sqrt(b.Apparent)
 	} else {
 		b.Bias2, b.Variance = math.NaN(), math.NaN()
 	}

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -247,10 +248,26 @@ func Defined(v float64) *float64 {
 // Measure is a figure of several models. A model for which it is not defined, such as the AUC
 // of a fold without one of the classes, has nil in Scores and no part in the mean.
 type Measure struct {
-	Name   string     `json:"name"`
-	Mean   *float64   `json:"mean"` // nil if it is defined for no model
-	SD     *float64   `json:"sd"`
-	Scores []*float64 `json:"scores"` // in the order of the models
+	Name   string
+	Scores []*float64 // in the order of the models
+}
+
+// Summary returns the mean and the standard deviation of the scores that are defined.
+func (m Measure) Summary() Summary { return NewSummary(m.Defined()) }
+
+// MarshalJSON writes the name, the mean and standard deviation, which are null if no score is
+// defined, and the scores.
+func (m Measure) MarshalJSON() ([]byte, error) {
+	report := struct {
+		Name   string     `json:"name"`
+		Mean   *float64   `json:"mean"`
+		SD     *float64   `json:"sd"`
+		Scores []*float64 `json:"scores"`
+	}{Name: m.Name, Scores: m.Scores}
+	if s := m.Summary(); s.N > 0 {
+		report.Mean, report.SD = &s.Mean, &s.SD
+	}
+	return json.Marshal(report)
 }
 
 // Defined returns the scores that are defined.
@@ -284,11 +301,7 @@ func Measures(scores []*Score) []Measure {
 			}
 			m.Scores = append(m.Scores, v)
 		}
-		values := m.Defined()
-		if spread := NewSummary(values); spread.N > 0 {
-			m.Mean, m.SD = &spread.Mean, &spread.SD
-		}
-		if f.has || len(values) > 0 {
+		if f.has || len(m.Defined()) > 0 {
 			list = append(list, m)
 		}
 	}
