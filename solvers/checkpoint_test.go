@@ -144,7 +144,7 @@ func TestResumePasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The few samples make a bad preconditioner, so that Falkon needs several steps.
-			par := solvers.StreamParams{Method: solvers.Falkon, Sample: 70, Tol: 1e-9}
+			par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}.WithSamples(70)
 			want, beta, err := solve(t.Context(), par)
 			if err != nil {
 				t.Fatal(err)

@@ -80,7 +80,7 @@ func resumables(dev backend.Device) []resumable {
 	add("cg,linear", 2, p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64})
 
 	// A preconditioner made from few samples is inaccurate, so that Falkon needs several steps.
-	par := solvers.StreamParams{Method: solvers.Falkon, Sample: 8, Tol: forgedTol}
+	par := solvers.StreamParams{Method: solvers.Falkon, Tol: forgedTol}.WithSamples(8)
 	list = append(list, resumable{"nystrom", 4, func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error) {
 		par := par
 		par.Checkpoint, par.MaxIter = c, maxIter

@@ -50,10 +50,11 @@ type StreamParams struct {
 	// must reach; 0 is 1e-6.
 	Tol     float64
 	MaxIter int // maximum number of passes over the samples; 0 is 500
-	Sample  int // number of samples for Falkon's preconditioner; 0 chooses a multiple of M
 	// Checkpoint lets Falkon resume an earlier call that was ended. It makes the preconditioner
 	// again and needs a pass for the hash of the samples.
 	Checkpoint Checkpoint
+
+	samples int // number of samples for Falkon's preconditioner, set by tests; 0 chooses a multiple of M
 }
 
 // NystromResult is a solved NystromProblem. In Result, Alpha and Coef are empty, and Residual is

@@ -23,6 +23,12 @@ type cut struct {
 	sizes []int
 }
 
+// WithSamples returns p with a number of samples for Falkon's preconditioner.
+func (p StreamParams) WithSamples(n int) StreamParams {
+	p.samples = n
+	return p
+}
+
 func (c cut) Pass(ctx context.Context, _ bool, use func(b Block) error) error {
 	for i, next := 0, 0; i < c.x.Rows; next++ {
 		r := min(c.sizes[next%len(c.sizes)], c.x.Rows-i)
@@ -156,7 +162,7 @@ func TestNystromDense(t *testing.T) {
 				for _, method := range []Method{Normal, Falkon} {
 					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w, nil), Centers: centers, Lambda: 0.01, Intercept: intercept}
 					const tol = 1e-11
-					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol, Sample: 100})
+					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol, samples: 100})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -407,7 +413,7 @@ func TestNystromRefused(t *testing.T) {
 		"x: row 1: ":                             func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
 		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil, nil)} },
 		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
-			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, Sample: 6}
+			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, samples: 6}
 		},
 	} {
 		p, par := good, StreamParams{}

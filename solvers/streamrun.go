@@ -41,8 +41,6 @@ func (p StreamParams) check() error {
 		return fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", p.Memory)
 	case !(p.Tol >= 0 && p.Tol < 1):
 		return fmt.Errorf("solvers: the tolerance must be ≥ 0 and below 1, got %v", p.Tol)
-	case p.Sample < 0:
-		return fmt.Errorf("solvers: the number of samples for the preconditioner must be ≥ 0, got %d", p.Sample)
 	case p.Checkpoint.Every < 0:
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", p.Checkpoint.Every)
 	case p.MaxIter < 0:
@@ -70,8 +68,8 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 // passes are needed, and the total is smallest for s^1.55 = 2500 n/M². The samples take less than
 // M² numbers on the host.
 func (p StreamParams) sample(n, m, d int) int {
-	if p.Sample > 0 {
-		return min(n, p.Sample)
+	if p.samples > 0 {
+		return min(n, p.samples)
 	}
 	s := elementary.Pow(2500*float64(n)/float64(m)/float64(m), 1/1.55)
 	largest := max(5, float64(m)/float64(max(d, 1)))
@@ -195,7 +193,7 @@ func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi st
 	h := sha256.New()
 	tol, _ := r.par.limits()
 	n, d, t := data.Dims()
-	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
+	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.samples)
 	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon works with no other basis
 	hashPoints(h, phi.(*stream.Centers).Points)
 	if sparse != nil {
