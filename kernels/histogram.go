@@ -111,15 +111,15 @@ func pointRules(k Kernel) (rules []pointRule) {
 
 // PointError is the error for a point at which a kernel is not defined.
 type PointError struct {
-	Kernel   string
 	Feature  int // from 1
 	Value    float64
-	Rule     string
 	Overflow bool // the value is too large; otherwise it is invalid at any scale
+
+	kernel, rule string
 }
 
 func (e *PointError) Error() string {
-	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.Kernel, e.Feature, e.Value, e.Rule)
+	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.kernel, e.Feature, e.Value, e.rule)
 }
 
 // ErrOverflow matches errors about values or length scales of a kernel that are out of range
@@ -160,13 +160,13 @@ func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	if sum <= most {
 		return nil
 	}
-	return &PointError{Kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], Rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
+	return &PointError{kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
 }
 
 func notNegative(_ int, x SparsePoint[float64]) error {
 	for p, v := range x.Values {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return &PointError{Kernel: "chi2", Feature: x.feature(p) + 1, Value: v, Rule: "features must be finite numbers ≥ 0"}
+			return &PointError{kernel: "chi2", Feature: x.feature(p) + 1, Value: v, rule: "features must be finite numbers ≥ 0"}
 		}
 	}
 	return nil

@@ -48,11 +48,11 @@ func Parse(text string) (Kernel, error) {
 type ParseError struct {
 	Text   string // what was parsed
 	Column int    // position in characters, from 1
-	Detail string
+	detail string
 }
 
 func (e *ParseError) Error() string {
-	return fmt.Sprintf("kernels: column %d: %s", e.Column, e.Detail)
+	return fmt.Sprintf("kernels: column %d: %s", e.Column, e.detail)
 }
 
 // parser reads tokens and builds kernels by recursive descent. The first error is a panic with a
@@ -110,7 +110,7 @@ func (p *parser) whole() Kernel {
 
 // fail stops parsing with an error at the given byte of the text.
 func (p *parser) fail(at int, format string, args ...any) {
-	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, Detail: fmt.Sprintf(format, args...)})
+	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, detail: fmt.Sprintf(format, args...)})
 }
 
 // unexpected fails at the next token.
