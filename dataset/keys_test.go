@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/dataset"
+	"gonum.org/v1/gonum/mat"
 )
 
 func keysOf(t *testing.T, table *dataset.Table, names ...string) []uint64 {
@@ -114,9 +115,8 @@ func TestKeysOfFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var streamed []uint64
-		err = s.EachBlock(t.Context(), e, 77, true, func(b dataset.Block) error {
-			keys := b.Keys
-			if r, _ := b.X.Dims(); r != len(keys) || b.Y == nil {
+		err = s.EachBlock(t.Context(), e, 77, true, func(x, y *mat.Dense, _ []float64, keys []uint64) error {
+			if r, _ := x.Dims(); r != len(keys) || y == nil {
 				t.Errorf("%d keys for %d rows", len(keys), r)
 			}
 			streamed = append(streamed, keys...)

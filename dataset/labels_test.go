@@ -398,8 +398,8 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var y []float64
-		got, err := s.ScoredBlocks(t.Context(), e, 777, func(b dataset.Block) error {
-			y = append(y, b.Y.RawMatrix().Data...)
+		got, err := s.ScoredBlocks(t.Context(), e, 777, func(_, part *mat.Dense, _ []float64, _ []uint64) error {
+			y = append(y, part.RawMatrix().Data...)
 			return nil
 		})
 		if wantErr != nil || name == "many" {

@@ -142,9 +142,9 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := 0
-	err = s.EachBlock(t.Context(), e, 64, false, func(b dataset.Block) error {
-		n, d := b.X.Dims()
-		if !mat.Equal(b.X, x.Slice(at, at+n, 0, d)) || !slices.Equal(b.Weights, weights[at:at+n]) {
+	err = s.EachBlock(t.Context(), e, 64, false, func(got, _ *mat.Dense, w []float64, _ []uint64) error {
+		n, d := got.Dims()
+		if !mat.Equal(got, x.Slice(at, at+n, 0, d)) || !slices.Equal(w, weights[at:at+n]) {
 			t.Errorf("rows %d to %d differ", at, at+n)
 		}
 		at += n

@@ -151,26 +151,19 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 //
 // It takes memory for three blocks and for a few pieces of the file of 1 MiB each.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
-	return s.EachBlock(ctx, e, rows, false, func(b Block) error { return use(b.X, b.Y) })
+	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// Block is a block of rows of a file, encoded.
-type Block struct {
-	X, Y    *mat.Dense // Y is nil without targets
-	Weights []float64  // of the rows; nil: all 1
-	Keys    []uint64   // keys of the rows, as Encoder.Keys returns them, if requested
-}
-
-// EachBlock is like Blocks, but also passes the weights of the rows and, if keyed is set, their
-// keys, which takes longer.
-func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b Block) error) error {
+// EachBlock is like Blocks, but also passes the weights of the rows, nil if all are 1, and, if keyed
+// is set, their keys, as Encoder.Keys returns them, which takes longer. y is nil without targets.
+func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
 // ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class
 // that the training table lacks is not an error here, and gets the index that Encoder.ScoredTargets
 // gives it in the whole table; classes lists the label of every index, as ScoredTargets does.
-func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(b Block) error) (classes []string, err error) {
+func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {
 		open = newClassifier(e.Labels)
@@ -188,7 +181,7 @@ type passRules struct {
 	classes *classifier // of all parts, which adds the classes that the encoder lacks; nil: refuse them
 }
 
-func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(b Block) error) error {
+func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
@@ -232,7 +225,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		if outs > 0 {
 			y = mat.NewDense(b.rows, outs, b.y[:b.rows*outs])
 		}
-		if err := use(Block{x, y, b.weights, b.keys}); err != nil {
+		if err := use(x, y, b.weights, b.keys); err != nil {
 			return err
 		}
 		empty <- b

@@ -49,8 +49,8 @@ func (r fileRows) Encoder() *dataset.Encoder { return r.encoder }
 
 // Pass implements solvers.Rows: the keys are those of the cells of the file.
 func (r fileRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
-	return r.stream.EachBlock(ctx, r.encoder, r.blockRows(), keyed, func(b dataset.Block) error {
-		return use(solvers.Block{X: dense(b.X), Y: dense(b.Y), Weights: b.Weights, Keys: b.Keys})
+	return r.stream.EachBlock(ctx, r.encoder, r.blockRows(), keyed, func(x, y *mat.Dense, weights []float64, keys []uint64) error {
+		return use(solvers.Block{X: dense(x), Y: dense(y), Weights: weights, Keys: keys})
 	})
 }
 

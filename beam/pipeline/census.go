@@ -15,9 +15,9 @@ import (
 // depend on the order.
 type census struct {
 	Summary dataset.Summary
-	Keep   int          // maximum number of rows in the sample
-	Sample []sampledRow // by priority, each only once
-	Cells  []string     // the sorted names of the columns, one for each cell of a row
+	Keep    int          // maximum number of rows in the sample
+	Sample  []sampledRow // by priority, each only once
+	Cells   []string     // the sorted names of the columns, one for each cell of a row
 }
 
 // sampledRow is a row of the sample: its cells and its priority.

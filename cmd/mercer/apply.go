@@ -145,22 +145,22 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside
-	all.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(block dataset.Block) error {
+	all.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(x, y *mat.Dense, weights []float64, _ []uint64) error {
 		if all.Values == nil {
-			memory.blocks(block.X)
+			memory.blocks(x)
 		}
-		outside = enc.Outside(outside, block.X)
-		x, err := b.Points(file, block.X)
+		outside = enc.Outside(outside, x)
+		points, err := b.Points(file, x)
 		if err != nil {
 			return err
 		}
-		part, err := quiet.applyTo(work, dev, b, x, w)
-		if block.Y != nil { // the next block overwrites it
-			part.truth = mat.DenseCopyOf(block.Y)
+		part, err := quiet.applyTo(work, dev, b, points, w)
+		if y != nil { // the next block overwrites it
+			part.truth = mat.DenseCopyOf(y)
 		}
 		all.add(part)
 		memory.note(memory.data + all.growing())
-		all.weights = append(all.weights, block.Weights...)
+		all.weights = append(all.weights, weights...)
 		return err
 	})
 	if err == nil {
