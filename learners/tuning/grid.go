@@ -58,7 +58,6 @@ type Axis struct {
 // Setting is a point of a grid.
 type Setting struct {
 	Parameters map[string]string // for Description.Make
-	Fit        learners.Fitter
 	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
 	// wrong, or −log p of a sample. It is +Inf if Err is set.
 	Score   float64
@@ -66,7 +65,16 @@ type Setting struct {
 	Seconds float64 // time of all its fits
 	Err     error
 
+	fit            learners.Fitter
 	scores, totals []float64 // per fold: weighted sums of errors, and sums of weights
+}
+
+// Fit fits the learner with the Parameters of a setting that SearchGrid returned.
+func (s Setting) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+	if s.fit == nil {
+		return nil, errors.New("tuning: the setting was not returned by SearchGrid")
+	}
+	return s.fit(ctx, dev, x, y, o)
 }
 
 // SearchGrid fits each point of a grid without each fold and scores it on the fold; results are
@@ -183,7 +191,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 		if err != nil {
 			return nil, err
 		}
-		settings[i] = Setting{Parameters: given, Fit: fit}
+		settings[i] = Setting{Parameters: given, fit: fit}
 	}
 	return settings, nil
 }
