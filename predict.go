@@ -349,7 +349,7 @@ func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 
 // PredictBound returns the predictions at the rows of x, n×outputs, and proven bounds on their
 // distances from the predictions of the exact solution: see learners.Bounded, which the models of
-// learners.KernelRidge and learners.GaussianProcess implement.
+// learners.KernelRidge, GaussianProcess, Ridge, NystromRidge and FourierRidge implement.
 func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	if err := m.begin("bound"); err != nil {
 		return nil, nil, err
@@ -357,7 +357,7 @@ func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, boun
 	defer m.use.RUnlock()
 	b, ok := learners.Model(m.Fitted).(learners.Bounded)
 	if !ok {
-		return nil, nil, m.lacks("proven bound", "kernel-ridge and gaussian-process have one")
+		return nil, nil, m.lacks("proven bound", "kernel-ridge, gaussian-process, ridge, nystrom-ridge and fourier-ridge have one")
 	}
 	return b.PredictBound(ctx, m.dev, x)
 }

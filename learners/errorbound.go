@@ -24,14 +24,16 @@ import (
 // Bounded is implemented by models that can bound the distance of their predictions from those of
 // the exact solution of the equations that Fit solves.
 type Bounded interface {
-	// HasBound reports whether the model has a bound. Every Fit makes one if the kernel is positive
-	// semidefinite, λ > 0, and the rounding errors of its kernel values are known.
+	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess makes one
+	// if the kernel is positive semidefinite, λ > 0, and the rounding errors of its kernel values are known.
+	// Ridge, NystromRidge and FourierRidge make one with the field Bound, or with Options.Prove.
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
 	// from the prediction of the exact solution. The predictions are those of Predict, and the bounds
 	// take O(d + t) operations for each row, or O(n(d + t)) if the model was fitted with Options.Prove.
-	// For a model that was fitted with the field Bound, n kernel values are evaluated in more than 80
-	// bits for each row, which takes much longer and gives bounds that are nearly equal to the errors.
+	// For a model that was fitted with the field Bound, and for every bound of Ridge, NystromRidge and
+	// FourierRidge, the functions of the model are evaluated in more than 80 bits for each row, which takes
+	// much longer and gives bounds that are nearly equal to the errors.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -80,11 +82,44 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 		}
 		return values, bounds, nil
 	}
-	v, e, err := b.bound.Predict(ctx, m.verified(), points.Dense)
+	return b.evaluateAt(ctx, m.verified(), points)
+}
+
+// evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and their bounds.
+func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, points numeric.Points) (values, bounds *mat.Dense, err error) {
+	values, bounds = mat.NewDense(points.Rows, f.Alpha.Cols, nil), mat.NewDense(points.Rows, f.Alpha.Cols, nil)
+	err = denseBlocks(points, func(i int, x backend.Host[float64]) error {
+		v, e, err := b.bound.Predict(ctx, f, x)
+		for j := range v.Rows {
+			values.SetRow(i+j, v.Row(j))
+			bounds.SetRow(i+j, e.Row(j))
+		}
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return mat.NewDense(v.Rows, v.Cols, v.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
+	return values, bounds, nil
+}
+
+// denseBlocks calls use with the points, and for sparse points with dense copies of blocks of them that start
+// at point i.
+func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
+	if points.Sparse == nil {
+		return use(0, points.Dense)
+	}
+	const most = 256
+	copied := backend.NewHost[float64](min(most, points.Rows), points.Cols)
+	for i := 0; i < points.Rows; i += most {
+		rows := min(most, points.Rows-i)
+		for j := range rows {
+			points.CopyPoint(copied.Row(j), i+j)
+		}
+		if err := use(i, copied.View(0, 0, rows, points.Cols)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // boundBlocks sets bounds to those of values, which Predict computed on dev at the rows of x.
@@ -269,10 +304,10 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds the facts of the bound of m.
-func (b *errorBound) tell(m *kernelExpansion) {
+// tell adds the facts of the bound of m, whose coefficients have this name.
+func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
-	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of alpha", twoDigits(b.bound.Targets[0].Alpha)})
+	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
 }
 
 // twoDigits returns v rounded up to two digits.
@@ -313,7 +348,7 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 			b.bound = bound
 		}
 	}
-	b.tell(m)
+	b.tell(&m.model, "alpha")
 	return nil
 }
 
@@ -344,7 +379,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
 	}
 	b.bound = bound
-	b.tell(m)
+	b.tell(&m.model, "alpha")
 	return nil
 }
 
@@ -417,6 +452,12 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 
 // fields returns the field of the bound of m, whose points have these weights.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
+	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
+}
+
+// field returns the field of the bound of a model with rows×cols coefficients, and sparse points or dense
+// ones. Nil weights and intercept are those of a bound that does not need them.
+func (b *errorBound) field(sizes func() (rows, cols int, sparse bool), weights *[]float64, intercept *bool) field {
 	const name, correction, constants = "bound", "bound_correction", "bound_constants"
 	return field{
 		save: func(s State) {
@@ -447,7 +488,8 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 			if _, has := s.Arrays[constants]; !ok && !has {
 				return nil
 			}
-			terms, err := s.array(name, 7, m.coef.Cols)
+			rows, cols, sparse := sizes()
+			terms, err := s.array(name, 7, cols)
 			if err != nil {
 				return err
 			}
@@ -455,20 +497,23 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 			if err != nil {
 				return err
 			}
-			bound := &verified.ErrorBound{Weights: *weights, Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2], Rounded: k.Row(0)[3] == 1, Plain: k.Row(0)[3] == 2}
+			bound := &verified.ErrorBound{Kappa: k.Row(0)[0], Square: k.Row(0)[1], Root: k.Row(0)[2], Rounded: k.Row(0)[3] == 1, Plain: k.Row(0)[3] == 2}
+			if weights != nil {
+				bound.Weights = *weights
+			}
 			if intercept != nil {
 				bound.Intercept = *intercept
 			}
 			if _, ok := s.Arrays[correction]; ok {
-				if bound.Correction, err = s.array(correction, m.coef.Rows, m.coef.Cols); err != nil {
+				if bound.Correction, err = s.array(correction, rows, cols); err != nil {
 					return err
 				}
 			}
-			for c := range m.coef.Cols {
+			for c := range cols {
 				at := func(i int) float64 { return terms.Row(i)[c] }
 				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: at(0), Shift: at(1), Power: at(2), Norm: at(3), Mean: at(4), Rho: at(5), Size: at(6)})
 			}
-			if m.points.Sparse != nil && !bound.Rounded {
+			if sparse && !bound.Rounded {
 				return errors.New("the model has sparse samples, but its bound is for dense samples")
 			}
 			b.bound = bound

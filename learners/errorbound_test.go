@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -19,11 +20,19 @@ import (
 // rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
 // of at, by Gaussian elimination in rational numbers; rows of weight 0 are left out.
 func rationalRidge(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
+	return rationalPolynomial(x, y, at, weights, lambda, intercept, 1, 2)
+}
+
+// rationalPolynomial is rationalRidge with k(x, z) = (xᵀz + c)^degree, for a degree of 1 or 2.
+func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool, c float64, degree int) []*big.Rat {
 	q := func(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
 	k := func(a, b []float64) *big.Rat {
-		sum := q(1)
+		sum := q(c)
 		for p, v := range a {
 			sum.Add(sum, new(big.Rat).Mul(q(v), q(b[p])))
+		}
+		if degree == 1 {
+			return sum
 		}
 		return sum.Mul(sum, sum)
 	}
@@ -472,6 +481,139 @@ func TestBoundWithLittleMemory(t *testing.T) {
 		narrow, warned := proven(0)
 		if !told || warned || !(narrow < wide) {
 			t.Errorf("with little memory: %g, told %t; with enough: %g, warned %t", wide, told, narrow, warned)
+		}
+	})
+}
+
+// Ridge is kernel ridge with the kernel xᵀz, and Nyström with all samples as centers is kernel ridge. The
+// exact predictions of Fourier features are those of TestPrimalBounds in package verified.
+func TestBoundsOfFunctions(t *testing.T) {
+	random := rand.New(rand.NewPCG(12, 3))
+	draw := func(rows, cols int) *mat.Dense {
+		m := mat.NewDense(rows, cols, nil)
+		m.Apply(func(int, int, float64) float64 { return random.NormFloat64() }, m)
+		return m
+	}
+	x, y, at, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
+	stored := func(m *mat.Dense) backend.CSR[float64] {
+		rows, cols := m.Dims()
+		s := backend.CSR[float64]{Rows: rows, Cols: cols, Indptr: []int{0}}
+		for i := range rows {
+			for j, v := range m.RawRowView(i) {
+				s.Indices, s.Data = append(s.Indices, int32(j)), append(s.Data, v)
+			}
+			s.Indptr = append(s.Indptr, len(s.Data))
+		}
+		return s
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, lambda := range []float64{1e-6, 1e-2, 10} {
+			for trial := range 4 {
+				intercept, asked := trial%2 == 0, trial < 2
+				o := learners.Options{Weights: weights, Prove: !asked}
+				linear := rationalPolynomial(x, y, at, weights, lambda, intercept, 0, 1)
+				fit := map[string]func() (learners.Model, []*big.Rat, error){
+					"ridge": func() (learners.Model, []*big.Rat, error) {
+						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: asked}.Fit(t.Context(), dev, x, y, o)
+						return m, linear, err
+					},
+					"sparse ridge": func() (learners.Model, []*big.Rat, error) {
+						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: asked}.Fit(t.Context(), dev, stored(x), y, o)
+						return m, linear, err
+					},
+					"nystrom-ridge": func() (learners.Model, []*big.Rat, error) {
+						l := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Centers: 6, Bound: asked}
+						m, err := l.Fit(t.Context(), dev, x, y, o)
+						return m, rationalRidge(x, y, at, weights, lambda, intercept), err
+					},
+					"fourier-ridge": func() (learners.Model, []*big.Rat, error) {
+						l := learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: lambda, NoIntercept: !intercept, Features: 4, Bound: asked}
+						m, err := l.Fit(t.Context(), dev, x, y, o)
+						return m, nil, err
+					},
+				}
+				for name, fit := range fit {
+					m, exact, err := fit()
+					if err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+					loaded, err := learners.Restore(m.State())
+					if err != nil {
+						t.Fatal(err)
+					}
+					values, bounds, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
+					if err != nil {
+						t.Fatalf("%s, λ = %g: %v", name, lambda, err)
+					}
+					if name == "sparse ridge" {
+						_, again, err := m.(learners.Bounded).PredictBound(t.Context(), dev, stored(at))
+						if err != nil || !mat.Equal(again, bounds) {
+							t.Errorf("the bounds at sparse points differ: %v", err)
+						}
+					}
+					plain, err := m.Predict(t.Context(), dev, at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.ContainsFunc(learners.FactsOf(m, message.Plain), func(f learners.Fact) bool { return f.Name == "proven error of w" || f.Name == "proven error of beta" }) {
+						t.Errorf("%s: the facts have no proven error", name)
+					}
+					// Predict is the same function in float64: each of its terms, whose sizes are |c| and at most
+					// |c|·k for a kernel value k, passes through at most 8(d + 7) + n + 9 roundings.
+					size, reach := 0.0, 1.0
+					for _, array := range []string{"coef", "beta", "cosines", "sines", "intercept"} {
+						for _, c := range m.State().Arrays[array].Data {
+							size += math.Abs(c)
+						}
+					}
+					for i := range 9 {
+						reach = max(reach, math.Pow(1+mat.Norm(at.RowView(i), 2)*mat.Norm(x, 2), 2))
+					}
+					rounding, worst, largest, most := (8*9+6+9)*unit*size*reach, 0.0, 0.0, 0.0
+					for i := range 9 {
+						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !(d <= rounding) {
+							t.Errorf("%s, λ = %g: Predict and PredictBound differ by %g", name, lambda, d)
+						}
+						if exact == nil {
+							continue
+						}
+						off, _ := new(big.Rat).Sub(exact[i], new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
+						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
+							t.Errorf("%s, λ = %g, intercept %t: the error at point %d is %g, the bound %g", name, lambda, intercept, i, off, bound)
+						}
+						worst, largest, most = max(worst, math.Abs(off)), max(largest, math.Abs(values.At(i, 0))), max(most, bounds.At(i, 0))
+					}
+					// The error without the rounding of the value is known up to a fraction that is small for these λ.
+					if exact != nil && !(most <= 2*(worst+2*unit*(1+largest))) {
+						t.Errorf("%s, λ = %g, intercept %t: the largest error is %g, the largest bound %g", name, lambda, intercept, worst, most)
+					}
+				}
+			}
+		}
+		for want, fit := range map[string]func() error{
+			"needs lambda > 0": func() error {
+				_, err := learners.Ridge{Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+				return err
+			},
+			"use fewer centers": func() error { // 6 functions that span a space of 3 dimensions
+				_, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 1, C: 1}, Lambda: 1, Centers: 6, Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+				return err
+			},
+			"sparse samples": func() error {
+				_, err := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 6, Bound: true}.Fit(t.Context(), dev, stored(x), y, learners.Options{})
+				return err
+			},
+		} {
+			if err := fit(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want … %s", err, want)
+			}
+		}
+		m, err := learners.Ridge{Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := m.PredictBound(t.Context(), dev, at); m.HasBound() || err == nil || !strings.Contains(err.Error(), "no bound") {
+			t.Errorf("without a bound: %v", err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
+	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -33,6 +34,7 @@ func (l *FourierRidge) parameters() []Parameter {
 		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
 		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approximate the kernel better"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
+		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
 	}
 }
@@ -52,12 +54,14 @@ type FourierRidge struct {
 	Orthogonal  bool           // frequencies with orthogonal directions
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
+	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
 }
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
 type FourierRidgeModel struct {
 	model
 	solution
+	errorBound
 	kernel      kernels.Kernel
 	frequencies numeric.Points        // D×d
 	cosines     backend.Host[float64] // D×t
@@ -94,12 +98,18 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 		return nil, err
 	}
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
-	return &FourierRidgeModel{
+	m = &FourierRidgeModel{
 		model:  model{fourierRidgeName, warned([]Fact{{"features", 2 * pairs}, {"passes", res.Iters}}, constantWarning(res.Constant, t))},
 		kernel: k, frequencies: numeric.DensePoints(res.Frequencies), solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
-	}, nil
+	}
+	_, d, _ := data.Dims()
+	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted}
+	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, &res.Result, float64(d+100), l.Bound, o); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Frequencies returns a copy of the ω_j, one per row, or nil if the model is not fitted.
@@ -121,21 +131,23 @@ func (m *FourierRidgeModel) Dims() (features, outputs int) {
 // Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
 // matrix of features.
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	part := func(k kernels.Kernel, beta backend.Host[float64], intercept []float64) (*mat.Dense, error) {
-		p := expansion(m.learner, k, m.frequencies, beta, intercept)
-		p.kernel = nil // it has no rule for points
-		return p.predict(ctx, dev, x)
-	}
-	f, err := part(stream.Cosines, m.cosines, m.intercept)
+	f, err := m.waves(stream.Cosines, m.cosines, m.intercept).predict(ctx, dev, x)
 	if err != nil {
 		return nil, err
 	}
-	sines, err := part(stream.Sines, m.sines, make([]float64, len(m.intercept)))
+	sines, err := m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept))).predict(ctx, dev, x)
 	if err != nil {
 		return nil, err
 	}
 	f.Add(f, sines)
 	return checked(m.learner, "prediction", f, nil)
+}
+
+// waves returns the predictor of the sum of the functions k of the frequencies, the cosines or the sines.
+func (m *FourierRidgeModel) waves(k kernels.Kernel, beta backend.Host[float64], intercept []float64) predictor {
+	p := expansion(m.learner, k, m.frequencies, beta, intercept)
+	p.kernel = nil // it has no rule for points
+	return p
 }
 
 // Kernel returns the kernel of the fit.
@@ -152,5 +164,6 @@ func (m *FourierRidgeModel) fields() []field {
 	return append(m.solutionFields(), pointsField("frequencies", &m.kernel, &m.frequencies),
 		matrixField("cosines", &m.cosines, numberOfPoints(&m.frequencies), nil),
 		matrixField("sines", &m.sines, numberOfPoints(&m.frequencies), colsOf(&m.cosines)),
-		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber))
+		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber),
+		m.errorBound.field(func() (int, int, bool) { return 2 * m.cosines.Rows, m.cosines.Cols, false }, nil, &m.fitted))
 }

@@ -2,8 +2,10 @@ package learners
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -31,6 +33,7 @@ func (l *NystromRidge) parameters() []Parameter {
 		oneOf("choice", &l.Choice, "", solvers.CenterRules(), "how the centers are chosen among the samples"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
+		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the choice of centers, and of rows for the median distance"),
 	}
 }
@@ -51,12 +54,14 @@ type NystromRidge struct {
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol         float64            // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64             // seed of all random choices
+	Bound       bool               // prove bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
 }
 
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
 type NystromRidgeModel struct {
 	kernelExpansion
 	solution
+	errorBound
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately. Those of a backend.CSR stay
@@ -91,6 +96,9 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 
 // fit fits the samples of data, or those of sparse, of which data has the row numbers.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
+	if l.Bound && sparse != nil {
+		return nil, errors.New("bound: no bound is known for sparse samples: give dense ones")
+	}
 	k, err := kernelForRows(ctx, l.Kernel, data, sparse, l.Seed)
 	if err != nil {
 		return nil, err
@@ -103,13 +111,21 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
-	return &NystromRidgeModel{
+	m := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
 			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
 			kernel: k, points: p.Points(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
-	}, nil
+	}
+	if sparse == nil {
+		_, d, _ := data.Dims()
+		p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted}
+		if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, &res.Result, verified.Steps(k, 1, d), l.Bound, o); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // Centers returns a copy of the M×d centers, or nil if the model is not fitted.
@@ -127,5 +143,5 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 
 func (m *NystromRidgeModel) fields() []field {
-	return append(m.expansionFields("centers", "beta", nil), m.solutionFields()...)
+	return append(append(m.expansionFields("centers", "beta", nil), m.solutionFields()...), m.errorBound.fields(&m.kernelExpansion, nil, &m.fitted))
 }

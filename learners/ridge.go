@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/lsq"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -32,6 +33,7 @@ func (l *Ridge) parameters() []Parameter {
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Method, "auto", []solvers.Method{solvers.Dual, solvers.Primal}, "way to solve the system"),
 		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").of(Regression),
+		boundParam(&l.Bound).without("lambdas"),
 	}
 }
 
@@ -50,6 +52,7 @@ type Ridge struct {
 	NoIntercept bool           // b = 0; false, the default: an unpenalized b
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
+	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
 }
 
 // RidgeModel is a fitted Ridge. Its facts, about the first output, are ‖w‖² and, under noise N(0,
@@ -58,6 +61,7 @@ type Ridge struct {
 type RidgeModel struct {
 	linear
 	solutions
+	errorBound
 	samples ridgeSamples
 	factor  run.Kept[map[float64]*lsq.Jackknife]
 }
@@ -106,6 +110,12 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
 	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
+	if len(l.Lambdas) == 0 {
+		p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.fitted}
+		if err := m.makePrimal(ctx, dev, &m.model, "w", m.verified(), p, pointRows{points, hy, o.Weights}, res, 2, l.Bound, o); err != nil {
+			return nil, err
+		}
+	}
 	if copied {
 		m.remark(copyWarning(ridgeName, points.Rows, points.Cols))
 	}
@@ -136,5 +146,6 @@ func (m *RidgeModel) fields() []field {
 		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
 		optional("samples", matrixField("samples", &m.samples.x, nil, rowsOf(&m.coef))),
 		optional("targets", matrixField("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef))),
-		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive))
+		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive),
+		m.errorBound.field(func() (int, int, bool) { return m.coef.Rows, m.coef.Cols, false }, nil, &m.fitted))
 }

@@ -180,9 +180,9 @@ int mercer_intervals(mercer_handle device, mercer_handle model, double level, co
 /* Writes predictions for the n rows of x to values, and to bounds how far each may be from
  * the prediction of the exact solution of the model's equations, n×t each, of size
  * numbers. It is proven, and says nothing about noise. Models of kernel-ridge and
- * gaussian-process have bounds if the kernel is positive semidefinite and lambda > 0.
- * The parameter bound=true of the fit makes them sharp, and
- * this function slow. */
+ * gaussian-process have bounds if the kernel is positive semidefinite and lambda > 0;
+ * the parameter bound=true of the fit makes them sharp, and this function slow. Models
+ * of ridge, nystrom-ridge and fourier-ridge have bounds if that parameter was given. */
 int mercer_bounds(mercer_handle device, mercer_handle model, const mercer_matrix *x,
                   double *values, double *bounds, size_t size, mercer_watch *watch);
 

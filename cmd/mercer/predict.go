@@ -54,8 +54,9 @@ deviation of a new target, noise included, of models that know it
 
 --bound adds "bound", or "bound_NAME" for each of several targets: the distance
 between the prediction and that of the exact solution is proven to be at most this.
-The model must be one of kernel-ridge or gaussian-process. Bounds are sharp, and
-take long, if it was fitted with --bound.
+The model must be one of kernel-ridge, gaussian-process, ridge, nystrom-ridge or
+fourier-ridge; models of the last three have bounds after small fits, and after
+fits with --bound. Bounds are sharp, and take long, if it was fitted with --bound.
 
 --interval LEVEL adds "lower" and "upper", or "lower_NAME" and "upper_NAME":
 the target of a row drawn like the training rows lies between them with about

@@ -16,17 +16,30 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// An Expansion is f(x) = Σ_j α_j k(x_j, x) + b, with an α and a b for each target.
+// An Expansion is f(x) = Σ_j α_j φ_j(x) + b, with an α and a b for each target.
 type Expansion struct {
 	Kernel    kernels.Kernel
 	Points    backend.Host[float64] // n×d, the x_j
 	Alpha     backend.Host[float64] // n×t
 	Intercept []float64             // t numbers
+	// Features is nil for φ_j(x) = k(x_j, x). Otherwise it replaces Kernel and Points: it returns a function
+	// of j and x with the value φ_j(x), which one goroutine may use at a time.
+	Features func() func(j int, x []float64) Ball
+}
+
+// features returns a function with the values φ_j(x), and one with the values k(x, x), which are 0 with
+// Features.
+func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x []float64) Ball) {
+	if f.Features != nil {
+		return f.Features(), func([]float64) Ball { return Ball{} }
+	}
+	k := NewKernel(f.Kernel)
+	return func(j int, x []float64) Ball { return k.Eval(f.Points.Row(j), x) }, func(x []float64) Ball { return k.Eval(x, x) }
 }
 
 // Eval calls visit once for each row of x, with f(x) for each target and k(x, x). Different rows may
 // be visited at the same time; values is valid during the call only. keep is nil, or called before
-// with each k(x_j, x). Once ctx is done, Eval returns context.Cause(ctx).
+// with each φ_j(x). Once ctx is done, Eval returns context.Cause(ctx).
 func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func(row, j int, k Ball), visit func(row int, values []Ball, self Ball)) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -34,7 +47,7 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			k := NewKernel(f.Kernel)
+			phi, self := f.features()
 			values, sums, radii := make([]Ball, f.Alpha.Cols), make([]sum, f.Alpha.Cols), make([]float64, f.Alpha.Cols)
 			for ctx.Err() == nil {
 				i := int(next.Add(1) - 1)
@@ -44,8 +57,8 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 				row := x.Row(i)
 				clear(sums)
 				clear(radii)
-				for j := range f.Points.Rows {
-					v := k.Eval(f.Points.Row(j), row)
+				for j := range f.Alpha.Rows {
+					v := phi(j, row)
 					if keep != nil {
 						keep(i, j, v)
 					}
@@ -55,9 +68,9 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 					}
 				}
 				for c := range values {
-					values[c] = Add(sums[c].ball().plus(radii[c]*(1+float64(f.Points.Rows)*0x1p-50)), Exact(f.Intercept[c]))
+					values[c] = Add(sums[c].ball().plus(radii[c]*(1+float64(f.Alpha.Rows)*0x1p-50)), Exact(f.Intercept[c]))
 				}
-				visit(i, values, k.Eval(row, row))
+				visit(i, values, self(row))
 			}
 		}()
 	}
@@ -101,7 +114,7 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
 // The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. The bound has these two numbers as Norm and Mean,
-// ‖z‖ as Power, and as Root the largest ‖k_x‖ of a point.
+// ‖z‖ as Power, and as Root the largest ‖k_x‖ of a point. Primal.Bound has a bound of the same form.
 type ErrorBound struct {
 	Weights    []float64 // as in the System
 	Intercept  bool
@@ -110,7 +123,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Plain      bool    // only the values of the kernel are known
+	Plain      bool    // of the form that uses the values of the functions alone
 	Rounded    bool    // for predictions that a device computes in float64: made by System.Rounded or ForDevice
 }
 
@@ -625,7 +638,7 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 	if w != nil {
 		columns = append([]backend.Host[float64]{{Rows: len(w), Cols: 1, Stride: 1, Data: w}}, columns...)
 	}
-	g := &Expansion{Kernel: f.Kernel, Points: f.Points, Alpha: f.Alpha, Intercept: f.Intercept}
+	g := &Expansion{Kernel: f.Kernel, Points: f.Points, Features: f.Features, Alpha: f.Alpha, Intercept: f.Intercept}
 	for _, add := range columns {
 		if add.Data == nil {
 			continue
@@ -646,7 +659,7 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 	t := f.Alpha.Cols
 	values, bounds = backend.NewHost[float64](x.Rows, t), backend.NewHost[float64](x.Rows, t)
 	rows := newRowSizes(x.Rows, b.Plain)
-	err = f.with(b.center(f.Points.Rows), b.Correction).Eval(ctx, x, func(i, _ int, k Ball) { rows.add(i, k) }, func(i int, v []Ball, self Ball) {
+	err = f.with(b.center(f.Alpha.Rows), b.Correction).Eval(ctx, x, func(i, _ int, k Ball) { rows.add(i, k) }, func(i int, v []Ball, self Ball) {
 		root := Sqrt(self).Magnitude()
 		if b.Plain {
 			root = rows.norm(i)

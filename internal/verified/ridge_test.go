@@ -112,20 +112,26 @@ func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system 
 
 // factor returns the Cholesky factor of K + λW⁻¹ in 320 bits.
 func (s *system) factor(lambda float64) [][]*big.Float {
-	n := s.p.X.Rows
+	return bigFactor(s.p.X.Rows, func(i, j int) *big.Float {
+		if i != j {
+			return s.gram[i][j]
+		}
+		d := number(lambda)
+		if s.p.Weights != nil {
+			d = div(d, number(s.p.Weights[i]))
+		}
+		return add(s.gram[i][i], d)
+	})
+}
+
+// bigFactor returns the Cholesky factor of the matrix whose lower triangle is at(i, j).
+func bigFactor(n int, at func(i, j int) *big.Float) [][]*big.Float {
 	l := make([][]*big.Float, n)
 	product := zero()
 	for i := range n {
 		l[i] = make([]*big.Float, i+1)
 		for j := range i + 1 {
-			v := zero().Set(s.gram[i][j])
-			if i == j {
-				d := number(lambda)
-				if s.p.Weights != nil {
-					d = div(d, number(s.p.Weights[i]))
-				}
-				v.Add(v, d)
-			}
+			v := zero().Set(at(i, j))
 			for q := range j {
 				v.Sub(v, product.Mul(l[i][q], l[j][q]))
 			}
@@ -140,31 +146,33 @@ func (s *system) factor(lambda float64) [][]*big.Float {
 	return l
 }
 
+// substitute overwrites v with the solution of the equations of which l is the Cholesky factor.
+func substitute(l [][]*big.Float, v []*big.Float) []*big.Float {
+	n, product := len(v), zero()
+	for i := range n {
+		for j := range i {
+			v[i].Sub(v[i], product.Mul(l[i][j], v[j]))
+		}
+		v[i].Quo(v[i], l[i][i])
+	}
+	for i := n - 1; i >= 0; i-- {
+		for j := i + 1; j < n; j++ {
+			v[i].Sub(v[i], product.Mul(l[j][i], v[j]))
+		}
+		v[i].Quo(v[i], l[i][i])
+	}
+	return v
+}
+
 // solve returns the exact α, n×t, and b from the Cholesky factor.
 func (s *system) solve(l [][]*big.Float, intercept bool) (alpha [][]*big.Float, b []*big.Float) {
 	n, t := s.p.X.Rows, s.p.Y.Cols
-	product := zero()
-	substitute := func(v []*big.Float) []*big.Float {
-		for i := range n {
-			for j := range i {
-				v[i].Sub(v[i], product.Mul(l[i][j], v[j]))
-			}
-			v[i].Quo(v[i], l[i][i])
-		}
-		for i := n - 1; i >= 0; i-- {
-			for j := i + 1; j < n; j++ {
-				v[i].Sub(v[i], product.Mul(l[j][i], v[j]))
-			}
-			v[i].Quo(v[i], l[i][i])
-		}
-		return v
-	}
 	column := func(at func(i int) float64) []*big.Float {
 		v := make([]*big.Float, n)
 		for i := range v {
 			v[i] = number(at(i))
 		}
-		return substitute(v)
+		return substitute(l, v)
 	}
 	total := func(v []*big.Float) *big.Float {
 		sum := zero()

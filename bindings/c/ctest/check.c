@@ -354,6 +354,13 @@ static void bounds(void)
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
 	FAILS(MERCER_INVALID, "not known to be positive semidefinite", mercer_bounds(0, model, &x, value, bound, 3, NULL));
 	OK(mercer_free(model));
+	const char *ridge[] = {"lambda=1", "intercept=false", "bound=true", NULL}; /* w = xᵀy/(xᵀx + 1) = 40/501, here with 64 bits */
+	learner.name = "ridge", learner.parameters = ridge;
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	OK(mercer_bounds(0, model, &x, value, bound, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabsl(value[i] - 40.0L * at[i] / 501) <= bound[i] + 0x1p-60L && bound[i] <= 8 * epsilon, "%.17g, bound %g", value[i], bound[i]);
+	OK(mercer_free(model));
 	learner.name = "svr", learner.parameters = NULL;
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
 	FAILS(MERCER_INVALID, "svr has no error bounds", mercer_bounds(0, model, &x, value, bound, 3, NULL));

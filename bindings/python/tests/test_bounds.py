@@ -41,6 +41,21 @@ class TestBounds(unittest.TestCase):
         # The norm of the 6 coefficients is at most that of y over alpha, and their sum sqrt(6) times that.
         self.assertTrue(((0 < bound) & (bound < limit(6, 6 / 0.1, 1, 0.1))).all())
 
+    def test_of_functions(self):
+        # x = ±1, each twice, and y = x: the minimum of 4(1 - w)² + alpha w² is w = 4/(4 + alpha), here 1/2.
+        X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+        f, bound = mercer.MercerRidge(4, bound=True).fit(X, X[:, 0]).predict(X, return_bound=True)
+        self.assertTrue((abs(f - X[:, 0] / 2) <= bound).all())
+        self.assertLess(bound.max(), 1e-15)  # w is computed with a few roundings of numbers of at most 4
+        # One center at 0 with k = 1 to the last bit where x = 0: f(0) = y/(1 + alpha).
+        zero = np.zeros((1, 1))
+        for model in (mercer.MercerNystroemRidge(1, kernel="gaussian(sigma=1)", n_components=1, bound=True),
+                      mercer.MercerFourierRidge(1, kernel="gaussian(sigma=1)", n_components=2, bound=True)):
+            f, bound = model.fit(zero, [3.0]).predict(zero, return_bound=True)
+            self.assertTrue((abs(f - 1.5) <= bound).all() and bound.max() < 1e-4)  # tol is 1e-6
+        with self.assertRaisesRegex(ValueError, "no bound"):
+            mercer.MercerRidge(4).fit(X, X[:, 0]).predict(X, return_bound=True)
+
     def test_refused_with_the_reason(self):
         X, y = support.smooth(support.rng(self), 20, 2)
         for model in (mercer.MercerKernelRidge(100, kernel="sigmoid"), mercer.MercerKernelRidge(0, kernel="laplacian")):

@@ -252,7 +252,7 @@ func (m *Model) Bounds(ctx context.Context, d *Device, x Matrix, values, bounds 
 		}
 		b, ok := m.bundle.Model.(learners.Bounded)
 		if !ok {
-			return fmt.Errorf("libmercer: bounds: a model of %s has no error bounds; models of kernel-ridge and gaussian-process have them", m.bundle.Model.Learner())
+			return fmt.Errorf("libmercer: bounds: a model of %s has no error bounds; models of kernel-ridge, gaussian-process, ridge, nystrom-ridge and fourier-ridge have them", m.bundle.Model.Learner())
 		}
 		v, e, err := b.PredictBound(ctx, dev, points)
 		if err != nil {

@@ -13,6 +13,8 @@ class RidgeParameters:
         How to solve the system: the d×d one, the n×n one, or the cheaper of the two.
     intervals : bool, default=False
         Keep the samples in the model, for prediction intervals.
+    bound : bool, default=False
+        Prove bounds of the errors of predictions, which takes long.
     device : str, default=None
         The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
         them all.
@@ -25,11 +27,12 @@ class RidgeParameters:
     _learner = "ridge", "regression"
 
     def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto", intervals=False,
-                 device=None, threads=None, verbose=0):
+                 bound=False, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.intervals = intervals
+        self.bound = bound
         self.device = device
         self.threads = threads
         self.verbose = verbose
@@ -176,6 +179,8 @@ class NystroemRidgeParameters:
         preconditioner (Falkon), or by the cheaper of the two.
     tol : float > 0 and < 1, default=1e-6
         Relative residual of the normal equations to reach.
+    bound : bool, default=False
+        Prove bounds of the errors of predictions, which takes long.
     random_state : int, RandomState instance or None, default=None
         The seed of random choices; None means a fixed seed.
     device : str, default=None
@@ -190,8 +195,8 @@ class NystroemRidgeParameters:
     _learner = "nystrom-ridge", "regression"
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None,
-                 choice="uniform", fit_intercept=False, solver="auto", tol=1e-6, random_state=None,
-                 device=None, threads=None, verbose=0):
+                 choice="uniform", fit_intercept=False, solver="auto", tol=1e-6, bound=False,
+                 random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -202,6 +207,7 @@ class NystroemRidgeParameters:
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
+        self.bound = bound
         self.random_state = random_state
         self.device = device
         self.threads = threads
@@ -230,6 +236,8 @@ class FourierRidgeParameters:
         Fit an unpenalized intercept.
     tol : float > 0 and < 1, default=1e-6
         Relative residual of the normal equations to reach.
+    bound : bool, default=False
+        Prove bounds of the errors of predictions, which takes long.
     random_state : int, RandomState instance or None, default=None
         The seed of random choices; None means a fixed seed.
     device : str, default=None
@@ -244,8 +252,8 @@ class FourierRidgeParameters:
     _learner = "fourier-ridge", "regression"
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False,
-                 fit_intercept=False, tol=1e-6, random_state=None, device=None, threads=None,
-                 verbose=0):
+                 fit_intercept=False, tol=1e-6, bound=False, random_state=None, device=None,
+                 threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -253,6 +261,7 @@ class FourierRidgeParameters:
         self.orthogonal = orthogonal
         self.fit_intercept = fit_intercept
         self.tol = tol
+        self.bound = bound
         self.random_state = random_state
         self.device = device
         self.threads = threads

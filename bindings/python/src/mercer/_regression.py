@@ -179,8 +179,40 @@ class MultiRegressor(MultiOutputMixin, Regressor):
     _multioutput = True
 
 
+class BoundedRegressor(MultiRegressor):
+    """A regression with proven bounds of the errors of predictions."""
+
+    def predict(self, X, return_bound=False):
+        """Predicts the targets, and how far that is from the exact solution.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_bound : bool, default=False
+            Return proven bounds of the errors of the computation too. They say nothing
+            about noise: see predict_interval.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The predictions.
+        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_bound: each prediction differs by at most this from that of the
+            exact solution of the equations.
+
+        Raises
+        ------
+        ValueError
+            With return_bound, where no bound is known: the kernel is not positive
+            semidefinite, alpha is 0, or the estimator has a parameter bound that was
+            False at the fit.
+        """
+        return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
+
+
 @documented
-class MercerRidge(RidgeParameters, MultiRegressor):
+class MercerRidge(RidgeParameters, BoundedRegressor):
     """Ridge regression: the minimum of ‖y − Xw − b‖² + alpha ‖w‖².
 
     Attributes
@@ -218,7 +250,7 @@ class MercerRidge(RidgeParameters, MultiRegressor):
 
 
 @documented
-class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor):
+class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegressor):
     """Kernel ridge regression: f(x) = Σ a_i k(x_i, x) + b with
     (K + alpha W⁻¹)a + b = y, W being the sample weights.
 
@@ -247,33 +279,6 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
     1.00
     """
 
-    def predict(self, X, return_bound=False):
-        """Predicts the targets, and how far that is from the exact solution.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        return_bound : bool, default=False
-            Return proven bounds of the errors of the computation too. They say nothing
-            about noise: see predict_interval.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            The predictions.
-        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_bound: each prediction differs by at most this from that of the
-            exact solution of the equations.
-
-        Raises
-        ------
-        ValueError
-            With return_bound, where no bound is known: the kernel is not positive
-            semidefinite, or alpha is 0.
-        """
-        return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
-
     @property
     def dual_coef_(self):
         check_is_fitted(self, "model_")
@@ -289,7 +294,7 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, MultiRegressor)
 
 
 @documented
-class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, MultiRegressor):
+class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, BoundedRegressor):
     """Kernel ridge regression for many samples, with kernel functions at only some of
     them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
@@ -336,7 +341,7 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, MultiRegres
 
 
 @documented
-class MercerFourierRidge(FourierRidgeParameters, KernelParameters, MultiRegressor):
+class MercerFourierRidge(FourierRidgeParameters, KernelParameters, BoundedRegressor):
     """Ridge regression for many samples, on random Fourier features of a translation
     invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 

@@ -1,0 +1,437 @@
+package verified
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+)
+
+// A Primal is the problem of minimizing
+//
+//	Σ_i w_i (y_i − f(x_i))² + βᵀPβ,  f(x) = φ(x)ᵀβ + b,
+//
+// over β and, with an intercept, b. The functions φ_j are those of an Expansion, and P is λI, or
+// λ(k(x_j, x_l)) with Centers.
+type Primal struct {
+	// Pass calls use with blocks of samples: their features, targets and weights, where nil means all 1.
+	Pass      func(ctx context.Context, use func(x, y backend.Host[float64], weights []float64) error) error
+	Lambda    Ball
+	Centers   bool
+	Intercept bool
+}
+
+// Bound returns the bound for f, an approximate solution. With Plain it has the form of ErrorBound.
+//
+// Let r_i = y_i − f(x_i), m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i) − Pβ. The
+// error e of β and that of b satisfy
+//
+//	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
+//
+// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix is at least P.
+// If μ > 0 is at most the smallest eigenvalue of P,
+//
+//	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
+//
+// For P = λI, μ = λ. For P = λ(k(x_j, x_l)) it is proven by a factorization: see leastEigenvalue. The
+// residuals g and g_b are evaluated with 106 bits. Solutions z and ζ of the same equations in float64 are a
+// correction, whose effect on f is evaluated; the residuals are evaluated again for β + z and b + ζ.
+//
+// Bound reads the samples two to four times, and keeps about 2M² numbers for M functions.
+func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
+	m, t := f.Alpha.Rows, f.Alpha.Cols
+	floor := least(s.Lambda)
+	if !(floor > 0) {
+		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda.Hi)
+	}
+	p := &primal{Primal: s, f: f, a: newLower(m)}
+	if s.Centers {
+		var err error
+		if p.penalty, err = f.gram(ctx); err != nil {
+			return nil, err
+		}
+		if floor = floor * leastEigenvalue(p.penalty) * (1 - 0x1p-50); !(floor > 0) {
+			return nil, ErrDependent
+		}
+	}
+	b := &ErrorBound{Intercept: s.Intercept, Plain: true, Targets: make([]TargetBound, t)}
+	left, err := p.residuals(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	b.Root = p.root
+	left.set(b.Targets, floor)
+	p.finish()
+	if !p.a.factor() {
+		return b, nil // any bound without a correction is valid
+	}
+	for range corrections {
+		z, targets := backend.NewHost[float64](m, t), slices.Clone(b.Targets)
+		for c := range t {
+			step, shift := make([]float64, m), left.sums[c].Hi
+			for j := range m {
+				step[j] = left.gradient[j][c].Hi
+			}
+			p.a.solve(step)
+			for j, v := range step {
+				shift -= p.center[j].Hi * v
+				z.Row(j)[c] = v
+				if b.Correction.Data != nil {
+					z.Row(j)[c] += b.Correction.Row(j)[c]
+				}
+			}
+			if s.Intercept {
+				targets[c].Shift += shift
+			}
+			targets[c].Power = up(math.Sqrt(total(m, func(j int) float64 { return up(z.Row(j)[c] * z.Row(j)[c]) })))
+			targets[c].Alpha = 0
+		}
+		next := &ErrorBound{Correction: z, Targets: targets}
+		if left, err = p.residuals(ctx, next); err != nil {
+			return nil, err
+		}
+		left.set(targets, floor)
+		better, enough := false, true
+		for c, v := range targets {
+			better = better || v.Norm < b.Targets[c].Norm/2
+			enough = enough && v.Norm <= v.Power/64
+		}
+		if !better {
+			break
+		}
+		b.Correction, b.Targets = z, targets
+		if enough {
+			break
+		}
+	}
+	return b, nil
+}
+
+// blockRows is the number of samples for which the values of m functions are kept.
+func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
+
+// Bytes is the memory of Bound for n samples, m functions and t targets: the values of the functions for a
+// block of samples with their radii, and twice in float64; the matrix of the equations; with Centers that of
+// the penalty with radii, and two more of float64 while its eigenvalues are bounded; and the residuals.
+func (s *Primal) Bytes(n, m, t int) int64 {
+	rows := min(n, blockRows(m))
+	half := numeric.Elements(m, (m+1)/2)
+	matrices := half
+	if s.Centers {
+		matrices = numeric.Total(numeric.Elements(3*m, m), 3*half)
+	}
+	return numeric.Bytes(numeric.Total(numeric.Elements(rows, 5*m+3*(t+1)), matrices, numeric.Elements(m, 5*(t+1)+7*t)))
+}
+
+// ErrDependent is the reason why a problem with Centers has no bound.
+var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, so that rounding errors may change predictions by any amount")
+
+// A primal is the work of Primal.Bound.
+type primal struct {
+	*Primal
+	f       *Expansion
+	penalty [][]Ball // k(x_j, x_l), M×M; only with Centers
+	mass    Ball     // m; set by the first pass, like the fields that follow
+	center  []Ball   // φ̄
+	root    float64  // the largest ‖φ(x_i)‖
+	a       *lower   // about Σ w_i φ(x_i)φ(x_i)ᵀ, and after finish the matrix of the equations
+}
+
+// A primalResidual has g − g_b φ̄, M×t, and g_b/m.
+type primalResidual struct {
+	gradient [][]Ball
+	sums     []Ball
+	center   float64 // a bound on ‖φ̄‖
+}
+
+// set sets the bounds of targets.
+func (r *primalResidual) set(targets []TargetBound, floor float64) {
+	for c := range targets {
+		t := &targets[c]
+		t.Norm = up(math.Sqrt(total(len(r.gradient), func(j int) float64 {
+			v := r.gradient[j][c].Magnitude()
+			return up(v * v)
+		})) / floor)
+		t.Mean = up(r.center*t.Norm + r.sums[c].Magnitude())
+		t.Alpha = finite(up(t.Norm + t.Power))
+	}
+}
+
+// residuals evaluates the residuals of f and the correction of b in a pass over the samples.
+func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual, error) {
+	m, t := p.f.Alpha.Rows, p.f.Alpha.Cols
+	first := p.center == nil
+	gradient, radii := make([][]sum, m), make([][]float64, m)
+	for j := range m {
+		gradient[j], radii[j] = make([]sum, t+1), make([]float64, t+1)
+	}
+	sums, mass := make([]Ball, t), sum{}
+	expansion := p.f.with(nil, b.Correction)
+	err := p.Pass(ctx, func(x, y backend.Host[float64], weights []float64) error {
+		most := blockRows(m)
+		for from := 0; from < x.Rows; from += most {
+			rows := min(most, x.Rows-from)
+			phi := make([]Ball, rows*m)
+			left := make([]Ball, rows*(t+1)) // w_i r_i, and w_i
+			norms := newRowSizes(rows, true)
+			keep := func(i, j int, v Ball) {
+				phi[i*m+j] = v
+				if first {
+					norms.add(i, v)
+				}
+			}
+			err := expansion.Eval(ctx, x.View(from, 0, rows, x.Cols), keep, func(i int, values []Ball, _ Ball) {
+				w := 1.0
+				if weights != nil {
+					w = weights[from+i]
+				}
+				for c := range t {
+					v := values[c]
+					if b.Correction.Data != nil {
+						v = Add(v, Add(values[t+c], Exact(b.Targets[c].Shift)))
+					}
+					left[i*(t+1)+c] = Mul(Exact(w), Sub(Exact(y.Row(from + i)[c]), v))
+				}
+				left[i*(t+1)+t] = Exact(w)
+			})
+			if err != nil {
+				return err
+			}
+			for i := range rows {
+				w := left[i*(t+1)+t].Hi
+				for c := range t {
+					sums[c] = Add(sums[c], left[i*(t+1)+c])
+				}
+				mass.add(w, 0)
+				if first && w > 0 {
+					p.root = max(p.root, norms.norm(i))
+				}
+			}
+			parallel(m, func(j int) {
+				for i := range rows {
+					for c := range t + 1 {
+						if c == t && !first {
+							break
+						}
+						v := Mul(left[i*(t+1)+c], phi[i*m+j])
+						gradient[j][c].add(v.Hi, v.Lo)
+						radii[j][c] += v.Radius
+					}
+				}
+			})
+			if first {
+				p.a.add(phi, func(i int) float64 { return left[i*(t+1)+t].Hi }, rows)
+			}
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := func(j, c int) Ball {
+		s := &gradient[j][c]
+		return s.ball().plus(radii[j][c] * (1 + float64(s.n)*0x1p-50))
+	}
+	if first {
+		p.mass, p.center = mass.ball(), make([]Ball, m)
+		for j := range m {
+			if p.Intercept {
+				p.center[j] = Div(at(j, t), p.mass)
+			}
+		}
+	}
+	r := &primalResidual{gradient: make([][]Ball, m), sums: make([]Ball, t)}
+	r.center = up(math.Sqrt(total(m, func(j int) float64 {
+		v := p.center[j].Magnitude()
+		return up(v * v)
+	})))
+	for c := range t {
+		if p.Intercept {
+			r.sums[c] = Div(sums[c], p.mass)
+		} else {
+			sums[c] = Ball{}
+		}
+	}
+	beta := func(j, c int) Ball {
+		v := Exact(p.f.Alpha.Row(j)[c])
+		if b.Correction.Data != nil {
+			v = Add(v, Exact(b.Correction.Row(j)[c]))
+		}
+		return v
+	}
+	parallel(m, func(j int) {
+		r.gradient[j] = make([]Ball, t)
+		for c := range t {
+			penalty := beta(j, c)
+			if p.penalty != nil {
+				penalty = Ball{}
+				for l := range m {
+					penalty = Add(penalty, Mul(p.penalty[j][l], beta(l, c)))
+				}
+			}
+			r.gradient[j][c] = Sub(Sub(at(j, c), Mul(p.center[j], sums[c])), Mul(p.Lambda, penalty))
+		}
+	})
+	return r, nil
+}
+
+// finish makes a the matrix of the equations in float64.
+func (p *primal) finish() {
+	parallel(len(p.center), func(j int) {
+		row := p.a.rows[j]
+		for l := range row {
+			row[l] -= p.mass.Hi * p.center[j].Hi * p.center[l].Hi
+			if p.penalty != nil {
+				row[l] += p.Lambda.Hi * p.penalty[j][l].Hi
+			}
+		}
+		if p.penalty == nil {
+			row[j] += p.Lambda.Hi
+		}
+	})
+}
+
+// gram returns k(x_j, x_l) of the points.
+func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
+	list := make([][]Ball, f.Points.Rows)
+	for j := range list {
+		list[j] = make([]Ball, f.Points.Rows)
+	}
+	err := f.Eval(ctx, f.Points, func(i, j int, k Ball) { list[i][j] = k }, func(int, []Ball, Ball) {})
+	return list, err
+}
+
+// leastEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if none
+// is proven. If the Cholesky factorization of k − θI in float64 succeeds, the smallest eigenvalue of k is at
+// least θ less γ_(n+3) tr k (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1) and less
+// the norm of the errors of the numbers. The largest θ = tr k·4⁻ʲ for which it succeeds is searched.
+func leastEigenvalue(k [][]Ball) float64 {
+	n, trace, off := len(k), 0.0, 0.0
+	values := newLower(n)
+	for i, row := range values.rows {
+		for j := range row {
+			v, e := k[i][j].Rounded()
+			row[j] = v
+			off = max(off, e)
+		}
+		trace += math.Abs(row[i])
+	}
+	slack := up(1.01*unit*float64(n+3)*trace*(1+float64(n)*0x1p-50) + float64(n)*off)
+	proven := func(j int) float64 {
+		theta := math.Ldexp(trace, -2*j)
+		if !(theta > 2*slack) {
+			return 0
+		}
+		a := newLower(n)
+		for i, row := range values.rows {
+			copy(a.rows[i], row)
+			a.rows[i][i] -= theta
+		}
+		if !a.factor() {
+			return 0
+		}
+		return (theta - slack) * (1 - 0x1p-50)
+	}
+	low, high, best := 0, 26, 0.0 // 4⁻²⁶ is below slack
+	for low < high {
+		j := (low + high) / 2
+		if v := proven(j); v > 0 {
+			best, high = v, j
+		} else if math.Ldexp(trace, -2*j) > 2*slack {
+			low = j + 1
+		} else {
+			high = j
+		}
+	}
+	return best
+}
+
+// A lower is the lower triangle of a symmetric matrix, and after factor its Cholesky factor. Its sums have
+// an order that depends on the shapes alone.
+type lower struct{ rows [][]float64 }
+
+func newLower(n int) *lower {
+	a := &lower{make([][]float64, n)}
+	for i := range a.rows {
+		a.rows[i] = make([]float64, i+1)
+	}
+	return a
+}
+
+// add adds Σ w_i φ_i φ_iᵀ for the centers of the rows of phi.
+func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
+	m := len(a.rows)
+	plain, weighted := make([]float64, rows*m), make([]float64, rows*m)
+	for i := range rows {
+		for j := range m {
+			v := phi[i*m+j].Hi
+			plain[j*rows+i], weighted[j*rows+i] = v, weight(i)*v
+		}
+	}
+	parallel(m, func(i int) {
+		for j := range a.rows[i] {
+			a.rows[i][j] += dot(weighted[i*rows:(i+1)*rows], plain[j*rows:(j+1)*rows])
+		}
+	})
+}
+
+// factor overwrites a with its Cholesky factor, or reports that rounding leaves none.
+func (a *lower) factor() bool {
+	for j, pivot := range a.rows {
+		d := pivot[j] - dot(pivot[:j], pivot[:j])
+		if !(d > 0 && d <= math.MaxFloat64) {
+			return false
+		}
+		pivot[j] = math.Sqrt(d)
+		parallel(len(a.rows)-j-1, func(i int) {
+			row := a.rows[j+1+i]
+			row[j] = (row[j] - dot(row[:j], pivot[:j])) / pivot[j]
+		})
+	}
+	return true
+}
+
+// solve overwrites v with the solution of the equations whose matrix was factored.
+func (a *lower) solve(v []float64) {
+	for i, row := range a.rows {
+		v[i] = (v[i] - dot(row[:i], v[:i])) / row[i]
+	}
+	for i := len(v) - 1; i >= 0; i-- {
+		v[i] /= a.rows[i][i]
+		for j, l := range a.rows[i][:i] {
+			v[j] -= l * v[i]
+		}
+	}
+}
+
+// parallel calls do with 0, …, n−1, several at a time.
+func parallel(n int, do func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), n/16+1)
+	if workers == 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
+				do(i)
+			}
+		}()
+	}
+	all.Wait()
+}

@@ -1,0 +1,146 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
+	"github.com/mercer-go/mercer/internal/verified"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// primalSteps is about the number of steps, of some 4 ns, of verified.Primal.Bound for n samples and m functions,
+// each of which takes the given number of steps: three passes, and the matrix of the equations.
+func primalSteps(n, m int, each float64) float64 {
+	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
+}
+
+// makePrimal sets the bound of m, a model of the function f that is to solve p for the samples of data, and adds
+// its facts, which call the coefficients name. With sharp there is an error if it has none. Otherwise the bound is made with o.Prove, if it takes
+// a few hundredths of a second at most; each is the number of steps of a function.
+func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, res *solvers.Result, each float64, sharp bool, o Options) error {
+	n, _, t := data.Dims()
+	size := f.Alpha.Rows
+	if !sharp && (!o.Prove || !(p.Lambda.Hi > 0) || primalSteps(n, size, each) > provedSteps) {
+		return nil
+	}
+	bytes := func(n int) int64 { return p.Bytes(n, size, t) }
+	if err := solvers.Reserve(ctx, dev, o.Memory, "bound", n, bytes); err != nil && sharp {
+		return err
+	} else if err != nil {
+		return nil
+	}
+	res.Bytes = max(res.Bytes, bytes(n))
+	p.Pass = func(ctx context.Context, use func(x, y backend.Host[float64], weights []float64) error) error {
+		return data.Pass(ctx, false, func(block solvers.Block) error { return use(block.X, block.Y, block.Weights) })
+	}
+	bound, err := p.Bound(ctx, f)
+	switch {
+	case err == nil && finiteBound(bound) < 0:
+		b.bound = bound
+		b.tell(m, name)
+		return nil
+	case errors.Is(err, verified.ErrDependent):
+		err = message.Errorf("bound: no bound can be proven: %w: {use fewer $centers}", err)
+	case err == nil:
+		err = fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", finiteBound(bound)+1)
+	default:
+		return fmt.Errorf("bound: %w", err)
+	}
+	if !sharp {
+		return nil
+	}
+	return err
+}
+
+// predictPrimal is PredictBound of a model of the function f.
+func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, f *verified.Expansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	defer named(p.learner+": bound", nil, &values, &err)
+	points, err := p.check(dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.bound == nil {
+		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound")
+	}
+	return b.evaluateAt(ctx, f, points)
+}
+
+// PredictBound implements Bounded.
+func (m *RidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	return m.predictPrimal(ctx, dev, m.predictor(), m.verified(), x)
+}
+
+// verified returns the function of the model in the form of package verified.
+func (m *RidgeModel) verified() *verified.Expansion {
+	return &verified.Expansion{Alpha: m.coef, Intercept: m.intercept, Features: func() func(int, []float64) verified.Ball {
+		return func(j int, x []float64) verified.Ball { return verified.Exact(x[j]) }
+	}}
+}
+
+// PredictBound implements Bounded.
+func (m *NystromRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	return m.predictPrimal(ctx, dev, m.predictor(), m.verified(), x)
+}
+
+// PredictBound implements Bounded.
+func (m *FourierRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.verified(), x)
+}
+
+// verified returns the function of the model in the form of package verified: the cosines, then the sines.
+func (m *FourierRidgeModel) verified() *verified.Expansion {
+	pairs, t := m.cosines.Rows, m.cosines.Cols
+	beta := backend.NewHost[float64](2*pairs, t)
+	for j := range pairs {
+		copy(beta.Row(j), m.cosines.Row(j))
+		copy(beta.Row(pairs+j), m.sines.Row(j))
+	}
+	return &verified.Expansion{Alpha: beta, Intercept: m.intercept, Features: func() func(int, []float64) verified.Ball {
+		angle := verified.NewKernel(kernels.Linear{})
+		return func(j int, x []float64) verified.Ball {
+			if j < pairs {
+				return verified.Cos(angle.Eval(m.frequencies.Dense.Row(j), x))
+			}
+			return verified.Sin(angle.Eval(m.frequencies.Dense.Row(j-pairs), x))
+		}
+	}}
+}
+
+// fourierPenalty returns the λ of coefficients of cosines and sines: λD/k(0) for D frequencies, because the
+// random features are √(k(0)/D) times the cosines and sines.
+func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Ball {
+	zero := make([]float64, d)
+	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))
+}
+
+// boundParam is the parameter of primal learners that asks for a bound.
+func boundParam(field *bool) Parameter {
+	return boolParam("bound", field, "false", "prove bounds of the errors of predictions, which takes long")
+}
+
+// pointRows are points as samples that are read in passes, in dense blocks.
+type pointRows struct {
+	points  numeric.Points
+	y       backend.Host[float64]
+	weights []float64
+}
+
+func (r pointRows) Dims() (n, d, t int) { return r.points.Rows, r.points.Cols, r.y.Cols }
+
+func (r pointRows) Pass(_ context.Context, _ bool, use func(b solvers.Block) error) error {
+	return denseBlocks(r.points, func(i int, x backend.Host[float64]) error {
+		block := solvers.Block{X: x, Y: r.y.View(i, 0, x.Rows, r.y.Cols)}
+		if r.weights != nil {
+			block.Weights = r.weights[i : i+x.Rows]
+		}
+		return use(block)
+	})
+}
