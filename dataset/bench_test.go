@@ -54,9 +54,8 @@ func sparseLIBSVM(rows, cols int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkStream passes over files of 20,000 rows of 50 features (500 of
-// LIBSVM), on one
-// processor and on all; MB/s count bytes of the file.
+// BenchmarkStream times a pass over files of 20,000 rows and 50 features (LIBSVM: 500), on one
+// processor and on all processors. MB/s counts the bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -108,8 +107,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkStreamFlights passes over a real table of 327,346 rows, compressed;
-// MB/s count uncompressed bytes.
+// BenchmarkStreamFlights times a pass over a compressed file of 327,346 real rows. MB/s counts
+// uncompressed bytes.
 func BenchmarkStreamFlights(b *testing.B) {
 	path := shared(b, "nycflights13.csv.gz")
 	s, err := dataset.Open(path)
@@ -149,8 +148,8 @@ func BenchmarkStreamFlights(b *testing.B) {
 	}
 }
 
-// BenchmarkLIBSVM reads a file of 5,000 rows with 120 of 50,000 features each; MB/s count bytes
-// of the file.
+// BenchmarkLIBSVM reads a file of 5,000 rows with 120 of 50,000 features each; MB/s counts the
+// bytes of the file.
 func BenchmarkLIBSVM(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var text bytes.Buffer
@@ -170,9 +169,10 @@ func BenchmarkLIBSVM(b *testing.B) {
 	}
 }
 
-// BenchmarkTable reads whole tables and computes their features and targets: 100,000 rows of 51 short
-// numbers of a CSV file, beside encoding/csv and strconv.ParseFloat, and 200,000 × 50 float64 stored
-// in an NPZ file, which is also read alone. MB/s count bytes of the file.
+// BenchmarkTable times reading whole tables and computing their features and targets: a CSV file of
+// 100,000 rows of 51 short numbers, compared with encoding/csv and strconv.ParseFloat, and an NPZ
+// file of 200,000 × 50 float64, which is also read without computing features. MB/s counts the bytes
+// of the file.
 func BenchmarkTable(b *testing.B) {
 	folder := b.TempDir()
 	write := func(name string, data []byte) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// throughJSON encodes an encoder as JSON, decodes it, and returns both; decoding must give an
-// equal encoder.
+// throughJSON encodes e as JSON, decodes the JSON, and returns the decoded encoder and the JSON. It
+// fails unless the decoded encoder equals e.
 func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	t.Helper()
 	data, err := json.Marshal(e)

@@ -20,7 +20,7 @@ const (
 	number          // a finite number
 	notFinite       // ±Inf in words
 	outOfRange      // a number that float64 cannot hold
-	spelled         // a number in a spelling that the column's settings do not support
+	spelled         // a number in a spelling that the settings of the column do not support
 	text            // anything else
 )
 
@@ -38,7 +38,7 @@ func (k kind) rule() string {
 // parseCell reads a trimmed cell as a number. The value is NaN unless the kind
 // is number.
 func parseCell(s string) (float64, kind) {
-	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // decimal keeps no part of it
+	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // decimal does not retain the bytes
 		return v, number
 	}
 	return parseOther(s)
@@ -50,7 +50,7 @@ func parseOther(s string) (float64, kind) {
 	case s == "":
 		return math.NaN(), missing
 	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':
-		return math.NaN(), text // digits grouped by underscores, and hexadecimal
+		return math.NaN(), text // ParseFloat also accepts hexadecimal digits and underscores, which are not numbers here
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	switch {
@@ -80,25 +80,25 @@ type column struct {
 	name    string
 	reading *reading // how its text cells are parsed
 
-	quoted []bool // row → the cell was a text in JSON; nil: not known
+	quoted []bool // row → whether the cell was a text in JSON; nil if this is not known
 
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
 	index   index // finds an entry by its text while cells are being added
 	texts   bool  // some entry is a text or a number in an unsupported spelling
 
-	textBytes int64 // of the entries
+	textBytes int64 // total size of the entries' texts
 
 	plain   bool
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
 	rounded bool           // plain: the numbers were parsed from texts that were not kept
-	broken  string         // why the column cannot be read, or ""; if set, it has no cells
-	exact   bool           // the column stays coded, its cells as they are written: see File.Keep
+	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
+	exact   bool           // the column stays coded and its cells stay as they are written: see File.Keep
 
-	cells cells   // plain, instead of numbers: the cells of the whole table
+	cells cells   // plain, if numbers is not used: the cells of the whole table
 	at    int     // index of the column in cells
-	rows  []int32 // row → row of cells; nil if they are the same
+	rows  []int32 // row → row of cells; nil if both are equal
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN is a missing cell;
@@ -108,7 +108,7 @@ type cells interface {
 	text(row, column int) string // the cell as text, without rounding; "" if it is missing
 }
 
-// add appends a cell. It keeps no reference to s.
+// add appends a cell. It does not retain s.
 func (c *column) add(s string) {
 	s = strings.TrimSpace(s)
 	if c.plain {
@@ -141,8 +141,8 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes appends a cell if the column is plain and the cell a number, or the column is coded and
-// already has such an entry. It reports whether it did. It keeps no part of b.
+// addBytes appends the cell b if the column is plain and b is a number, or if the column is coded and
+// already has an entry with this text. It reports whether it has appended the cell. It does not retain b.
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
@@ -162,8 +162,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of more, as add would. If it must allocate, it allocates room for the
-// given total number of cells. more must be coded if c has texts.
+// join appends the cells of more, as add would. If it must allocate, it allocates for a total of
+// room cells. more must be coded if c has texts.
 func (c *column) join(more *column, room int) {
 	if more.plain && !c.plain {
 		c.makePlain()
@@ -201,8 +201,8 @@ func (c *column) join(more *column, room int) {
 	c.numbers = append(c.numbers, more.numbers...)
 }
 
-// withRoom returns list with capacity for more elements. If it must reallocate, the new capacity is
-// room, or the number of elements if that is larger.
+// withRoom returns list with capacity for more further elements. If it must reallocate, the new
+// capacity is room, or the number of elements if that is larger.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) {
 		return list
@@ -422,8 +422,8 @@ func (x *index) add(entries []entry) {
 	}
 }
 
-// stored returns the cells of a column of t as column.values does. The result may share memory with
-// the column.
+// stored returns all cells of a column of t as numbers, as column.values does. The result may share
+// memory with the column.
 func (t *Table) stored(c *column) []float64 {
 	if m, ok := c.cells.(*csr); ok {
 		return m.column(c.at, c.rows)
@@ -434,7 +434,7 @@ func (t *Table) stored(c *column) []float64 {
 	return c.values(make([]float64, t.rows), 0, t.rows)
 }
 
-// plainNumbers is stored for a plain column, and nil for any other.
+// plainNumbers returns the result of stored for a plain column, and nil for any other column.
 func (t *Table) plainNumbers(c *column) []float64 {
 	if !c.plain {
 		return nil
@@ -442,19 +442,20 @@ func (t *Table) plainNumbers(c *column) []float64 {
 	return t.stored(c)
 }
 
-// A numbersReader reads the plainNumbers of several columns. Columns of one matrix are read together, a
-// part of the rows at a time, so that each cache line comes from memory once.
+// A numbersReader reads the plainNumbers of several columns. It reads the columns of one matrix
+// together, for part rows at a time, so that each cache line is read from memory once.
 type numbersReader struct {
 	t     *Table
-	list  [lineNumbers][]float64 // the numbers, as long as read is not called again
+	list  [lineNumbers][]float64 // the numbers; valid until the next call of read
 	space [lineNumbers][]float64
 }
 
-// lineNumbers is the number of float64s of a cache line, and of columns that are read at a time at most.
+// lineNumbers is the number of float64 in a cache line, and the maximum number of columns that are read
+// together.
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {
-	const part = 64 // rows, whose cache lines fit the first-level cache
+	const part = 64 // number of rows whose cache lines fit the first-level cache
 	var packs []int
 	for j, c := range columns {
 		if _, ok := c.cells.(*packed); !c.plain || !ok {

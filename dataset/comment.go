@@ -11,7 +11,7 @@ type cleaner struct {
 	r       *bufio.Reader
 	mark    byte // the character that begins a comment; 0 for none
 	returns bool // CR ends a line, like LF and CR LF
-	blanks  bool // a run of spaces and tabs becomes one tab; runs at the ends of a line are removed
+	blanks  bool // a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
 
 	quoted, comment, inLine bool
 	blank                   bool // a blank precedes the next character of the line
@@ -64,8 +64,8 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ended returns the error of a Read. If n > 0 bytes were read before the error, the next Read
-// returns it instead.
+// ended returns the error that Read returns with n bytes: nil instead of io.EOF if n > 0, so that
+// the next Read returns io.EOF.
 func ended(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// constantCases lists columns and whether they are constant. The answers marked "sk" are those
-// of scikit-learn 1.2.1 (StandardScaler gives a scale of exactly 1); the others follow from the
-// rule that SD must be above min(n, 1000)·ε·|mean|.
+// constantCases lists columns and whether they are constant. The answers marked "sk" come from
+// scikit-learn 1.2.1, where StandardScaler gives a constant column a scale of exactly 1. The other
+// answers follow from the rule that a column is constant unless SD > min(n, 1000)·ε·|mean|.
 func constantCases() []constantCase {
 	column := func(n int, value func(i float64) float64) []float64 {
 		v := make([]float64, n)
@@ -55,12 +55,12 @@ func constantCases() []constantCase {
 
 		{"1e8 + k, sk", column(10, func(i float64) float64 { return 1e8 + i }), false},
 		{"1e8 + k, many rows", column(20000, func(i float64) float64 { return 1e8 + math.Mod(i, 10) }), false},
-		{"1e8 + 1 in one row of many", column(20000, func(i float64) float64 { return 1e8 + math.Trunc(i/19999) }), false}, // SD 7e-3, ε·1000·mean 2.2e-5
+		{"1e8 + 1 in one row of many", column(20000, func(i float64) float64 { return 1e8 + math.Trunc(i/19999) }), false}, // the SD is 7e-3 and ε·1000·mean is 2.2e-5
 		{"1e15 + k, sk", column(513, func(i float64) float64 { return 1e15 + i }), false},
 		{"nanoseconds of a day", column(2000, func(i float64) float64 { return 1.7e18 + i*4.32e10 }), false},
 		{"1 + 1e-12 k, sk", column(100, func(i float64) float64 { return 1 + 1e-12*i }), false},
 		{"1 + 4 ulp k, five rows, sk", column(5, func(i float64) float64 { return 1 + 4*ulp*i }), false},
-		{"1e-200 k", column(10, func(i float64) float64 { return 1e-200 * i }), false}, // scikit-learn's square underflows
+		{"1e-200 k", column(10, func(i float64) float64 { return 1e-200 * i }), false}, // in scikit-learn the square underflows
 		{"1e-300 k", column(10, func(i float64) float64 { return 1e-300 * i }), false},
 		{"1e-310 k", column(10, func(i float64) float64 { return 1e-310 * i }), false},
 		{"the smallest numbers", column(10, func(i float64) float64 { return 5e-324 * i }), false},
@@ -77,7 +77,8 @@ type constantCase struct {
 	constant bool
 }
 
-// TestConstantUpToRounding learns from each column as a table and as a file in passes.
+// TestConstantUpToRounding checks the encoding that is learned from each column, both as a table
+// and as a file that is read in passes.
 func TestConstantUpToRounding(t *testing.T) {
 	for _, c := range constantCases() {
 		path := filepath.Join(t.TempDir(), "t.csv")
@@ -109,7 +110,8 @@ func TestConstantUpToRounding(t *testing.T) {
 				t.Errorf("%s, %s: scale %v, rounding %v, largest feature %v; want 1, > 0, 0", c.name, got.from, n.Scale, n.Rounding, largest)
 			case !c.constant && n.Rounding != 0:
 				t.Errorf("%s, %s: rounding %v, want 0", c.name, got.from, n.Rounding)
-			// Rounding in the deviations, of sums of n terms, and of a subnormal result.
+			// The tolerance covers the rounding errors of the deviations, of sums of n terms, and of a
+			// subnormal result.
 			case !c.constant && math.Abs(n.Scale-sd) > float64(len(c.values)+8)*0x1p-53*sd+0x1p-52*math.Abs(mean)+0x1p-1074:
 				t.Errorf("%s, %s: scale %v, want %v", c.name, got.from, n.Scale, sd)
 			}
@@ -117,12 +119,13 @@ func TestConstantUpToRounding(t *testing.T) {
 	}
 }
 
-// TestOutside: rows far outside the training range are counted, rows near it are not.
+// TestOutside checks that rows far outside the training range are counted, and rows near the range are not.
 func TestOutside(t *testing.T) {
 	train := read(t, "a,b,c,z\n0,5,0.3,0\n10,5,0.30000000000000004,0\n4,5,0.3,0\n")
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {
 		e := learn(t, train, r)
-		// a: 10 widths of 10 beyond 0 and 10. b: constant. c: constant up to rounding. z: 0 in all rows.
+		// In training a ranges from 0 to 10, b is constant, c is constant up to rounding, and z is 0. Of
+		// the values of a, −101 and 1e9 are more than 10 widths outside the range, −99 and 109 are not.
 		x := features(t, e, read(t, "a,b,c,z\n-99,5,0.3,7\n109,5,0.3000000000000001,0\n-101,5,0.31,0\n1e9,4,0.3,1\n,,,\n"))
 		list := e.Outside(e.Outside(nil, x), x)
 		for j, want := range []dataset.Outside{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {

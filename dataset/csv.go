@@ -35,7 +35,7 @@ func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.ReadCSV()
 }
 
-// ReadCSV reads f as a CSV file, whatever its name and its first line.
+// ReadCSV reads f as a CSV file, regardless of its name and its first line.
 func (f File) ReadCSV() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -83,7 +83,7 @@ func readCSV(in *input) (*Table, error) {
 		text += len(next.text)
 		parts++
 		room := t.rows + t.rows/4
-		if in.size > 0 { // estimates the total number of rows from the mean length of the rows so far
+		if in.size > 0 { // room estimates the total number of rows from the mean length of the rows read so far
 			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
 		}
 		var part growth
@@ -121,8 +121,8 @@ func readCSV(in *input) (*Table, error) {
 	return t, nil
 }
 
-// readHeader reads the header. It returns the bytes read past it, and the splitter of the rest of
-// the file into pieces of at most the given number of lines.
+// readHeader reads the header. It returns rest, the bytes read past the header, and cut, which
+// splits the rest of the file into pieces of at most the given number of lines.
 func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
 	if h, err = in.readHead(); err != nil {
 		return h, rest, nil, err
@@ -155,12 +155,12 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	r := csv.NewReader(in)
 	r.Comma = rune(comma)
 	r.ReuseRecord = true
-	r.FieldsPerRecord = -1 // counted here, for a better message
+	r.FieldsPerRecord = -1 // the cells are counted below, which gives a better message
 	return r
 }
 
-// readNames reads the header. Its result has the type error, not *Error, so that nil compares equal
-// to nil.
+// readNames reads the header. The result type is error, not *Error, because a nil *Error in an
+// error is not equal to nil.
 func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
@@ -247,7 +247,7 @@ func (t *Table) addLine(line int) error {
 	return nil
 }
 
-// leading returns the number of cells of a row that precede the cells of the columns.
+// leading returns the number of cells in a row before the cell of the first column.
 func (t *Table) leading() int {
 	if t.index {
 		return 1
@@ -367,15 +367,15 @@ type csvPart struct {
 	index    bool
 	keep     []string
 	nameless int
-	plain    []atomic.Bool // columns known to hold only numbers
+	plain    []atomic.Bool // whether column j is known to hold only numbers
 }
 
-// table returns the rows of the part. A column may be plain from the start.
+// table returns the rows of the part. Columns that are known to hold only numbers start plain.
 func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }
 
-// read returns the rows of the part; each of its columns starts plain or coded, as given.
+// read returns the rows of the part. begin(j) returns the column j without rows, which is plain or coded.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := maxRows(p.text, len(p.names))
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
@@ -401,7 +401,7 @@ func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
 
-// addLines is readRows for a text without quotation marks.
+// addLines is a fast readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
 	comma, numbers, cells := []byte{t.comma}, t.reading.ordinary(), t.leading()+len(t.columns)
 	for next := 0; next < len(text); line++ {

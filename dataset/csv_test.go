@@ -43,7 +43,7 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// The same table in every form that a CSV file may have.
+// TestReadForms checks that a table is read from every form that a CSV file may have.
 func TestReadForms(t *testing.T) {
 	const plain = "size,color\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
 	forms := map[string][]byte{
@@ -94,7 +94,7 @@ func TestReadForms(t *testing.T) {
 	}
 }
 
-// Texts that cannot be read, and the error of one line for each.
+// TestReadFaults checks the one-line error for each text that cannot be read.
 func TestReadFaults(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
 	damaged := slices.Clone(whole)
@@ -133,7 +133,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// wantFault fails unless err is an *Error with that text.
+// wantFault fails the test unless err is an *Error with the text want.
 func wantFault(t *testing.T, err error, want string) {
 	t.Helper()
 	var fault *dataset.Error
@@ -183,8 +183,7 @@ func TestCells(t *testing.T) {
 		{"abc", 0, "is not a number"}, {"1;5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
-		// Both as the first cells of a column, and after the column has become one of plain
-		// numbers.
+		// The cell is read as the first cell of a column, and after the column has become plain.
 		few := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
 		many := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
 		for _, table := range []*dataset.Table{few, many} {
@@ -333,8 +332,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// Files of pandas and R with any delimiter give the same table as a whole and in passes, and a
-// row without its index is an error.
+// Files of pandas and R with any delimiter give the same table when they are read as a whole and in
+// passes, and a row without its index is an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
@@ -360,11 +359,11 @@ func TestDelimitersAndIndex(t *testing.T) {
 	}
 }
 
-// TestPiecesJoinAsOneTable: a file of several pieces, which are read on all processors, gives
-// the table of its cells read one by one, also if a column has only numbers in one piece and
-// texts in another.
+// TestPiecesJoinAsOneTable checks that a file of several pieces, which are read on all processors,
+// gives the same table as reading its cells one by one, even if a column has only numbers in one
+// piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	const rows, change = 150_000, 70_000 // rows in 3 pieces of 1 MiB or more, at which columns change
+	const rows, change = 150_000, 70_000 // the rows fill 3 pieces of 1 MiB or more; a column changes at the row change
 	columns := map[string]func(i int) string{
 		"numbers":      func(i int) string { return fmt.Sprint(float64(i) / 7) },
 		"few":          func(i int) string { return strconv.Itoa(i % 9) },

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Numbers that decimal reads have the bits of strconv, and it reads most numbers that programs
-// write.
+// TestDecimal checks that decimal returns the same bits as strconv for the numbers that it reads,
+// and which texts it reads.
 func TestDecimal(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -53,9 +53,9 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// The median of many values is that of a sort, whether or not it lies in the interval from a
-// sample: for values that repeat, that increase, and that are large wherever the sample is
-// taken.
+// The median of many values equals that of the sorted values, whether or not it lies in the
+// interval found from a sample. The values repeat, increase, or are large at every index of the
+// sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -96,8 +96,8 @@ func TestMedianOfMany(t *testing.T) {
 	}
 }
 
-// Wrong rounding shows first at midpoints between neighbors, and at numbers next to them in the
-// last of 19 digits.
+// FuzzDecimal compares decimal with strconv, starting from midpoints between adjacent float64 and from
+// numbers that differ from a midpoint in the last of 19 digits, where wrong rounding is most likely.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")

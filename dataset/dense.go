@@ -37,8 +37,8 @@ func (d dtype) size() int {
 }
 
 // packed is a matrix of numbers in the encoding of its file, so that it takes no more memory than
-// the file. Read as a number, an integer beyond 2⁵³ is rounded to a float64; read as the label of a
-// class, it is exact.
+// the file. An integer beyond 2⁵³ is rounded to a float64 if it is read as a number, and is exact
+// if it is read as the label of a class.
 type packed struct {
 	data           []byte
 	kind           dtype
@@ -91,7 +91,7 @@ func (m *packed) number(row, column int) float64 {
 	return math.Float64frombits(v)
 }
 
-// read is number for len(to) rows.
+// read sets to to the numbers of a column in len(to) rows, starting at the given row.
 func (m *packed) read(to []float64, row, column int) {
 	if m.big || m.kind != f64 && m.kind != f32 {
 		for i := range to {
@@ -190,7 +190,7 @@ func checkShape(rows, columns int64) string {
 }
 
 // take reads n bytes, or returns an error if the file is truncated; what names their purpose in
-// that error. It allocates memory as the bytes arrive, unless the file is known to be long enough.
+// that error. Unless the file is known to be long enough, it allocates memory only as bytes arrive.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
 		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))
@@ -232,19 +232,19 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// storedBytes is the number of bytes from which on takeStored is faster than the buffered reader, and
-// the number that it reads at a time.
+// storedBytes is the minimum number of bytes for which takeStored is faster than the buffered reader,
+// and the number of bytes that it reads at a time.
 const storedBytes = 1 << 20
 
-// takeStored is take for bytes of in.stored, which it reads on all processors. The size of the file
-// and the allowance have been checked.
+// takeStored implements take for bytes of in.stored, which it reads on all processors. The caller
+// has checked the size of the file and the allowance.
 func (in *input) takeStored(n int64) ([]byte, error) {
 	data, begin := pages.Zeros[byte](int(n)), in.offset
 	if err := in.checkTo(begin); err != nil {
 		return nil, err
 	}
 	parts := int((n + storedBytes - 1) / storedBytes)
-	summed := make([]chan struct{}, parts+1) // the check sum continues from part to part
+	summed := make([]chan struct{}, parts+1) // summed[k] is closed once the checksum covers the parts before part k
 	for k := range summed {
 		summed[k] = make(chan struct{})
 	}
@@ -275,7 +275,7 @@ func (in *input) takeStored(n int64) ([]byte, error) {
 	return data, nil
 }
 
-// checkTo continues the check sum of a member of a zip file to the given offset.
+// checkTo extends the checksum of a member of a zip file up to the given offset.
 func (in *input) checkTo(offset int64) error {
 	if !in.zip {
 		return nil
@@ -288,8 +288,8 @@ func (in *input) checkTo(offset int64) error {
 	return nil
 }
 
-// truncated reports whether the source ended in an error rather than at its end; io.ReadFull
-// reports both in the same way.
+// truncated reports whether the source ended with an error other than io.EOF. io.ReadFull returns
+// the same error in both cases.
 func (in *input) truncated() bool {
 	_, err := in.r.Peek(1)
 	return err != io.EOF

@@ -22,9 +22,9 @@ func utf16Of(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// A table in any dialect that programs write is read as the same table, from a file of a few
-// rows and of several pieces, from standard input and in blocks (pandas, R's write.table,
-// Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
+// TestDialects checks that a table in every dialect that programs write is read as the same table:
+// from files of one and of several pieces, from standard input, and in blocks (pandas, R's
+// write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
 func TestDialects(t *testing.T) {
 	const long = "a text with spaces so long that some thousand rows are two pieces"
 	header, rows := []string{"x", "k", "y"}, [][]string{{"1.5", long, "2"}, {"2", "c", "4"}, {"", long, "-6"}}
@@ -58,7 +58,7 @@ func TestDialects(t *testing.T) {
 		}
 		return s
 	}
-	numbered := func(s string) string { // with row names
+	numbered := func(s string) string { // R also writes row names
 		lines := strings.SplitAfter(s, "\n")
 		for i := range lines[1 : len(lines)-1] {
 			lines[i+1] = fmt.Sprintf("\"%d\"%c%s", 3*i+5, strings.Trim(lines[0], "\"x")[0], lines[i+1])
@@ -136,7 +136,7 @@ func TestDialects(t *testing.T) {
 			}
 		})
 	}
-	// A given delimiter has the same result.
+	// A delimiter that is given has the same result as one that is detected.
 	for _, c := range []struct {
 		delimiter, text string
 	}{{" ", "x  y\n 1 2\n\n3\t4 \n"}, {";", "sep=;\nx;y\n1;2\n3;4\n"}, {",", "sep=;\nx,y\n1,2\n3,4\n"}} {
@@ -156,7 +156,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// A file in no dialect is refused with the reason.
+// A file that has none of the supported dialects is refused with the reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},

@@ -21,21 +21,21 @@ const MaxFeatures = 1 << 20
 // Rules specifies how to encode a table. The zero value makes every column a feature, replaces
 // missing cells and does not standardize.
 type Rules struct {
-	Targets       []string // columns to predict: numbers, no cell missing
+	Targets       []string // columns to predict: numbers without missing cells
 	Drop          []string // columns to ignore
 	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
-	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
+	Labels        bool     // the only target names classes by texts or numbers: see Encoder.Classes
 	AnyLabels     bool     // with Labels: accept up to MaxCategories classes of any numbers, whatever the number of rows
-	Text, Tree    string   // the column that is the whole input, not encoded: see Encoder.Texts
+	Text, Tree    string   // the column that is the whole input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
-	NGrams        NGrams   // with TFIDF: the settings of these features
-	Standardize   bool     // numeric features to mean 0, population standard deviation 1
+	NGrams        NGrams   // settings of the TFIDF features
+	Standardize   bool     // transform numeric features to mean 0 and population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
 	part  bool     // leave out columns without values: see LearnPart
-	whole *Encoder // of the whole table, in LearnPart
+	whole *Encoder // in LearnPart: the encoder of the whole table
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
@@ -44,10 +44,10 @@ type Encoder struct {
 	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
 	Outputs       []string `json:"outputs"` // the target columns, in the order of Rules.Targets
 	Dropped       []string `json:"dropped,omitempty"`
-	Weight        string   `json:"weight,omitempty"` // the column of the weights: see Weighted
-	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
+	Weight        string   `json:"weight,omitempty"` // the column with the weights of the rows: see Weighted
+	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
-	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks is an error, and so is a text of TFIDF without a known n-gram
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks, and a TFIDF text without a known n-gram, are errors
 	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j, not encoded
 	NAValues      []string `json:"na_values"`                // the cells that are missing; nil in encoders written before the list existed: see missingValues
 	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "": detected in each file
@@ -74,7 +74,7 @@ type Number struct {
 	Scale    float64 `json:"scale"`
 	Rounding float64 `json:"rounding,omitempty"` // positive if the column is constant up to rounding, otherwise 0
 	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table
-	High     float64 `json:"high,omitempty"`     // the largest; Low and High are 0 in encoders of older versions
+	High     float64 `json:"high,omitempty"`     // the largest number; Low and High are 0 in encoders of older versions
 }
 
 // Text makes one feature for each category: 1 where the cell is that category
@@ -82,7 +82,7 @@ type Number struct {
 // features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
 type Text struct {
 	Fill       string   `json:"fill"`
-	Categories []string `json:"categories"` // sorted
+	Categories []string `json:"categories"` // in ascending order
 }
 
 // Learn derives from a training table how to encode it and later tables. Columns that are not
@@ -197,11 +197,11 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// LearnPart learns from a part of the rows of the table that e was learned from, as a fold of
-// a cross-validation is. The classes, and whether a column holds numbers or texts, are as in
-// e. A column that has no value in the part is left out: its name is in Dropped.
+// LearnPart learns from a part of the rows of the table that e was learned from, as a fold of a
+// cross-validation is. The classes, and whether a column holds numbers or texts, are taken from e.
+// A column without values in the part is dropped: its name is in Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
-	r.part, r.whole, r.AnyLabels = true, e, true // the classes of e were not too many
+	r.part, r.whole, r.AnyLabels = true, e, true // the number of classes was checked when e was learned
 	p, err := Learn(part, r)
 	if err != nil {
 		return nil, err
@@ -213,14 +213,14 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 			return nil, part.fault(in.Name, "is not a column of the table that the encoder was learned from")
 		}
 		if in.Number != nil && e.Inputs[at].Number == nil {
-			p.Inputs[i] = e.Inputs[at] // the texts are in other rows
+			p.Inputs[i] = e.Inputs[at] // the part has none of the texts of this column
 		}
 	}
 	return p, nil
 }
 
-// learnInput decides whether c, whose plainNumbers are given, holds numbers or texts, and
-// learns its encoding.
+// learnInput decides whether c holds numbers or texts, and learns its encoding. numbers is the
+// result of plainNumbers for c.
 func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
@@ -281,7 +281,7 @@ func (e *Encoder) FeatureNames() []string {
 // TargetNames returns the names of the columns of the matrix that Targets returns.
 func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
 
-// width returns the number of features that in produces, 1 for a raw column.
+// width returns the number of features that in produces, which is 1 for a raw column.
 func (in *Input) width() int {
 	switch {
 	case in.Text != nil:
@@ -412,20 +412,20 @@ func (x *Text) check() error {
 
 // A writer writes the features of one column.
 type writer interface {
-	// write encodes rows first to last − 1 of the table into its columns of x, whose rows have the
-	// given width and are 0 before. It stops at the first error, and returns the error's row.
+	// write encodes the rows first to last − 1 of the table into the columns of this writer in x, whose rows
+	// have the given width and are initially 0. It stops at the first error, and returns the row of the error.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
 // blockNumbers is the number of feature values that are written at once, column by column.
 const blockNumbers = 1 << 15
 
-// A place specifies where a writer reads and writes.
+// A place specifies which column a writer reads and which features it writes.
 type place struct {
 	table  *Table
 	column *column
-	refuse bool // missing cells are errors
-	marked bool // in columns of texts, markers are missing cells
+	refuse bool // a missing cell is an error
+	marked bool // a marker such as NA is a missing cell in columns of texts too
 	at     int  // index of the first feature in a row
 }
 
@@ -446,7 +446,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features is Features without checking e and the base of the indices.
+// features implements Features. It does not check e, nor whether indices start at 0 or 1.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
@@ -469,7 +469,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 			end := min(begin+block, last)
 			for _, w := range writers {
 				row, err := w.write(data[begin*width:end*width], width, begin, end)
-				if err != nil { // later columns can only take precedence with an error in an earlier row
+				if err != nil { // an error in a later column is reported only if its row is earlier
 					fault, end, last = err, row, row
 				}
 			}
@@ -554,7 +554,7 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	return e.targets(t)
 }
 
-// targets is Targets without checking e.
+// targets implements Targets without checking e.
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()

@@ -40,7 +40,7 @@ const mixed = `size,color,wide,y
 2,blue,true,40
 `
 
-// All parts of the encoding, on a table that can be checked by eye.
+// TestEncode checks all parts of the encoding on a small table.
 func TestEncode(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
@@ -77,7 +77,7 @@ func TestEncodeOtherOrder(t *testing.T) {
 	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
-// Two targets have the order of the rules, not of the table.
+// Two targets are in the order of Rules.Targets, not in that of the table.
 func TestTwoTargets(t *testing.T) {
 	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"c", "a"}})
@@ -125,8 +125,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Compares mean and standard deviation with their definition in 200 bits, for data whose offset
-// is up to 1e9 times their spread, or whose squares overflow or underflow.
+// TestStandardize compares the mean and the standard deviation with their definition in arithmetic of 200
+// bits, for data whose offset is up to 1e9 times their spread, or whose squares overflow or underflow.
 func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
@@ -147,9 +147,9 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The error of the mean of the first pass is at most (n+1)u of the largest value. After
-		// the second pass there remain one rounding of the result, and one for each addition of
-		// the much smaller residuals.
+		// The error of the mean of the first pass is at most (n+1)u of the largest value. After the
+		// second pass, the error consists of one rounding of the result, and one rounding for each
+		// addition of the much smaller residuals.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
@@ -211,8 +211,8 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// Learn uses only the rows of the given table: no category and no fault of the test rows
-// affects it after a split.
+// Learn uses only the rows of the given table: after a split, the categories and errors of the test
+// rows do not affect it.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
 	for seed := range uint64(50) {
@@ -231,7 +231,7 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// Tables from which nothing can be learned, and the error of one line for each.
+// TestLearnFaults checks the one-line error for each table from which Learn cannot learn.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -293,7 +293,7 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// Contents that a later table must not have, and the error of one line for each.
+// TestFeaturesFaults checks the one-line error for each kind of content that a later table must not have.
 func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -325,8 +325,8 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
-// Categories that did not occur in training become zeros in every feature of their column, and
-// in no other, and are counted, for a whole file and in passes.
+// A category that did not occur in training sets the features of its column to zero, changes no
+// other feature, and is counted, for a whole file and in passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
 	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
@@ -373,7 +373,7 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// Categories that look like numbers remain texts if texts were learned.
+// A category that looks like a number remains a text if Learn found texts in its column.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))

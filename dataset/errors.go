@@ -14,17 +14,17 @@ import (
 //	train.csv:17: column "age": "abc" is not a number
 type Error struct {
 	Source string // the name of the file, as the caller gave it; may be empty for a table made in Go
-	Line   int    // line of the file, from 1; 0 if the error is not on one line
-	Row    int    // row, from 1, of a table made in Go or of a file without lines; otherwise 0
-	Offset int64  // byte offset in the uncompressed file, from 1; 0 if unknown
+	Line   int    // line of the file, counted from 1; 0 if the error is not on one line
+	Row    int    // row, counted from 1, of a table made in Go or of a file without lines; otherwise 0
+	Offset int64  // byte offset in the uncompressed file, counted from 1; 0 if unknown
 	Column string // name of the column; empty if the error is not in one column
 	Value  string // the cell; empty if the error is not in one cell
-	Rule   string // what is wrong, and what to do about it, for message.Expand
+	Rule   string // what is wrong and what to do, with placeholders for message.Expand
 }
 
 func (e *Error) Error() string { return e.Message(message.Plain) }
 
-// Message returns the text with the parameter names of a front end.
+// Message returns the text of the error. name maps a parameter to its name in a front end.
 func (e *Error) Message(name func(parameter string) string) string {
 	var b strings.Builder
 	b.WriteString(e.Source)
@@ -51,7 +51,7 @@ func (e *Error) Message(name func(parameter string) string) string {
 	return b.String()
 }
 
-// rule returns the broken rule, with the parameter names of a front end.
+// rule returns Rule with the parameter names of a front end.
 func (e *Error) rule(name func(parameter string) string) string {
 	return message.Expand(e.Rule, func(parameter string) string {
 		if parameter == "drop" || parameter == "tfidf" {

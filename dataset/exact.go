@@ -34,8 +34,8 @@ func exactOf(s string) (x exactNumber) {
 	return x
 }
 
-// exponentOf parses an exponent. An exponent outside the range of float64 is clamped: its number is
-// 0, or was refused before.
+// exponentOf parses an exponent. An exponent outside the range of float64 is clamped: a number with
+// such an exponent is 0, or parseCell has refused it.
 func exponentOf(s string) int {
 	const bound = 1 << 27 // 10·bound fits an int of 32 bits
 	negative := strings.HasPrefix(s, "-")
@@ -52,7 +52,7 @@ func exponentOf(s string) int {
 // integer reports whether x has no fraction.
 func (x exactNumber) integer() bool { return x.point >= len(x.digits) }
 
-// compare orders numbers.
+// compare returns −1, 0 or 1 if x is less than, equal to or greater than y.
 func (x exactNumber) compare(y exactNumber) int {
 	if x.sign() != y.sign() {
 		return cmp.Compare(x.sign(), y.sign())

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A File names a table on a disk, in one of these formats:
+// A File specifies a file with a table in one of these formats:
 //
 //	CSV      see ReadCSV
 //	LIBSVM   text, a line "label index:value …" for each row
@@ -49,14 +49,14 @@ type File struct {
 	// Dialect describes a CSV file.
 	Dialect
 
-	// Keep names columns of CSV files and of texts whose cells Table.Cells returns exactly as they
-	// are written: 007 is not 7. If Keep includes "index", a first column of a CSV file without a
-	// name (the index of pandas and R) is read as a column with that name.
+	// Keep names columns of CSV files whose cells Table.Cells returns exactly as they are written: 007
+	// does not become 7. If Keep includes "index", a first column of a CSV file without a name (the
+	// index of pandas and R) is read as a column with that name.
 	Keep []string
 
-	// Memory is the maximum size of the table in bytes; 0 for no limit. A larger file is refused:
-	// before it is read if its header gives the size, otherwise as soon as the limit is exceeded.
-	// The header is never trusted to allocate memory.
+	// Memory is the maximum size of the table in bytes; 0 for no limit. A larger file is refused
+	// before it is read if its header gives the size, and otherwise as soon as the limit is exceeded.
+	// A size in the header alone never causes an allocation.
 	Memory int64
 }
 
@@ -70,8 +70,8 @@ func Read(path string, stdin io.Reader) (*Table, error) {
 // .libsvm (.svm, .svmlight) are distinguished by their first line. A file whose contents contradict
 // its name is refused.
 //
-// Every failure is an *Error, which names the line, the row or the byte offset if there is one. The
-// memory allocated is proportional to the bytes read, whatever sizes the file claims to have.
+// Every failure is an *Error, which names the line, the row or the byte offset if there is one. The memory
+// allocated is proportional to the number of bytes read, not to the sizes that the file states.
 func (f File) Read() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -208,20 +208,20 @@ func article(f form) string {
 type input struct {
 	t         *Table // names the source in errors
 	r         *bufio.Reader
-	offset    int64       // where take reads next
+	offset    int64       // offset of the next byte that take reads
 	size      int64       // total size in bytes, −1 if unknown
 	file      *os.File    // nil unless the file supports ReadAt
-	stored    io.ReaderAt // the bytes from 0 to size, nil if only r has them
+	stored    io.ReaderAt // the bytes from 0 to size; nil if they can only be read from r
 	gzip      bool        // or zstd
 	zip       bool        // a member of a zip file
-	given     uint32      // CRC-32 of such a member
-	sum       uint32      // CRC-32 of its bytes 0 to summed
+	given     uint32      // CRC-32 that the zip file gives for the member
+	sum       uint32      // CRC-32 of the bytes 0 to summed − 1 of the member
 	summed    int64
-	converted bool // from UTF-16
-	part      bool // CSV: the lines follow a header read before, and do not determine the dialect
+	converted bool // converted converted from UTF-16
+	part      bool // CSV: the lines follow a header that was read separately, and do not determine the dialect
 	opened    io.Closer
 
-	unpacker *zstd.Decoder // nil unless compressed by zstd
+	unpacker *zstd.Decoder // nil unless the file is compressed by zstd
 
 	allowance *allowance
 	delimiter byte // 0: to be detected
@@ -286,7 +286,7 @@ func (in *input) close() {
 // bufferSize is the size of the buffers between a file and its reader.
 const bufferSize = 1 << 16
 
-// start starts reading, and undoes gzip, zstd and UTF-16 if the file uses them.
+// start starts reading. It decompresses gzip and zstd, and converts UTF-16 to UTF-8.
 func (in *input) start(r io.Reader, mustBeGzip bool) error {
 	if err := in.unpack(r, mustBeGzip); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	return nil
 }
 
-// A zstdReader marks the errors of a decoder.
+// A zstdReader wraps the errors of a decoder, to tell them from errors of its source.
 type zstdReader struct{ decoder *zstd.Decoder }
 
 type zstdError struct{ error }

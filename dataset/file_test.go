@@ -59,7 +59,7 @@ func npz(t testing.TB, method uint16, parts ...any) []byte {
 	return b.Bytes()
 }
 
-// idx returns an IDX file of bytes, or of another type.
+// idx returns an IDX file with the type byte kind, the dimensions sizes, and the data.
 func idx(kind byte, data []byte, sizes ...uint32) []byte {
 	b := []byte{0, 0, kind, byte(len(sizes))}
 	for _, n := range sizes {
@@ -87,7 +87,7 @@ func file(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// cells returns the columns as numbers, one after the other.
+// cells returns the numbers of each column by its name.
 func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	t.Helper()
 	m := map[string][]float64{}
@@ -101,7 +101,7 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	return m
 }
 
-// Every format and variant, from a file and from standard input.
+// TestFormats reads every format and variant from a file and from standard input.
 func TestFormats(t *testing.T) {
 	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
@@ -183,7 +183,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Texts in arrays are classes.
+// Texts in an array are read as classes.
 func TestTextArrays(t *testing.T) {
 	x := npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	for name, y := range map[string][]byte{
@@ -266,7 +266,7 @@ func TestSparse(t *testing.T) {
 	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 0, 0, 0, 1, 0})) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
-	standard := learn(t, table, dataset.Rules{Standardize: true}) // the label among the features
+	standard := learn(t, table, dataset.Rules{Standardize: true}) // the label is one of the features
 	if x := features(t, standard, table); !mat.EqualApprox(x, mat.NewDense(2, 10, []float64{0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, -1, 0}), 0x1p-52) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
@@ -298,7 +298,7 @@ func mustRead(t testing.TB, name, text string) *dataset.Table {
 	return table
 }
 
-// Messages about a row of a binary file have its number in the file, on both sides of a split.
+// Messages about a row of a binary file give its row number in the file, also after a split of the table.
 func TestRowsOfBinary(t *testing.T) {
 	values := make([]float64, 20)
 	values[13] = math.Inf(1)
@@ -420,8 +420,8 @@ func TestFormatFaults(t *testing.T) {
 	wantFault(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
-// FuzzRead reads any bytes as any format: there is no panic, and the size of a table is in
-// proportion to the bytes read.
+// FuzzRead checks that reading arbitrary bytes as any format does not panic, and that the size of
+// the table is proportional to the number of bytes read.
 func FuzzRead(f *testing.F) {
 	x := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4)
 	for _, seed := range [][]byte{
@@ -439,7 +439,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		names := table.Names()
-		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // few are enough
+		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // larger tables would slow the search down
 			return
 		}
 		rules := dataset.Rules{Targets: names[len(names)-1:], Labels: true}
@@ -457,8 +457,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzNPZ reads two arrays out of a zip file, stored or deflated: their headers and numbers are
-// arbitrary bytes, and the end of the file may be cut off.
+// FuzzNPZ reads two arrays from a zip file, stored or deflated, whose headers and numbers are
+// arbitrary bytes, and which may be truncated.
 func FuzzNPZ(f *testing.F) {
 	x, y := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4), npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0)
 	f.Add(x, y, true, uint16(0))

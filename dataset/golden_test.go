@@ -23,7 +23,7 @@ const goldenFile = "testdata/encoders/golden.json"
 
 type goldenCase struct {
 	Table  string            `json:"table"`
-	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are not zero
+	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are set
 	Learn  string            `json:"learn"`
 	Others map[string]string `json:"others,omitempty"` // the results of a stream and of Beam, if they differ from that of Learn
 }
@@ -52,7 +52,7 @@ func (c goldenCase) rules(t *testing.T) (r dataset.Rules) {
 	return r
 }
 
-// golden returns the text of an encoder, or of the error instead of it.
+// golden returns the JSON of an encoder, or the text of err if err is not nil.
 func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	t.Helper()
 	var fault *dataset.Error
@@ -68,7 +68,7 @@ func golden(t *testing.T, e *dataset.Encoder, err error) string {
 }
 
 // TestGoldenEncoders checks the bits of the encoders that Learn and Stream.Learn make from small
-// tables; the sample of a stream holds all of their rows.
+// tables. The sample of the stream then contains all rows.
 func TestGoldenEncoders(t *testing.T) {
 	cases := readGolden(t)
 	for i := range cases {

@@ -12,8 +12,8 @@ import (
 
 // A head holds the properties of a CSV file that are detected at its beginning.
 type head struct {
-	comma    byte // between cells
-	skip     int  // lines before the names: empty lines, comments and sep=
+	comma    byte // the delimiter between cells
+	skip     int  // number of lines before the names: empty lines, comments and sep=
 	rowNames bool // each row begins with a cell without a column name, as R writes row names
 	returns  bool // lines end in CR
 	blanks   bool // runs of spaces and tabs separate the cells; comma is set to the tab
@@ -83,7 +83,8 @@ func (in *input) readHead() (h head, err error) {
 	return h, nil
 }
 
-// checkDialect returns an error for a character that cannot have the role that File gives it.
+// checkDialect returns an error for a delimiter, comment character, decimal mark or thousands
+// separator that cannot be used as such.
 func (in *input) checkDialect() error {
 	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
 		return in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
@@ -97,8 +98,8 @@ func (in *input) checkDialect() error {
 	return nil
 }
 
-// sample returns the beginning of in.r: whole lines, or the part of a first line that is
-// longer than 1 MiB.
+// sample returns the beginning of in.r: at most 1 MiB of whole lines, or the first 1 MiB of a
+// longer first line.
 func (in *input) sample() (sample []byte, whole bool, err error) {
 	sample, more := in.r.Peek(bufferSize)
 	if more == nil && bytes.IndexByte(sample, '\n') < 0 {
@@ -218,7 +219,7 @@ func (in *input) aligned(text []byte) bool {
 	return slices.Contains(numbers, true)
 }
 
-// A record is a line of a sample.
+// A record holds the cells of one record in a sample.
 type record struct {
 	cells  []string
 	quoted bool // whether the first cell is quoted
@@ -263,8 +264,8 @@ func (in *input) learn(h *head, sample []byte) {
 }
 
 // areRowNames reports whether every row has one cell more than the header and begins with a row
-// name. Row names are all different, and are quoted, or texts, or count the rows. If the last cell
-// is always empty, each row ends with a superfluous delimiter instead.
+// name. Row names are distinct, and are quoted, texts, or the row numbers. If the last cell of
+// every row is empty, the rows have no names, but end with a superfluous delimiter.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false
@@ -319,12 +320,12 @@ func tightQuotes(text []byte, comma byte) []byte {
 		return text
 	}
 	tight := make([]byte, 0, len(text))
-	for at := 0; at < len(text); { // a cell begins at at
+	for at := 0; at < len(text); { // at is the beginning of a cell
 		if next := at + spaces(text[at:]); next < len(text) && text[next] == '"' {
 			end := quotedEnd(text, next)
 			tight = append(tight, text[next:end]...)
 			if at = end + spaces(text[end:]); at < len(text) && text[at] != comma && text[at] != '\n' && text[at] != '\r' {
-				at = end // a fault
+				at = end // the quotation mark is not closed
 			}
 		}
 		n := bytes.IndexAny(text[at:], string([]byte{comma, '\n'}))

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// integers holds one column of integers of up to 64 bits. Read as a class a cell is exact; read as
-// a number it is the nearest float64.
+// integers holds one column of integers of up to 64 bits. A cell is exact if it is read as a class,
+// and rounded to the nearest float64 if it is read as a number.
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64

@@ -51,8 +51,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 			}
 		}
 	}
-	// Cases: a column that is read as numbers, columns in another order, an additional column,
-	// and rows selected from a table.
+	// The keys must not depend on the form of a column, the order of the columns, an additional
+	// column, or the selection of rows from a table.
 	numbers := newTable(t, dataset.Numbers("y", make([]float64, 8)), dataset.Numbers("b", b[:8]),
 		dataset.Numbers("a", []float64{1, 1, 1, 2, math.Copysign(0, -1), 0, nan, nan}))
 	if got := keysOf(t, numbers, "b", "a"); !slices.Equal(got, keys[:8]) {
@@ -61,7 +61,7 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	if got := keysOf(t, mixed.Select([]int{9, 3}), "a", "b"); !slices.Equal(got, []uint64{keys[9], keys[3]}) {
 		t.Errorf("keys of rows 9 and 3: %v", got)
 	}
-	// The same cells in other columns make a different row.
+	// The same cells in other columns must give a different key.
 	crossed := newTable(t, dataset.Numbers("a", []float64{5}), dataset.Numbers("b", []float64{1}))
 	if got := keysOf(t, crossed, "a", "b"); got[0] == keys[0] {
 		t.Error("a = 5, b = 1 has the key of a = 1, b = 5")
@@ -71,7 +71,7 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	}
 }
 
-// A file gives the same keys as a table, in passes and as another format.
+// A file gives the same keys as a table, also if it is read in passes or has another format.
 func TestKeysOfFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

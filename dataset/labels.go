@@ -16,8 +16,7 @@ import (
 )
 
 // Classes returns the labels of the classes, as the training table spells them: the value i in the
-// matrix that Targets returns means Classes()[i]. It is nil if the target is a number to be
-// predicted, not a class.
+// matrix that Targets returns means Classes()[i]. It is nil if the target is numeric.
 //
 // If all labels are numbers, they are sorted numerically, and two spellings of one number, such as
 // 1 and 1.0, are one class with the shorter label. Otherwise labels are sorted by their bytes. The
@@ -25,7 +24,7 @@ import (
 // integers in binary files in all their 64 bits.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
-// learnLabels learns the classes of the one target.
+// learnLabels learns the classes of the only target.
 func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if len(e.Outputs) != 1 {
 		return t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(e.Outputs)))
@@ -77,7 +76,7 @@ func notIntegerFirst(a, b string) int {
 	return x.compare(y)
 }
 
-// classesOf returns distinct labels in the order of Classes.
+// classesOf returns the distinct labels of list in the order of Classes.
 func classesOf(list []string, texts bool) []string {
 	if texts {
 		slices.Sort(list)
@@ -101,7 +100,7 @@ const (
 // spelledLabel is appended to the rule for a label that is a number in an unsupported spelling.
 const spelledLabel = "{; if it is a class, $task=classification}"
 
-// shorter orders the spellings of one number.
+// shorter reports whether a is the preferred of two spellings of one number.
 func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }
@@ -114,8 +113,8 @@ type classifier struct {
 	labels  []string
 	texts   map[string]int
 	numbers map[exactNumber]int // nil unless every label is a number
-	found   map[float64]int     // cache of the classes of numbers below 2⁵³
-	open    bool                // an unknown class is added instead of refused
+	found   map[float64]int     // cache: the classes of numbers below 2⁵³
+	open    bool                // an unknown class is added, not refused
 }
 
 func newClassifier(labels []string) *classifier {
@@ -175,11 +174,11 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
 }
 
-// tooManyClasses is the rule for a column of classes to be scored.
+// tooManyClasses is the error text for a column of classes to be scored that has too many classes.
 var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
 
-// add returns the class of a text, and makes a new class of a text without one. ok is false if
-// there would be more than MaxCategories.
+// add returns the class of a text, and adds a class for a new text. ok is false if there would be
+// more than MaxCategories classes.
 func (f *classifier) add(text string) (class int, ok bool) {
 	if class, ok = f.find(text); ok || len(f.labels) >= MaxCategories {
 		return class, ok
@@ -193,10 +192,10 @@ func (f *classifier) add(text string) (class int, ok bool) {
 	return class, true
 }
 
-// ScoredTargets is Targets for a table whose targets will be compared with predictions. A class
-// that the training table lacks is not an error here: such classes get the indices len(Classes()),
-// len(Classes()) + 1, … in order of first occurrence. classes lists the label of every index; it is
-// nil for a numeric target.
+// ScoredTargets is like Targets, for a table whose targets will be compared with predictions. A
+// class that the training table lacks is not an error here: such classes get the indices
+// len(Classes()), len(Classes()) + 1, … in order of first occurrence. classes lists the label of
+// every index; it is nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)
@@ -211,7 +210,7 @@ func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err e
 	return y, f.labels, err
 }
 
-// indices is targets for a target that names classes; f maps a cell to its class.
+// indices implements targets for a target that names classes. f maps a cell to its class.
 func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// indices returns the indices of a table's classes.
+// indices returns the class index of each row of a table.
 func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	t.Helper()
 	y, err := e.Targets(table)
@@ -24,8 +24,8 @@ func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	return mat.Col(nil, 0, y)
 }
 
-// Classes are sorted, numerically if all are numbers, and every row gets its class for any
-// spelling of a number.
+// Classes are sorted, numerically if all labels are numbers. Every row gets the class of its label,
+// whatever the spelling of a number.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		cells   string
@@ -151,7 +151,7 @@ func TestClassesAreExact(t *testing.T) {
 	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
 		t.Errorf("indices are %v", got)
 	}
-	// A column with too many numbers to keep their texts says so.
+	// A column with so many numbers that their texts are not stored gives an error that says so.
 	var many strings.Builder
 	many.WriteString("x1,y\n")
 	for i := range dataset.MaxCategories + 1 {
@@ -223,8 +223,8 @@ func TestClassFaults(t *testing.T) {
 	}
 }
 
-// TestScoredTargets: classes that the encoder did not learn follow the learned classes in the
-// order of their rows, and a cell that cannot be a class is still refused.
+// TestScoredTargets checks that classes that the encoder has not learned follow the learned classes
+// in the order of their rows, and that a cell that cannot be a class is refused.
 func TestScoredTargets(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)
@@ -354,8 +354,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets: a file that is read in parts gives new classes the same
-// indices and labels as the whole table, whichever part has a class first.
+// TestScoredBlocksAreScoredTargets checks that a file that is read in parts gives new classes the
+// same indices and labels as the whole table, whichever part is decoded first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
 	pad := strings.Repeat("0", 80) // 4 parts of 1 MiB
@@ -370,7 +370,7 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
 	mixed := func(known ...string) func(int) string {
 		return func(i int) string {
-			if i%1000 == 999 { // each part begins with another element of this list
+			if i%1000 == 999 { // the first new class differs from part to part
 				if label := rare[i*3/rows+i/1000%5]; label != "" {
 					return label
 				}

@@ -13,12 +13,12 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
-// each row: its label, a number, and index:value for the features that are not
-// 0, in increasing order of the indices. Indices start at 1, or at 0 if the index 0 occurs in the
-// file (as written by dump_svmlight_file of scikit-learn); the column of index i is xi in both
-// cases. A query qid:number before the features is ignored, because nothing here learns rankings. A
-// # begins a comment, and empty lines are skipped.
+// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row: its label, a
+// number, and index:value for the features that are not 0, in increasing order of the indices.
+// Indices start at 1, or at 0 if the index 0 occurs in the file (as written by dump_svmlight_file
+// of scikit-learn); the column of index i is xi in both cases. A query qid:number before the
+// features is ignored, because this package does not support rankings. The character # begins a
+// comment, and empty lines are skipped.
 
 // labelName is the column of the labels in LIBSVM and IDX files.
 const labelName = "label"
@@ -27,7 +27,7 @@ const labelName = "label"
 type libsvm struct {
 	t     *Table
 	label *column
-	rows  host.CSR[float64] // the columns are the indices of the file
+	rows  host.CSR[float64] // its column indices are the indices of the file
 	last  int32             // the largest index
 	first int               // 0 if the index 0 occurs, otherwise 1
 	limit int32             // the largest index that can be read
@@ -37,8 +37,8 @@ func newLIBSVM(t *Table, limit int32) *libsvm {
 	return &libsvm{t: t, label: &column{name: labelName}, rows: host.CSR[float64]{Indptr: []int{0}}, first: 1, limit: limit}
 }
 
-// ReadLIBSVM reads a table from a LIBSVM file or a part of one, whatever its name and its first
-// line. Otherwise it is like ReadCSV.
+// ReadLIBSVM reads a table from a LIBSVM file or a part of one, regardless of its name and its
+// first line. path and stdin are used as in ReadCSV.
 func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	in, err := File{Path: path, Stdin: stdin}.open()
 	if err != nil {
@@ -67,7 +67,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		text += d.text
 		parts++
 		percent := 125
-		if in.size > 0 { // estimates the whole from the parts so far
+		if in.size > 0 { // percent estimates the size of the whole file relative to the parts read so far
 			percent = int(min(400, 102*float64(in.size)/float64(text)))
 		}
 		var part growth
@@ -131,7 +131,7 @@ func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	return nil
 }
 
-// add reads the lines of a piece.
+// add reads the lines of p.
 func (s *libsvm) add(p piece) error {
 	values := bytes.Count(p.text, []byte{':'})
 	s.rows.Data, s.rows.Indices = make([]float64, 0, values), make([]int32, 0, values)
@@ -245,7 +245,7 @@ func (s *libsvm) record(b []byte) *Error {
 			var k kind
 			if v, k = parseCell(string(cell[colon+1:])); k != number {
 				if k < number {
-					k = text // LIBSVM omits missing values instead of writing them
+					k = text // a cell such as NaN is refused, because LIBSVM files omit missing values
 				}
 				return s.fault(cell, "has a value that "+k.rule())
 			}
@@ -335,11 +335,11 @@ func (t *Table) absent(name string) *column {
 	return &column{name: name, plain: true, cells: zeros{}}
 }
 
-// An indexBase records the evidence in a sparse table, or a part of one, on whether its indices
-// start at the same number as in the encoder's training table.
+// An indexBase records two properties of a sparse table, or of a part of one, that show whether its
+// indices start at the same number as in the encoder's training table.
 type indexBase struct {
 	zero bool // the index 0 occurs
-	past bool // the index after the encoder's last one occurs
+	past bool // the index after the encoder's last index occurs
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {
@@ -397,8 +397,8 @@ func (e *Encoder) tooSparse(t *Table, width int) bool {
 	return t.features == nil || t.rows*width/sparse > t.features.NNZ()
 }
 
-// looksLIBSVM reports whether a text begins with a number followed by index:value, or by nothing on
-// that line. A CSV header does not.
+// looksLIBSVM reports whether the first line of a text is a number, or a number followed by
+// index:value. A CSV header has neither form.
 func looksLIBSVM(r *bufio.Reader) bool {
 	head, _ := r.Peek(4096)
 	head = bytes.TrimPrefix(head, byteOrderMark)

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Indices that count from 0 give the columns x0, x1, … for the whole file, wherever the index 0
+// Indices that start at 0 give the columns x0, x1, … for the whole file, wherever the index 0
 // occurs, in memory and in passes.
 func TestIndicesFromZero(t *testing.T) {
 	const seed, n, d = 33, 60_000, 5
@@ -24,7 +24,7 @@ func TestIndicesFromZero(t *testing.T) {
 	for i := range n {
 		b.WriteString("1")
 		for j := range d {
-			if j == 0 && i < n-3 { // in the last of several parts of 1 MiB
+			if j == 0 && i < n-3 { // the index 0 occurs only in the last of several parts of 1 MiB
 				continue
 			}
 			v := float64(rng.IntN(1<<30)) / 64
@@ -54,7 +54,7 @@ func TestIndicesFromZero(t *testing.T) {
 	}
 }
 
-// Rows whose indices count from another number than in the training table are refused, because
+// Rows whose indices do not start at the same number as in the training table are refused, because
 // every feature would be shifted by one.
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"

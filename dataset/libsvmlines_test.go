@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// slowly reads a text as add does, without quick.
+// slowly reads a text as add does, but without calling quick.
 func (s *libsvm) slowly(text []byte) error {
 	line := 0
 	for record := range bytes.Lines(text) {

@@ -17,10 +17,10 @@ import (
 //
 //	%%MatrixMarket matrix coordinate real general
 //
-// with a field real, integer or pattern and a symmetry general or symmetric, comments behind %, the
-// line rows columns entries, and a line row column value for each entry, without a value for the
-// field pattern, whose entries are 1. Indices start at 1. Of a symmetric matrix only the lower
-// triangle is stored.
+// where the field is real, integer or pattern and the symmetry is general or symmetric. Comment
+// lines, which begin with %, follow, then the line "rows columns entries", and a line "row column
+// value" for each entry. For the field pattern, lines have no value and all entries are 1. Indices
+// start at 1. A symmetric matrix stores only its lower triangle.
 
 // marketMark begins a Matrix Market file, in upper or lower case.
 const marketMark = "%%MatrixMarket"
@@ -61,7 +61,7 @@ func readMarket(in *input) (*Table, error) {
 		if int64(len(m.entries.values)) > m.size {
 			return in.t.fault("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
 		}
-		// The triples, and the rows that are made of them.
+		// Memory is needed for the triples and for the CSR matrix made of them.
 		if !in.allowance.fits(16*int64(cap(m.entries.values)) + 12*int64(len(m.entries.values))) {
 			return in.t.fault("", in.allowance.rule())
 		}
@@ -80,7 +80,7 @@ func readMarket(in *input) (*Table, error) {
 	return in.t, in.t.setTriples(m.entries, int(m.columns), in.allowance)
 }
 
-// mirror adds the entries above the diagonal.
+// mirror adds the entries above the diagonal of a symmetric matrix.
 func (m *market) mirror() {
 	e := &m.entries
 	for k := range len(e.values) {
@@ -90,7 +90,8 @@ func (m *market) mirror() {
 	}
 }
 
-// head reads the lines before the entries, and returns the rest of the piece that they are in.
+// head reads the lines before the entries, and returns the rest of the piece that contains the last
+// of these lines.
 func (m *market) head(cut *pieces) (rest piece, err error) {
 	banner := true
 	for p := (piece{}); ; {
@@ -157,7 +158,7 @@ func (m *market) banner(words []string) string {
 	return ""
 }
 
-// wholeNumber parses digits as an integer; values above 2⁵³ are clamped to it.
+// wholeNumber parses digits as an integer. It clamps values above 2⁵³ to 2⁵³.
 func wholeNumber(s string) (n int64, ok bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
@@ -244,7 +245,7 @@ func (m *market) fault(line int, text []byte, rule string) *Error {
 	return e
 }
 
-// setTriples makes entries the sparse features of t, whose rows are known.
+// setTriples sets the sparse features of t from entries. The number of rows of t must be set.
 func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	if rule := checkRows(t.rows, len(e.values)); rule != "" {
 		return t.fault("", rule)
@@ -257,7 +258,7 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	for i, n := range m.Indptr {
 		m.Indptr[i], end = end, end+n
 	}
-	for k, i := range e.rows { // each pointer moves over its row
+	for k, i := range e.rows { // each row pointer advances from the start to the end of its row
 		at := m.Indptr[i]
 		m.Indices[at], m.Data[at] = e.columns[k], e.values[k]
 		m.Indptr[i] = at + 1
@@ -267,8 +268,8 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	return t.setMatrix(m, room)
 }
 
-// checkRows returns the rule that is violated by a number of rows that is too large for the number
-// of entries: the matrix would take memory out of proportion to the file.
+// checkRows returns the rule that a number of rows breaks if it is so large that the matrix would
+// take memory out of proportion to the file.
 func checkRows(rows, entries int) string {
 	const empty, each = 1 << 22, 64
 	if rows > empty && rows/each > entries {
@@ -277,8 +278,8 @@ func checkRows(rows, entries int) string {
 	return ""
 }
 
-// setMatrix makes m the sparse features of t, x1 and so on, after sorting its rows by column and
-// dropping zeros. Values that are not finite and columns that occur twice in a row are errors.
+// setMatrix sets the sparse features x1, x2, … of t to the columns of m, after sorting the rows of m by
+// column and dropping zeros. Values that are not finite and columns that occur twice in a row are errors.
 func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 	if !room.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
 		return t.fault("", room.rule())
@@ -315,7 +316,7 @@ func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 			case math.IsInf(v, 0):
 				return fault(i, int(j), fmt.Sprint(v), notFinite.rule())
 			case v != 0:
-				x.Indices[n], x.Data[n] = j, v // n is at most the position read
+				x.Indices[n], x.Data[n] = j, v // n is not larger than the index of the entry read
 				n++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // An allowance tracks how much of File.Memory remains for arrays that keep the encoding of their
 // file.
 type allowance struct {
-	limit, left int64 // bytes; no limit where limit is 0
+	limit, left int64 // bytes; limit 0 means no limit
 	inParts     bool  // each part is freed before the next is read
 	garbage     int64 // see replaced
 	peak        int64 // see Table.ReadBytes
@@ -33,7 +33,7 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
-// put gives back n bytes that take subtracted.
+// put adds n bytes that take has subtracted.
 func (a *allowance) put(bytes int64) {
 	if a != nil && a.limit > 0 && !a.inParts {
 		a.left += bytes
@@ -50,7 +50,7 @@ func (a *allowance) workers() int {
 	return n
 }
 
-// fits reports whether n bytes remain, without taking them.
+// fits reports whether n bytes remain. It does not subtract them.
 func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || bytes <= a.left }
 
 // rule returns the rule that is broken if take or fits returns false.
@@ -58,12 +58,12 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth is the memory of lists while they grow: all of the lists, and the old memory of one
-// of them, which exists until its elements are copied.
+// A growth holds the memory of lists while they grow: size is that of all lists, and old is that of
+// the previous array of one list, which exists until its elements are copied.
 type growth struct{ size, old int64 }
 
-// list adds a list whose elements have the given number of bytes. If it must be reallocated, the
-// new capacity is room, or the number of its elements if that is larger.
+// list adds a list with elements of width bytes, to which more elements are appended. If it must be
+// reallocated, its new capacity is room, or the number of its elements if that is larger.
 func (g *growth) list(width, length, capacity, more, room int) {
 	if length+more > capacity {
 		g.old = max(g.old, int64(width)*int64(capacity))
@@ -72,7 +72,7 @@ func (g *growth) list(width, length, capacity, more, room int) {
 	g.size += int64(width) * int64(capacity)
 }
 
-// column adds a column to which more cells are appended.
+// column adds the lists of a column to which more cells are appended.
 func (g *growth) column(c *column, more, room int) {
 	g.size += c.size() - c.listBytes()
 	if c.plain {
@@ -82,8 +82,9 @@ func (g *growth) column(c *column, more, room int) {
 	}
 }
 
-// roomFor returns the largest capacity from low to high with which lists fit into the remaining
-// memory while they grow, and false if none does. lists adds the lists to g for a capacity.
+// roomFor returns the largest capacity between low and high for which the lists fit into the
+// remaining memory while they grow. ok is false if there is none. The function lists adds all lists
+// with the capacity room to g.
 func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (room int, ok bool) {
 	needed := func(room int) int64 {
 		var g growth
@@ -98,8 +99,8 @@ func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (roo
 	return room, room >= low
 }
 
-// replaced is called after a list of old bytes has been copied to a list of the given number of
-// bytes. It runs the garbage collector before the old lists add up to a twentieth of the limit.
+// replaced records that a list of old bytes has been copied to a list of now bytes. It runs the
+// garbage collector before the old lists take a twentieth of the limit.
 func (a *allowance) replaced(old, now int64) {
 	if a.limit == 0 || old == now {
 		return
@@ -110,8 +111,8 @@ func (a *allowance) replaced(old, now int64) {
 	}
 }
 
-// appended returns list with more behind it. If it must be reallocated, its capacity is room; see
-// replaced.
+// appended returns list followed by more. If list must be reallocated, its new capacity is room,
+// and a records the replacement.
 func appended[T any](a *allowance, list, more []T, room int) []T {
 	var element T
 	width, old := int64(unsafe.Sizeof(element)), cap(list)
@@ -120,20 +121,20 @@ func appended[T any](a *allowance, list, more []T, room int) []T {
 	return list
 }
 
-// flight returns the memory of the parts of a text that are decoded or wait to be joined, given
-// their number and the size of the last one.
+// flight returns the memory of the parts of a text that are being decoded or have not been joined,
+// given the number of parts so far and the size of the last part.
 func (a *allowance) flight(parts int, size int64) int64 {
 	return int64(min(parts, 2*a.workers()+1)) * size
 }
 
-// listBytes returns the memory of the list of a column that has an element for each row.
+// listBytes returns the memory of the lists of a column that have an element for each row.
 func (c *column) listBytes() int64 { return 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) }
 
 // size returns the approximate memory of a column that is not a view of the file's cells.
 func (c *column) size() int64 {
 	const (
-		oddBytes   = 64 // of a map entry, including its text
-		entryBytes = 80 // of an entry, including its slot in the index
+		oddBytes   = 64 // size of a map entry with its text
+		entryBytes = 80 // size of an entry with its slot in the index
 	)
 	size := c.listBytes() + oddBytes*int64(len(c.odd)) + entryBytes*int64(len(c.entries)) + c.textBytes
 	if m, ok := c.cells.(*integers); ok {

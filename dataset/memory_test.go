@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A tableReader generates a table of different numbers while it is read, and records the
-// largest heap during this time, garbage included.
+// A tableReader generates a table of different numbers while it is read, and records the largest
+// size of the heap, including garbage, during this time.
 type tableReader struct {
 	rows, cols int
 	row        int
@@ -51,8 +51,8 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A table of numbers takes little more memory than its matrix, and reading it takes at most
-// three times as much.
+// A table of numbers takes little more memory than its matrix, and reading it takes at most three
+// times the memory of the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -75,8 +75,8 @@ func TestReadMemory(t *testing.T) {
 	matrix := float64(8 * in.rows * in.cols)
 	peak := float64(in.peak) - before
 	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, live/matrix, peak/matrix)
-	// 1.25 is the growth of append, the line numbers take half a cell per row, and the
-	// remainder is for the runtime and the test itself.
+	// The bound has the factor 1.25 by which append grows a list, half a cell per row for the line
+	// numbers, and 1 MiB for the runtime and the test itself.
 	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
 	}
@@ -87,8 +87,8 @@ func TestReadMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedTablesStayBelowTheLimit: a table whose size is known only at its end is refused
-// before the growing lists, their old memory and the decoded parts exceed the limit.
+// TestRefusedTablesStayBelowTheLimit checks that a table whose size is known only at its end is
+// refused before the growing lists, their old memory and the decoded parts exceed the limit.
 func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads four million cells: skipped by -short")
@@ -107,11 +107,12 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 			}
 			peak := int64(in.peak - m.HeapAlloc)
 			t.Logf("%d columns: %.2f of the limit, after %d rows", cols, float64(peak)/float64(limit), in.row)
-			// The collector runs when the heap has grown by 5 %, and not below 4 MiB.
+			// The collector runs when the heap has grown by 5 %, but not while it is smaller than 4 MiB.
 			if allowed := limit + limit*percent/100 + 4<<20; peak > allowed {
 				t.Errorf("reading takes %d bytes, allowed %d", peak, allowed)
 			}
-			// The old list of one column, its new list and the decoded parts each take a share.
+			// The old list of one column, its new list and the decoded parts may together take two thirds of
+			// the limit.
 			if table := int64(in.row) * int64(8*cols+4); 3*table < limit {
 				t.Errorf("refused at a table of %d bytes", table)
 			}
@@ -134,14 +135,14 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// A file that would take more memory than allowed is refused, however small it is on the disk,
-// and the memory allocated until then is proportional to the limit.
+// A file that would take more memory than the limit is refused, however small it is on the disk,
+// and the memory allocated before the refusal is proportional to the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // it is not damaged
 		t.Fatal(err)
 	}
-	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // 2²⁰ rows of one number
+	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // 2²⁰ equal rows
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +182,9 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// The total size of a buffer that doubles is at most twice its last size, and
-			// that of a slice that grows by a quarter at most five times its last size. A
-			// block of 1 MiB of text yields at most 2¹⁷ numbers of 8 bytes each. The
-			// remainder is for the decompressors.
+			// The total size of a buffer that doubles is at most twice its last size, and that of a slice
+			// that grows by a quarter at most five times its last size. A block of 1 MiB of text yields at
+			// most 2¹⁷ numbers of 8 bytes each. The remaining memory is for the decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {
@@ -192,11 +192,11 @@ func TestReadingObeysMemory(t *testing.T) {
 			}
 		})
 	}
-	// What fits is read.
+	// A table that fits the limit is read.
 	if table, err := (dataset.File{Path: "testdata/parquet/go-constant.parquet", Memory: 64 << 20}).Read(); err != nil || table.Rows() != 1<<20 {
 		t.Error(table, err)
 	}
-	// A pass is not bounded by the size of the whole file.
+	// In a pass the limit does not apply to the size of the whole file.
 	path := file(t, "a.npy", array)
 	s, err := dataset.File{Path: path, Memory: 8 << 20}.Open()
 	if err != nil {

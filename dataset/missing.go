@@ -39,8 +39,8 @@ func (e *Encoder) Reading(d Dialect) Dialect {
 	return d
 }
 
-// A reading specifies how the cells of a table of texts are parsed. nil means plain numbers, none
-// of which represents a missing value.
+// A reading specifies how the cells of a table of texts are parsed. With a nil reading, numbers
+// must be in plain spelling and no number represents a missing value.
 type reading struct {
 	marks
 	given   bool             // the user named the decimal mark
@@ -73,7 +73,7 @@ func (r *reading) parse(s string) (float64, kind) {
 	return v, k
 }
 
-// number is parse without the check for cells that represent a missing value.
+// number parses a cell as parse does, but does not check for cells that represent a missing value.
 func (r *reading) number(s string) (v float64, k kind) {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -94,7 +94,7 @@ func (r *reading) number(s string) (v float64, k kind) {
 	case m.decimal == '.':
 		return math.NaN(), text
 	}
-	return parseCell(s) // an infinity, spelled as a word
+	return parseCell(s) // the cell is an infinity, spelled as a word
 }
 
 // plain returns a cell that is a number in plain spelling, and any other cell unchanged.
@@ -118,13 +118,13 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether a plain number always means itself: the decimal mark is the point, and
-// no number represents a missing value.
+// ordinary reports whether every number in plain spelling is read with this value: the decimal mark
+// is the point, and no number represents a missing value.
 func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
-// commaDecimal is decimal for a number with a decimal comma and no other mark.
+// commaDecimal parses, as decimal does, a number with a decimal comma and no other mark.
 func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 	var b [32]byte
 	if len(s) > len(b) {

@@ -48,7 +48,7 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 		}
 		for row, cell := range cells {
 			if cell == "None" && !want[i][row] {
-				continue // pandas takes it for missing from 2.0
+				continue // pandas treats this cell as missing since version 2.0
 			}
 			if got := texts[row] == ""; got != want[i][row] {
 				t.Errorf("column %s: %q is missing: %v, in pandas %v", name, cell, got, want[i][row])
@@ -68,7 +68,7 @@ func TestNAValues(t *testing.T) {
 	for _, c := range []struct {
 		list     []string
 		features []string
-		want     []float64 // of the rows, a first
+		want     []float64 // the features of the rows, that of a first
 	}{
 		{[]string{"?", "-999"}, []string{"a", "kind=NA", "kind=blue", "kind=red"}, []float64{1, 0, 0, 1, 3, 0, 0, 1, 3, 0, 0, 1, 3, 0, 1, 0, 8, 1, 0, 0, 3, 0, 0, 1}},
 		{[]string{"", "?", "NA"}, []string{"a", "kind=blue", "kind=red"}, []float64{1, 0, 1, 2, 0, 1, 3, 0, 1, -999, 1, 0, 8, 0, 1, 2, 0, 1}},
@@ -120,7 +120,7 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// A model from before the list existed has NA as a category, and ? for missing numbers.
+// A model without a stored list of missing values treats NA as a category, and ? as a missing number.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)
@@ -159,11 +159,11 @@ func TestNAValuesOfOldModels(t *testing.T) {
 }
 
 // A few texts in a column of numbers are refused for any number of rows, unless the column is
-// declared categorical; mixed numbers and words are categories.
+// declared categorical. A column with many words among the numbers is categorical.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells string
-		odd   string // refused; "": none
+		odd   string // the text that is refused; "" if none is
 	}{
 		{"1 ?", "?"}, {"- 1 2", "-"}, {"1 2 3 unknown", "unknown"}, {"1 -- -- 2", "--"},
 		{strings.Repeat("4 5 6 ", 30) + "? ?", "?"}, {strings.Repeat("4 5 6 ", 30) + "6a", "6a"},

@@ -4,10 +4,10 @@ import "slices"
 
 // Notes lists the cells of one row that Encoder.Features replaces, converts or ignores.
 type Notes struct {
-	Unknown map[string]string `json:"unknown,omitempty"` // by column: the category that the training table lacks, or the text without a known n-gram
-	Missing []string          `json:"missing,omitempty"` // columns whose missing cell was filled
-	Quoted  []string          `json:"quoted,omitempty"`  // columns of numbers for which FromRows got the number as a text
-	Unused  []string          `json:"unused,omitempty"`  // columns that the training table lacks
+	Unknown map[string]string `json:"unknown,omitempty"` // for each column by name: a category that the training table lacks, or a text without a known n-gram
+	Missing []string          `json:"missing,omitempty"` // names of columns whose missing cell was filled
+	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns whose number was passed to FromRows as a text
+	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks
 }
 
 // Notes returns the notes on each row of a table that Features, or Texts, has accepted. Columns are
@@ -30,7 +30,7 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		if c == nil || in.Raw != "" {
 			continue
 		}
-		var unknown []int // entries of c
+		var unknown []int // indices of the unknown entries of c
 		if in.TFIDF != nil {
 			unknown = unknownTexts(c, c.valueCounts(), in.TFIDF)
 		}

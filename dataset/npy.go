@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An NPY file (numpy.lib.format, versions 1.0 to 3.0) is the text \x93NUMPY, two
-// bytes of version, the length of the header (2 bytes, from version 2.0 on 4,
-// little endian), the header, a Python literal such as
+// An NPY file (numpy.lib.format, versions 1.0 to 3.0) is the text \x93NUMPY, two bytes of version,
+// the length of the header (little endian, 2 bytes, or 4 bytes from version 2.0 on), the header,
+// which is a Python literal such as
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
 //
@@ -30,7 +30,7 @@ type npyHeader struct {
 	char          byte // U or S: fixed-width texts instead of numbers; 0 otherwise
 	width         int  // size of an element in bytes
 	big, fortran  bool
-	least, rank   int // least is the smallest rank that is accepted
+	least, rank   int // the smallest accepted rank, and the rank of the array
 	shapeText     string
 	rows, columns int64
 }
@@ -43,7 +43,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 	return in.npyHead(1)
 }
 
-// npyScalar is npyHeader for an array that may have no dimension.
+// npyScalar reads the header of an array of at most two dimensions; a scalar has none.
 func (in *input) npyScalar() (h npyHeader, err error) {
 	return in.npyHead(0)
 }
@@ -89,7 +89,7 @@ func (in *input) npyHead(least int) (h npyHeader, err error) {
 	return h, nil
 }
 
-// parse parses the literal.
+// parse parses the Python literal of a header.
 func (h *npyHeader) parse(text string) error {
 	p := literal{strings.TrimRight(text, " \n\x00")}
 	seen := map[string]bool{}
@@ -149,7 +149,7 @@ func (h *npyHeader) shape(p *literal) bool {
 		switch {
 		case h.rank == 1:
 			h.rows = n
-		case n > MaxFeatures: // so that no product overflows
+		case n > MaxFeatures: // then no product of dimensions overflows
 			h.columns = n
 		case h.columns <= MaxFeatures:
 			h.columns *= n
@@ -198,7 +198,8 @@ func (h *npyHeader) element() error {
 // A literal is the unparsed rest of a Python literal.
 type literal struct{ rest string }
 
-// eat consumes a token and the spaces after it if the token comes next.
+// eat consumes a token and the spaces after it if the rest begins with the token. It reports
+// whether it did.
 func (p *literal) eat(token string) bool {
 	rest, ok := strings.CutPrefix(p.rest, token)
 	if ok {
@@ -222,11 +223,11 @@ func (p *literal) number() (int64, bool) {
 		n++
 	}
 	v, err := strconv.ParseInt(p.rest[:n], 10, 64)
-	p.rest = strings.TrimLeft(strings.TrimPrefix(p.rest[n:], "L"), " ") // Python 2
+	p.rest = strings.TrimLeft(strings.TrimPrefix(p.rest[n:], "L"), " ") // Python 2 writes the suffix L
 	return v, err == nil
 }
 
-// npyCells reads all the numbers.
+// npyCells reads all numbers of an array.
 func (in *input) npyCells(h npyHeader) (*packed, error) {
 	width := int64(h.width)
 	data, err := in.take(h.rows*h.columns*width, count.Of(h.rows, "row"))
@@ -319,16 +320,16 @@ func readNPY(in *input) (*Table, error) {
 	return in.t, in.addArray(in.t, h, "")
 }
 
-// WriteNPY writes an array in C order as an NPY file of format 1.0: []float64 as <f8, []int64
-// as <i8, and []string as <U of the width of the longest. The product of shape must be the
-// number of elements.
+// WriteNPY writes an array in C order as an NPY file of format 1.0: a []float64 with the type <f8,
+// a []int64 with <i8, and a []string with <U and the width of the longest text. The product of
+// shape must be the number of elements.
 func WriteNPY(w io.Writer, data any, shape ...int) error {
 	out := bufio.NewWriter(w)
 	switch data := data.(type) {
 	case []float64:
 		writeNPYHead(out, "<f8", shape)
 		for _, v := range data {
-			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), math.Float64bits(v))) // Flush returns the first error
+			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), math.Float64bits(v))) // Flush returns the first error of these writes
 		}
 	case []int64:
 		writeNPYHead(out, "<i8", shape)
@@ -353,7 +354,7 @@ func WriteNPY(w io.Writer, data any, shape ...int) error {
 	return out.Flush()
 }
 
-// writeNPYHead writes what precedes the elements, up to a multiple of 64 bytes.
+// writeNPYHead writes the version and the header, padded to a multiple of 64 bytes.
 func writeNPYHead(out *bufio.Writer, descr string, shape []int) {
 	sizes := ""
 	for _, size := range shape {

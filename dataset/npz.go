@@ -50,7 +50,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if xHeader.rows != yHeader.rows { // before either is read
+	if xHeader.rows != yHeader.rows { // compared before either array is read
 		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
 	}
 	if err := x.addArray(t, xHeader, ""); err != nil {
@@ -59,7 +59,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	return t, y.addArray(t, yHeader, "y")
 }
 
-// zipFiles returns the arrays of the file.
+// zipFiles returns the members of the zip file that are arrays.
 func (in *input) zipFiles() (files []*zip.File, err error) {
 	var at io.ReaderAt = in.file
 	size := in.size
@@ -85,7 +85,7 @@ func (in *input) zipFiles() (files []*zip.File, err error) {
 	return files, nil
 }
 
-// plain returns the text of an error of archive/zip without its prefix.
+// plain returns the text of an error of archive/zip without the prefix "zip: ".
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
 
 func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
@@ -125,7 +125,7 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 	return found[0], found[1], nil
 }
 
-// member opens an array. Messages name it after the file.
+// member opens an array. Messages name the file and the array.
 func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
 	r, err := f.Open()

@@ -78,8 +78,8 @@ func numberOf(values, weights []float64, standardize bool) (n *Number, rule stri
 	return m.number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// moments holds the statistics from which Learn standardizes a column of numbers. Missing cells are
-// ignored.
+// moments holds the statistics from which Learn standardizes a column of numbers. They exclude
+// missing cells.
 type moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
@@ -113,7 +113,7 @@ func momentsOf(values, weights []float64) (m moments) {
 	}
 	n := m.N
 	switch {
-	case m.Low >= m.High: // or there are no values
+	case m.Low >= m.High: // also if there are no values
 		m.Mean = m.Low
 		return m
 	case math.IsInf(m.Mean, 0):
@@ -152,7 +152,8 @@ func (m *moments) shift(d float64) {
 // repeated returns the moments of the value v repeated n times.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
-// add merges the moments of other values into m (Chan, Golub and LeVeque 1983, equation 2.1).
+// add changes m to the moments of its values and those of o together (Chan, Golub and LeVeque 1983,
+// equation 2.1).
 func (m *moments) add(o moments) {
 	if o.N <= 0 {
 		return
@@ -170,13 +171,13 @@ func (m *moments) add(o moments) {
 	m.Low, m.High = min(m.Low, o.Low), max(m.High, o.High)
 }
 
-// rounding is the largest standard deviation that is attributed to rounding: see
-// spread.Rounding. A column whose SD is not above it is constant.
+// rounding is the largest standard deviation that is attributed to rounding: see spread.Rounding. A
+// column with a smaller or equal SD is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding that Learn derives from these moments for a column with the given
-// number of missing cells, which are replaced by fill, the median. rule is the rule that the
-// column breaks, or "".
+// number returns the encoding that Learn derives from these moments for a column whose missing
+// cells, of the given number or total weight, are replaced by fill, the median. rule is the rule
+// that the column breaks, or "".
 func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
@@ -205,7 +206,7 @@ func (m moments) number(fill, missing float64, standardize bool) (n *Number, rul
 }
 
 // median returns the median of the n values that are not NaN: the middle value, or the mean of the
-// two middle values. ok is false if there are none.
+// two middle values. ok is false if n is 0.
 func median(values []float64, n int) (m float64, ok bool) {
 	if n == 0 {
 		return 0, false
@@ -223,10 +224,10 @@ func median(values []float64, n int) (m float64, ok bool) {
 	return m, true
 }
 
-// aroundMedian returns a copy of an interval of the values that contains the one or two middle
-// values of the n, and the number of values below the interval. The interval is taken around the
-// median of a sample, four standard deviations of its rank to either side; if it misses the middle,
-// all values are returned (Floyd and Rivest 1975).
+// aroundMedian returns copies of the values in an interval that contains the middle value or both
+// middle values, and the number of values below the interval. The interval extends from the median
+// of a sample by four standard deviations of its rank to either side. If it does not contain the
+// middle, all values are returned (Floyd and Rivest 1975).
 func aroundMedian(values []float64, n int) (near []float64, below int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
@@ -262,7 +263,7 @@ func aroundMedian(values []float64, n int) (near []float64, below int) {
 	return near, 0
 }
 
-// one returns 1 for true and 0 for false, without a branch.
+// one returns 1 if b is true and 0 otherwise, without a branch.
 func one(b bool) int {
 	if b {
 		return 1
@@ -284,8 +285,8 @@ var powersOfFive = func() (p [28]uint64) {
 
 // decimal parses a number such as -12.5e3 that is short enough for exact arithmetic: up to 19
 // digits after leading zeros, and a power of ten between −27 and 27. It returns the nearest
-// float64, ties to even, as strconv does. For any other cell ok is false: parseCell parses every
-// cell.
+// float64, ties to even, as strconv does. For any other cell ok is false, and parseCell must be
+// called.
 func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
@@ -294,8 +295,8 @@ func decimal(b []byte) (v float64, ok bool) {
 	return v, true
 }
 
-// scanDecimal is decimal for the text from index i to end, the index of the first byte that cannot
-// continue a number.
+// scanDecimal parses the number that begins at index i of b, as decimal does. end is the index of
+// the first byte that cannot continue a number.
 func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	negative := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
@@ -333,7 +334,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 			digits-- // a leading zero is not counted
 		}
 	}
-	if digits == 0 || digits > 19 { // 19 cannot overflow
+	if digits == 0 || digits > 19 { // 19 digits cannot overflow 64 bits
 		return 0, i, false
 	}
 	power := -fraction
@@ -357,7 +358,8 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	}
 	switch {
 	case mantissa <= 1<<53 && -22 <= power && power <= 22:
-		// One multiplication or division, rounded once (Clinger 1990).
+		// The result is a single multiplication or division of exact numbers, and thus rounded once
+		// (Clinger 1990).
 		v = float64(mantissa)
 		if power < 0 {
 			v /= powersOfTen[-power]
@@ -381,18 +383,18 @@ const eachByte = 0x0101010101010101
 // eightDigits returns the number with eight decimal digits, given as bytes 0 to 9 with the first
 // digit in the lowest byte.
 func eightDigits(x uint64) uint64 {
-	x = x*10 + x>>8 // pairs of them
+	x = x*10 + x>>8 // numbers of two digits
 	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
 }
 
-// fourDigits is eightDigits for four digits.
+// fourDigits returns the number with four decimal digits, given as in eightDigits.
 func fourDigits(x uint32) uint64 {
 	x = x*10 + x>>8
 	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
-// scaled returns mantissa·10^power, rounded once. It multiplies or divides by 5^|power| to at least
-// 62 bits; the last bit is a sticky bit, set if the discarded part is not 0.
+// scaled returns mantissa·10^power, rounded once. It computes the product or quotient with 5^|power| to at
+// least 62 bits. The last bit is a sticky bit, which is set if the discarded part is not 0.
 func scaled(mantissa uint64, power int) float64 {
 	five := powersOfFive[max(power, -power)]
 	shift := bits.LeadingZeros64(mantissa)
@@ -411,6 +413,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if rest != 0 {
 		rest = 1
 	}
-	high = high>>1 | high&1 | rest // as int64, whose conversion rounds once on every platform
+	high = high>>1 | high&1 | rest // now it fits an int64, whose conversion to float64 rounds once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

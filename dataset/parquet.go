@@ -15,10 +15,10 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Parquet file (parquet.thrift, format 2.x) is PAR1, pages of values column by
-// column for each group of rows, the metadata, their length of 4 bytes, and
-// PAR1. Supported are flat columns of all types except INT96 and byte arrays that are neither texts
-// nor decimals, all encodings, and the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
+// A Parquet file (parquet.thrift, format 2.x) consists of PAR1, the pages of values, column by column for
+// each group of rows, the metadata, the length of the metadata in 4 bytes, and PAR1. This package supports
+// flat columns, all encodings, and all types except INT96 and byte arrays that are neither texts nor
+// decimals. It supports the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
 // It is parsed here rather than by github.com/parquet-go/parquet-go, whose v0.32.0 fails
 // TestParquetDamage in ways that a caller cannot recover from: with byte 391 of
@@ -63,7 +63,7 @@ type parquetColumn struct {
 	time       parquetTime
 	uuid       bool
 	leaf       int    // index among the chunks of a group
-	broken     string // why it cannot be read, or ""
+	broken     string // why the column cannot be read, or ""
 }
 
 // parquetGroup is a group of rows.
@@ -73,9 +73,9 @@ type parquetGroup struct {
 	chunks []parquetChunk
 }
 
-// parquetChunk locates a column of a group in the file.
+// parquetChunk locates the pages of a column of a group in the file.
 type parquetChunk struct {
-	elsewhere       bool // in another file
+	elsewhere       bool // the pages are in another file
 	codec           int64
 	data, dict, len int64
 }
@@ -415,8 +415,8 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 	return size
 }
 
-// newTable returns an empty table. It has capacity for the given number of rows unless the file is
-// much smaller than that table would be: a small file must not cause a large allocation.
+// newTable returns an empty table. Its columns have capacity for the given number of rows, unless
+// the file is much smaller than these columns: a small file must not cause a large allocation.
 func (p *parquetFile) newTable(rows int64) *Table {
 	const expansion = 16
 	t := &Table{Source: p.t.Source}
@@ -442,7 +442,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
 		if c.text() {
-			workers = 1 // texts share one allowance of memory
+			workers = 1 // texts are counted in one allowance, which only one goroutine may use
 		}
 	}
 	errs := make([]error, len(p.columns))

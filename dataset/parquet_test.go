@@ -27,7 +27,7 @@ func parquetFiles(t testing.TB) []string {
 	return append(paths, "testdata/parquet/arrow-brotli.parquet", "testdata/parquet/hyparquet.parquet")
 }
 
-// Every file has the table from which it was written.
+// Every file gives the table from which it was written.
 func TestParquet(t *testing.T) {
 	const n = 300
 	want := map[string][]float64{}
@@ -86,7 +86,7 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// Decimals of up to 38 digits, files without rows, and lists.
+// TestParquetKinds reads decimals of up to 38 digits, files without rows, and lists.
 func TestParquetKinds(t *testing.T) {
 	table, err := dataset.Read("testdata/parquet/go-decimal.parquet", nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestParquetKinds(t *testing.T) {
 	if diff := cmp.Diff(map[string][]float64{"price": {123.45, -0.01}, "small": {5.5, -0.7}}, cells(t, table)); diff != "" {
 		t.Error(diff)
 	}
-	// The constants are rounded once, by the compiler.
+	// The compiler rounds each constant below once, so that it equals a value that is rounded once.
 	if table, err = dataset.Read("testdata/parquet/go-decimal38.parquet", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestParquetKinds(t *testing.T) {
 	wantFault(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read, or drop the column`)
 }
 
-// A stream gives the same as the whole file.
+// A stream gives the same table as the whole file.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -177,10 +177,10 @@ func TestParquetDamage(t *testing.T) {
 // rows, and inputs that take long to read slow the search down.
 const fuzzMemory = 1 << 18
 
-// FuzzParquet needs go test -fuzz with -fuzzminimizetime 100x, as make fuzz-smoke has it:
-// without a bound, minimizing inputs takes all of the time.
+// FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make
+// fuzz-smoke does: without a bound, the fuzzer spends all of its time on minimizing inputs.
 func FuzzParquet(f *testing.F) {
-	paths, err := filepath.Glob("testdata/parquet/small-*") // small tables, because large ones take longer to try
+	paths, err := filepath.Glob("testdata/parquet/small-*") // small tables only, because large tables make each execution slow
 	if err != nil || len(paths) < 5 {
 		f.Fatalf("%d files, %v", len(paths), err)
 	}

@@ -37,10 +37,10 @@ type pageReader struct {
 	t      *Table
 	column *parquetColumn
 	to     *column
-	before int // rows of t before the group
+	before int // number of rows of t before the group
 
 	codec   int64
-	numbers []float64 // the dictionary: one of these three
+	numbers []float64 // the dictionary is one of these three lists
 	texts   [][]byte
 	whole   []int64
 	offset  int64 // offset of the page in the file
@@ -53,7 +53,7 @@ type pageHeader struct {
 	kind, unpacked, packed int64
 	values, encoding       int64
 	levels                 int64 // encoding of the definition levels
-	defBytes, repBytes     int64 // version 2
+	defBytes, repBytes     int64 // sizes of the levels in bytes, in version 2
 	compressed             bool
 	crc                    int64
 	hasCRC                 bool
@@ -198,7 +198,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, d.dictionary(h, body)
 	}
 	n := int(h.values)
-	var present []bool // nil: all
+	var present []bool // nil if no cell is missing
 	if d.column.repetition == optional {
 		if h.kind == dataPage {
 			if len(body) < 4 || uint64(binary.LittleEndian.Uint32(body)) > uint64(len(body)-4) || h.levels != encRLE {
@@ -232,7 +232,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 		return body, nil
 	case 1:
 		n, err := snappy.DecodedLen(body)
-		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // 3 bytes can expand to 64
+		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // 3 bytes of Snappy can expand to 64 bytes
 			return nil, damaged("snappy")
 		}
 		out, err := snappy.Decode(nil, body)
@@ -276,7 +276,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	return nil, d.fault("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
-// inflate reads the unpacked bytes, allocating memory as they arrive.
+// inflate reads the decompressed bytes from r. It allocates memory as they arrive.
 func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, error) {
 	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	n, err := io.Copy(out, io.LimitReader(r, size+1))
@@ -286,8 +286,8 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// lz4 unpacks a block of LZ4 (Collet). A token gives the lengths of a run of literals and of a
-// match; bytes of 255 continue a length.
+// lz4 decompresses an LZ4 block (Collet) of the given decompressed size. A token gives the lengths
+// of a run of literals and of a match; a byte of 255 means that the next byte continues the length.
 func lz4(b []byte, size int) ([]byte, bool) {
 	out := make([]byte, 0, min(size, 256*len(b)))
 	length := func(n int) (int, bool) {

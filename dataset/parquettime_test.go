@@ -12,15 +12,15 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A parquetField is a column of required values for writeParquet: its element of the schema
-// besides name and repetition, by the fields of parquet.thrift, and its values, PLAIN.
+// A parquetField is a column of required values for writeParquet. It holds the fields of its SchemaElement
+// in parquet.thrift, other than name and repetition, and its values in the encoding PLAIN.
 type parquetField struct {
 	name     string
 	physical int64
-	width    int64            // of fixed-size values
-	convert  int64            // ConvertedType + 1; 0: none
+	width    int64            // size of fixed-size values
+	convert  int64            // ConvertedType + 1; 0 if there is none
 	logical  func(w *compact) // LogicalType
-	below    []parquetField   // of a group
+	below    []parquetField   // the columns of a group
 	values   []byte
 }
 
@@ -46,7 +46,7 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// inside writes a struct: the value of a field, or with id 0 an element of a list.
+// inside writes a struct: the value of field id, or an element of a list if id is 0.
 func (w *compact) inside(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
@@ -164,7 +164,7 @@ func int64s(values ...int64) []byte {
 	return b
 }
 
-// timeType is TimeType or TimestampType.
+// timeType returns a function that writes a TimeType or a TimestampType.
 func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	return func(w *compact) {
 		w.inside(member, func() {
@@ -174,9 +174,9 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	}
 }
 
-// TestParquetDates: dates, times and UUIDs are read as the texts that a CSV file of the same
-// table has (parquet-format, LogicalTypes.md); their integers are days and parts of a second
-// since 1970, so that adding 86400 s gives the next day.
+// TestParquetDates checks that dates, times and UUIDs are read as the texts that a CSV file of the
+// same table has (parquet-format, LogicalTypes.md). The integers count days, or fractions of a
+// second, since 1970, so that adding 86400 s gives the next day.
 func TestParquetDates(t *testing.T) {
 	date := func(w *compact) { w.inside(6, func() {}) }
 	uuid := func(w *compact) { w.inside(14, func() {}) }
@@ -224,8 +224,8 @@ func TestParquetDates(t *testing.T) {
 	}
 }
 
-// TestParquetAndCSVAlike: the same table in both formats has the same encoder, and the same
-// error if there are too many dates for categories.
+// TestParquetAndCSVAlike checks that the same table in both formats gives the same encoder, and the
+// same error if there are too many dates for categories.
 func TestParquetAndCSVAlike(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		var csv strings.Builder
@@ -238,7 +238,7 @@ func TestParquetAndCSVAlike(t *testing.T) {
 				day = int32(19723 + i)
 			}
 			dates, numbers = append(dates, day), append(numbers, int64(i*7%11))
-			at := day - 19723 + 1 // of January 2024, and of February
+			at := day - 19723 + 1 // the day of January 2024; it continues into February
 			month := 1
 			if at > 31 {
 				at, month = at-31, 2
@@ -276,8 +276,8 @@ func TestParquetAndCSVAlike(t *testing.T) {
 	}
 }
 
-// TestParquetColumnsThatCannotBeRead: columns of INT96, intervals and groups are an error if
-// they are used, and no error if they are dropped.
+// TestParquetColumnsThatCannotBeRead checks that columns of INT96, intervals and groups cause an
+// error if they are used, and no error if they are dropped.
 func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		field parquetField

@@ -58,8 +58,8 @@ func fromDictionary(encoding int64) bool {
 	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
-// values reads the n values of a page. It appends one row for each element of present, missing if
-// the element is false, or one row for each value if present is nil.
+// values reads the n values of a page. It appends one row for each element of present, with a
+// missing cell if the element is false. If present is nil, it appends one row for each value.
 func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
 	if n == 0 && present == nil {
 		return nil
@@ -148,7 +148,7 @@ func (d *pageReader) plainBytes(b []byte, n int) ([][]byte, bool) {
 	return plainTexts(b, n)
 }
 
-// fixedBytes splits b into n parts of equal width.
+// fixedBytes splits b into n parts of the given width.
 func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	if n > len(b)/width {
 		return nil, false
@@ -160,8 +160,8 @@ func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	return values, true
 }
 
-// decimals returns the numbers stored in byte arrays: each is a big-endian two's complement integer
-// divided by a power of ten, rounded once.
+// decimals returns the numbers stored in byte arrays: each is a big-endian two's complement
+// integer, divided by a power of ten with one rounding.
 func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	numbers := make([]float64, len(values))
 	var v, power big.Int
@@ -178,9 +178,9 @@ func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	return numbers, true
 }
 
-// decimalOf returns an integer divided by a power of ten, rounded once.
+// decimalOf returns an integer divided by 10^scale, rounded once.
 func decimalOf(digits string, scale int64) float64 {
-	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // in range: at most 64 bytes and scale 100
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // the number is in the range of float64: digits has at most 64 bytes, and scale is at most 100
 	return v
 }
 
@@ -281,8 +281,8 @@ func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64,
 	return list, true
 }
 
-// extended extends an integer of the column's width to 64 bits, by its sign if the column is
-// signed.
+// extended extends an integer of the column's width to 64 bits, with its sign bit if the column is
+// signed and with zeros otherwise.
 func (c *parquetColumn) extended(v int64) int64 {
 	switch {
 	case c.physical == parquetInt64:
@@ -337,7 +337,7 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 }
 
 // joined reassembles n values of the given size from b, which stores the first bytes of all values,
-// then the second bytes, and so on (BYTE_STREAM_SPLIT). It is empty if b is too short.
+// then the second bytes, and so on (BYTE_STREAM_SPLIT). The result is empty if b is too short.
 func joined(b []byte, n, size int) []byte {
 	if n > len(b)/size {
 		return nil
@@ -415,8 +415,8 @@ func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// hybrid reads n numbers of the given number of bits, stored as runs of one number and groups of
-// eight packed numbers (RLE/bit-packing hybrid).
+// hybrid reads n numbers of width bits each, stored as runs of equal numbers and groups of eight
+// bit-packed numbers (RLE/bit-packing hybrid).
 func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	out := make([]uint64, 0, min(n, 8*len(b)))
 	bytesOf := (width + 7) / 8
@@ -442,7 +442,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 		}
 		groups := head >> 1
 		if groups == 0 || groups > uint64(n) {
-			groups = min(groups, uint64(n)) // the last run may be padded; this bounds the padding
+			groups = min(groups, uint64(n)) // the last run may be padded; the minimum limits the padding
 			if groups == 0 {
 				return nil, false
 			}
@@ -474,8 +474,8 @@ func bitsAt(b []byte, at, width int) uint64 {
 	return v
 }
 
-// deltas reads n numbers stored as differences, in blocks that give the smallest difference and
-// pack each difference's excess over it (DELTA_BINARY_PACKED).
+// deltas reads n numbers stored as differences (DELTA_BINARY_PACKED). Each block stores its
+// smallest difference, and the excess of each difference over the smallest in packed bits.
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 	bad := false
 	next := func() uint64 {

@@ -16,10 +16,10 @@ const (
 	maxWritten = 1 << 19
 )
 
-// WriteParquet writes a Parquet file with a column for each name: []float64 as DOUBLE, []int64 as
-// INT64, and []string, which must be valid UTF-8, as BYTE_ARRAY with the logical type STRING. The
-// columns must have one length; it may be 0. No column is optional: a missing number is NaN, and
-// an empty text is a text. Pages are PLAIN, without compression, and have checksums.
+// WriteParquet writes a Parquet file with a column for each name: []float64 as DOUBLE, []int64 as INT64,
+// and []string, which must be valid UTF-8, as BYTE_ARRAY with the logical type STRING. The columns must
+// have the same length, which may be 0. No column is optional: a missing number is written as NaN, and a
+// text cannot be missing. Pages are PLAIN, without compression, and have checksums.
 func WriteParquet(w io.Writer, names []string, columns []any) error {
 	out := &countingWriter{w: bufio.NewWriter(w)}
 	rows := -1
@@ -38,7 +38,7 @@ func WriteParquet(w io.Writer, names []string, columns []any) error {
 		schema.integer(3, thriftI32, 0) // required
 		schema.text(4, name)
 		if physical == parquetBytes {
-			schema.integer(6, thriftI32, 0) // UTF8, for programs that do not know logical types
+			schema.integer(6, thriftI32, 0) // ConvertedType UTF8, for programs without logical types
 			schema.field(10, thriftStruct)
 			schema.open()
 			schema.field(1, thriftStruct) // STRING
@@ -97,7 +97,7 @@ func writeGroup(out *countingWriter, groups *thriftWriter, names []string, colum
 			h.open()
 			h.integer(1, thriftI32, int64(row-from))
 			h.integer(2, thriftI32, encPlain)
-			h.integer(3, thriftI32, encRLE) // of the definition levels, of which there are none
+			h.integer(3, thriftI32, encRLE) // encoding of the definition levels, of which there are none
 			h.integer(4, thriftI32, encRLE)
 			h.close()
 			h.close()
@@ -165,10 +165,10 @@ func (c *countingWriter) Write(b []byte) {
 	c.n += int64(len(b))
 }
 
-// A thriftWriter encodes what thrift decodes.
+// A thriftWriter encodes the compact protocol of Thrift, which a thrift decodes.
 type thriftWriter struct {
 	b    []byte
-	last []byte // of each open struct, the number of its last field
+	last []byte // for each open struct, the number of its last field
 }
 
 func (t *thriftWriter) open() { t.last = append(t.last, 0) }
@@ -178,7 +178,7 @@ func (t *thriftWriter) close() {
 	t.last = t.last[:len(t.last)-1]
 }
 
-// field begins a field of the open struct; fields come in the order of their numbers.
+// field begins a field of the open struct. Fields must be written in ascending order of their numbers.
 func (t *thriftWriter) field(id, kind byte) {
 	last := &t.last[len(t.last)-1]
 	t.b = append(t.b, (id-*last)<<4|kind)

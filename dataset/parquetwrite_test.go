@@ -17,9 +17,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestWriteParquet: the written file is read back, as a table and in passes. The two files with a
-// SHA-256 were read by parquet-wasm 0.8.0 (the Rust implementation of Apache Arrow) and by hyparquet
-// 1.33.0 as the same tables; if the bytes change, check them with these programs again.
+// TestWriteParquet checks that a written file is read back, as a table and in passes. The two files
+// with a SHA-256 were read by parquet-wasm 0.8.0 (the Rust implementation of Apache Arrow) and by
+// hyparquet 1.33.0 as the same tables; if the bytes change, check them with these programs again.
 func TestWriteParquet(t *testing.T) {
 	const many = 1<<17 + 3 // two groups of rows, and pages of 512 KiB
 	large := make([]float64, many)
@@ -27,7 +27,7 @@ func TestWriteParquet(t *testing.T) {
 	for i := range large {
 		large[i], labels[i] = float64(i)/3, []string{"ant", "çat", ""}[i%3]
 	}
-	wide := make([]any, 20) // lists of at least 15 elements have another header
+	wide := make([]any, 20) // lists of at least 15 elements have a longer header
 	wideNames := make([]string, len(wide))
 	for j := range wide {
 		wide[j], wideNames[j] = []float64{float64(j)}, fmt.Sprint("c", j)

@@ -7,9 +7,9 @@ import (
 )
 
 // Header returns the lines of a CSV file up to and including the line with the names, and the
-// dialect of the file, with the settings that are detected in begin, the file's beginning.
-// ReadLines reads later lines with them. ok is false if lines cannot be read separately or the
-// names are not found: in a file with UTF-16, CR line ends, or row names.
+// dialect of the file, both detected in begin, the beginning of the file. ReadLines reads later
+// lines with this header and dialect. ok is false if the names are not found, or if lines cannot be
+// read separately: in a file with UTF-16, CR line ends, or row names.
 func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 	f := File{Path: "-", Stdin: bytes.NewReader(begin), Dialect: d}
 	in, err := f.open()

@@ -99,8 +99,8 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	return r, err
 }
 
-// mergeClasses gives the classes that e lacks, which each part counts for itself, their indices
-// among the classes of all parts. The parts must come in order.
+// mergeClasses replaces the indices of classes that e lacks, which each part numbers separately, by
+// indices that are common to all parts. It must be called for the parts in order.
 func (p *pass) mergeClasses(r encoded, e *Encoder) error {
 	known := len(e.Labels)
 	if len(r.classes) <= known {

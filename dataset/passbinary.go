@@ -11,11 +11,11 @@ import (
 // A packedPart is a range of rows of the feature array and, if there is one, of the target array.
 type packedPart struct {
 	source, note string
-	names        []string // of all columns
+	names        []string // names of all columns
 	first, rows  int
-	width        int // features
+	width        int // number of features
 	x, y         *packed
-	texts        *column // the targets, if they are texts
+	texts        *column // the column of targets, if they are texts
 }
 
 func (p *packedPart) table() (*Table, error) {
@@ -38,12 +38,12 @@ func (p *packedPart) table() (*Table, error) {
 type array struct {
 	in    *input
 	h     npyHeader
-	start int64   // offset of the numbers
-	seen  int64   // rows
+	start int64   // offset of the numbers in the file
+	seen  int64   // number of rows read
 	whole *packed // the whole array, if it is in Fortran order and its file can only be read sequentially
 }
 
-// read reads the next rows.
+// read reads the given number of next rows.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
 	part := a.h
@@ -67,7 +67,7 @@ func (a *array) read(rows int64) (*packed, error) {
 		return &m, nil
 	}
 	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
-		_, err := a.in.npyCells(a.h) // npyCells returns the error
+		_, err := a.in.npyCells(a.h) // npyCells returns the error again
 		return nil, err
 	}
 	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}
@@ -134,7 +134,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	if y == nil && p.form == formIDX {
 		in.t.note = noLabels
 	}
-	const partBytes = 1 << 22 // size of the features of a part, as float64
+	const partBytes = 1 << 22 // maximum size of the features of a part, stored as float64
 	step := max(1, partBytes/8/max(1, x.h.columns))
 	done := false
 	p.parts = func() (part, error) {

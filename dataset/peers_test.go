@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// python runs a script with numpy and scikit-learn in a new folder, which it
-// returns with what the script printed.
+// python runs a script with numpy and scikit-learn in a new folder. It returns the folder and the
+// output of the script.
 func python(t *testing.T, script string) (dir, out string) {
 	t.Helper()
 	cmd := exec.Command(required.SKLearn(t), "-c", script)
@@ -30,8 +30,8 @@ func python(t *testing.T, script string) (dir, out string) {
 	return dir, string(data)
 }
 
-// Files of numpy and scikit-learn, in all their types, orders and versions, have the numbers
-// from which they were written.
+// Files that numpy and scikit-learn write, of all types, orders and versions, give the numbers from
+// which they were written.
 func TestWrittenByNumpy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -104,7 +104,8 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 	}
 }
 
-// The images and labels of MNIST: sizes, sums and counts as numpy gives them.
+// TestMNIST compares the sizes, sums and counts of the images and labels of MNIST with those that
+// numpy gives.
 func TestMNIST(t *testing.T) {
 	table, err := dataset.Read(shared(t, "mnist-t10k-images-idx3-ubyte.gz"), nil)
 	if err != nil {

@@ -31,7 +31,7 @@ type pieces struct {
 	quotes bool
 	lines  int    // maximum number of lines in a piece; 0 for no limit
 	line   int    // line of the file on which the next piece begins
-	rest   []byte // bytes read but not yet in a piece
+	rest   []byte // bytes that have been read but are not in a piece yet
 	ended  bool
 }
 
@@ -66,13 +66,13 @@ func (p *pieces) next() (piece, error) {
 		case p.ended:
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
-			end = len(buf) // the parser refuses the unclosed quotation
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the buffer and its successor of twice the size
+			end = len(buf) // the piece ends in an unclosed quotation, which the parser refuses
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the buffer and the next buffer of twice its size
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e
 		case end == 0:
-			continue // a long record
+			continue // the record is longer than the buffer
 		}
 		if len(buf) == 0 {
 			return piece{}, io.EOF
@@ -114,7 +114,7 @@ func (p *pieces) lastRecord(b []byte) int {
 		return bytes.LastIndexByte(b, '\n') + 1
 	}
 	end := 0
-	for at := 0; at < len(b); { // at is outside quotation marks
+	for at := 0; at < len(b); { // index at is outside quotation marks
 		n := bytes.IndexByte(b[at:], '"')
 		if n < 0 {
 			n = len(b) - at
@@ -136,15 +136,15 @@ func (p *pieces) lastRecord(b []byte) int {
 
 // A part is a range of rows of a file that have been read but not decoded.
 type part interface {
-	// table decodes the rows, on any goroutine.
+	// table decodes the rows. Any goroutine may call it.
 	table() (*Table, error)
 }
 
 // A pass reads a file once.
 type pass struct {
 	form  form
-	t     *Table   // names the file in faults
-	names []string // names of the columns, if the file begins with them
+	t     *Table   // names the file in errors
+	names []string // names of the columns, if they are stored at the beginning of the file
 	plain []atomic.Bool
 	rules passRules
 	parts func() (part, error) // the next part, and io.EOF after the last
@@ -170,7 +170,7 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	}
 	type job struct {
 		part P
-		done chan result // holds one
+		done chan result // has a buffer of one result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)
@@ -249,7 +249,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for !failed.Load() { // ranges before a failed one have already started
+			for !failed.Load() { // every range before a failed range has already started
 				k := int(next.Add(1)) - 1
 				if k >= parts {
 					return

@@ -19,8 +19,7 @@ func (r Raw) check() error {
 	return nil
 }
 
-// Raw returns RawText or RawTree if the only input is a column of texts or trees, and "" if the
-// inputs become features.
+// Raw returns RawText or RawTree if the only input is a column of texts or trees, and "" otherwise.
 func (e *Encoder) Raw() Raw {
 	if len(e.Inputs) != 1 {
 		return ""
@@ -28,12 +27,12 @@ func (e *Encoder) Raw() Raw {
 	return e.Inputs[0].Raw
 }
 
-// Texts returns the cells of the column of texts or trees that e was learned
-// from, one for each row of t, without the spaces around them; a text that spells a number in an
-// unusual way, such as −5 with a Unicode minus sign, is returned in plain spelling. An empty cell
-// is an empty text, unless missing cells are refused, and is not a valid tree. An encoder whose
-// inputs become features, a table without rows or without the column, and a table whose column
-// holds numbers are each an error.
+// Texts returns the cells of the column of texts or trees that e was learned from, one for each row
+// of t, without surrounding spaces. A text that spells a number in an unusual way, such as −5 with
+// a Unicode minus sign, is returned in plain spelling. An empty cell is an empty text, unless
+// missing cells are refused, and is not a valid tree. An encoder whose inputs become features, a
+// table without rows or without the column, and a table whose column holds numbers are each an
+// error.
 func (e *Encoder) Texts(t *Table) ([]string, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	return e.texts(t)
 }
 
-// texts is Texts without checking e.
+// texts implements Texts without checking e.
 func (e *Encoder) texts(t *Table) ([]string, error) {
 	in := e.Inputs[0]
 	c := t.find(in.Name)
@@ -77,7 +76,7 @@ func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	return texts, nil
 }
 
-// textCell returns one of them.
+// textCell returns the cell in one row, as textCells does.
 func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, error) {
 	switch {
 	case c.codes[row] >= 0:
@@ -90,7 +89,7 @@ func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, err
 	return "", nil
 }
 
-// noTexts is the fault of a column of numbers, whose spelling was not kept.
+// noTexts returns the error for a column of numbers, whose spelling is not stored.
 func (t *Table) noTexts(c *column, kind Raw) *Error {
 	return t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// shared returns the path of a public data set beside the repository, or skips.
+// shared returns the path of a public data set beside the repository, or skips the test if there is none.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	return required.Data(t, name)
@@ -31,8 +31,8 @@ func readFile(t testing.TB, path string) *dataset.Table {
 	return table
 }
 
-// Compares the texts, numbers and missing cells of one real table with counts and a median that
-// Python computed.
+// TestPenguins compares the texts, numbers and missing cells of a real table with counts and a
+// median that Python computed.
 func TestPenguins(t *testing.T) {
 	path := shared(t, "penguins_mixed.csv")
 	table := readFile(t, path)
@@ -66,8 +66,8 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// Each entry has two roundings of a value of at most 3 standard deviations, and its
-		// mean and scale have at most n roundings; twice as many, because stat rounds too.
+		// Each entry has two roundings of a value of at most 3 standard deviations, and its mean and
+		// scale have at most n roundings. The factor 2 is for the rounding errors of stat.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}
@@ -80,8 +80,8 @@ func TestPenguins(t *testing.T) {
 	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// A table of numbers without standardization is not changed, and the same file, compressed,
-// gives the same bits.
+// Without standardization, the features of a table of numbers equal its cells, and the compressed
+// file gives the same bits.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")
 	table := readFile(t, path)
@@ -118,7 +118,7 @@ func TestDiabetes(t *testing.T) {
 	}
 }
 
-// BenchmarkReadCSV reads 20,640 × 9 numbers.
+// BenchmarkReadCSV times reading a CSV file of 20,640 × 9 numbers.
 func BenchmarkReadCSV(b *testing.B) {
 	path := shared(b, "california_housing.csv")
 	info, err := os.Stat(path)

@@ -16,8 +16,8 @@ type Remark struct {
 	rule   string
 }
 
-// Message describes the column and the remedy, with a front end's name of the parameter that drops
-// columns.
+// Message describes the column and what to do. name maps the parameter that drops columns to its
+// name in a front end.
 func (r Remark) Message(name func(parameter string) string) string {
 	return (&Error{Column: r.Column, Rule: r.rule}).rule(name)
 }
@@ -31,7 +31,7 @@ const (
 )
 
 // remarkRows is the minimum number of rows for a remark: five distinct numbers are in increasing
-// order by chance in one table of 120.
+// order by chance with probability 1/120.
 const remarkRows = 5
 
 // date matches a date, optionally with a time, in the order of ISO 8601 or with the year at the
@@ -39,8 +39,8 @@ const remarkRows = 5
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
 // Remarks lists the columns of the table that e was learned from that look like dates or
-// identifiers, and the columns of which more than half was missing and has been filled in.
-// For a table with one column of features the list is empty.
+// identifiers, and the columns with more than half of their cells missing, which have been filled
+// in. For a table with one column of features the list is empty.
 func (e *Encoder) Remarks(t *Table) []Remark {
 	return e.remarks(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)
@@ -56,11 +56,11 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 	})
 }
 
-// columnFacts are the properties of a column that remarks needs besides its Input.
+// columnFacts holds the properties of a column that the function remarks needs in addition to its Input.
 type columnFacts struct {
-	rising  bool    // integers, each larger than the integer of the row before
+	rising  bool    // the cells are integers, each larger than that of the preceding row
 	missing float64 // part of the rows that has no value, if more than half
-	marker  string  // the first text that stands for a missing cell, "": there is none
+	marker  string  // the first text that stands for a missing cell, or "" if there is none
 }
 
 func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
@@ -84,7 +84,7 @@ func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Re
 	return list
 }
 
-// mostlyMissing is the rule for a column of which more than half was missing.
+// mostlyMissing returns the rule for a column with more than half of its cells missing.
 func (in Input) mostlyMissing(f columnFacts) string {
 	fill := "the median"
 	if in.TFIDF != nil {
@@ -113,8 +113,8 @@ func (c *column) mostlyMissing(rows int) float64 {
 	return float64(rows-values) / float64(rows)
 }
 
-// rising reports whether the rows are integers in increasing order, all above *last unless first is
-// set. It sets *last to the last integer.
+// rising reports whether the cells are integers in increasing order and, unless first is set, all
+// greater than *last. It sets *last to the last integer.
 func (c *column) rising(rows int, last *float64, first bool) bool {
 	for i := range rows {
 		v, k := c.number(i)

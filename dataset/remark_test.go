@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestRemarks: there are remarks on dates that became categories, on row numbers, and on texts
-// that are different in each row, in tables and in passes, and no remarks on other columns.
+// TestRemarks checks that there are remarks on dates that became categories, on row numbers, and on
+// texts that are different in each row, in tables and in passes, and no remarks on other columns.
 func TestRemarks(t *testing.T) {
 	columns := map[string]func(i, n int) string{
 		"id":       func(i, _ int) string { return fmt.Sprint(i) },
@@ -33,8 +33,8 @@ func TestRemarks(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// Up to 20 different texts are categories without a remark; with 3000 rows the column
-		// name is dropped.
+		// Up to 20 different texts are categories without a remark. With 3000 rows the column "name" is
+		// dropped.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,
@@ -69,7 +69,7 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
-	// Without other columns there is no remark on such a column.
+	// There is no remark on a column if it is the only feature.
 	table := newTable(t, dataset.Numbers("x", []float64{1, 2, 3, 4, 5, 6}), dataset.Numbers("y", []float64{1, 2, 3, 4, 5, 6}))
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
 	if err != nil || e.Remarks(table) != nil {
@@ -77,8 +77,8 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
-// TestRemarksOnMissing: there is a remark on each column with more than half of its values
-// missing, with the missing part, in tables and in streams, and on no other column.
+// TestRemarksOnMissing checks that there is a remark with the missing fraction on each column with
+// more than half of its values missing, in tables and in streams, and on no other column.
 func TestRemarksOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
@@ -92,8 +92,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The missing part counts rows, not weights: the column half lacks 50 % of the rows, which
-	// have 91 % of the weight.
+	// The missing fraction is one of rows, not of weights: the column half lacks 50 % of the rows,
+	// which have 91 % of the weight.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{

@@ -19,7 +19,7 @@ func (e *Encoder) others() []string {
 }
 
 // checkRoles returns an error for a column that the rules name but the table lacks, and for a
-// column with two roles. names lists the columns of the table; nil if not known yet.
+// column with two roles. names lists the columns of the table, or is nil if they are not known yet.
 func (t *Table) checkRoles(r Rules, names []string) error {
 	roles := map[string]string{}
 	take := func(name, role string) error {
@@ -50,7 +50,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 	return nil
 }
 
-// named returns a list of the name, empty if the name is "".
+// named returns a list with the name, or an empty list if the name is "".
 func named(name string) []string {
 	if name == "" {
 		return nil
@@ -58,9 +58,9 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// Select is Table.Select for a table with the rules r. In a Gram matrix it selects, with each row,
-// the column of the same index, and keeps the columns that are not kernel values. It fails if a
-// Gram matrix does not have as many columns as rows.
+// Select is like Table.Select, for a table with the rules r. For each selected row of a Gram matrix
+// it also selects the column of the same index. It keeps the columns that are not kernel values. It
+// returns an error if a Gram matrix does not have as many columns as rows.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {
@@ -96,7 +96,7 @@ func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 
 const noWeight = "has no weight above 0: a row counts by its weight"
 
-// weighted is Weighted for a part of a table, in which all weights may be 0.
+// weighted is like Weighted, for a part of a table, in which all weights may be 0.
 func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	weights, err := t.weights(r.Weight)
 	if err != nil || !slices.Contains(weights, 0) {

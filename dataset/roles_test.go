@@ -16,9 +16,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// csvOf writes a table of n rows: numbers with missing cells, a text with missing cells, a
-// target, weights 0 to 3 and an identifier. With repeated, each row is written as often as its
-// weight says.
+// csvOf writes a table of n rows: numbers with missing cells, a text with missing cells, a target,
+// weights 0 to 3 and an identifier. If repeated is set, each row is written as many times as its
+// weight.
 func csvOf(n int, repeated bool) string {
 	var b strings.Builder
 	b.WriteString("id,a,b,kind,w,y\n")
@@ -43,8 +43,8 @@ func csvOf(n int, repeated bool) string {
 	return b.String()
 }
 
-// TestWeightsAreRepetitions: weights give the same encoder as repeated rows, for tables and for
-// files in passes, with files whose rows are all sampled and, with 70,000 rows, larger ones.
+// TestWeightsAreRepetitions checks that weights give the same encoder as repeated rows, for tables and for
+// passes over files: small files, whose rows are all in the sample, and files of 70,000 rows.
 func TestWeightsAreRepetitions(t *testing.T) {
 	for _, n := range []int{60, 70000} {
 		if testing.Short() && n > 1000 {
@@ -94,11 +94,11 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// Rounding of sums of m numbers of that size, with at most m roundings each.
+				// The tolerance covers sums of m numbers of this size, with at most m roundings each.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == other.Number.Fill
-				if n > 1000 && in.Name == "a" && passes { // the medians of two samples of normal numbers: 5 standard deviations
+				if n > 1000 && in.Name == "a" && passes { // the medians of two samples of normal numbers differ by at most 5 standard deviations
 					fill = math.Abs(in.Number.Fill-other.Number.Fill) < 5*1.25*math.Sqrt2/math.Sqrt(65536)
 					tol += math.Abs(in.Number.Fill - other.Number.Fill)
 				}
@@ -110,8 +110,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	}
 }
 
-// TestBlocksLeaveOutRowsOfWeightZero: passes give only the rows of weight > 0, with their
-// weights, and the same rows as a table.
+// TestBlocksLeaveOutRowsOfWeightZero checks that passes give only the rows of weight > 0, with
+// their weights, and the same rows as a table.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {
@@ -155,7 +155,7 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	}
 }
 
-// TestRolesOfColumns: a column has one role, and weights are numbers ≥ 0.
+// TestRolesOfColumns checks that a column may have only one role, and that weights must be numbers ≥ 0.
 func TestRolesOfColumns(t *testing.T) {
 	table := func(weights ...string) *dataset.Table {
 		var rows, numbers []string

@@ -10,7 +10,7 @@ import (
 type sparseWriter struct {
 	table *Table
 	cells *csr
-	zeros []float64       // the features of a row of zeros; 0 for columns of other writers
+	zeros []float64       // the features of a row of zeros; 0 for features of other writers
 	place []*numberWriter // column of cells → its writer, or nil
 }
 

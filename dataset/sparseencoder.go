@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Sparse makes one feature of each feature of a sparse table, x / Scale of a number x, so that zeros
-// stay zeros. Features of later tables with other names are ignored; a feature that a later sparse
-// table lacks is 0.
+// Sparse makes one feature, x / Scale, of each feature x of a sparse table, so that zeros stay
+// zeros. It ignores features of later tables that the training table lacks. A feature that a later
+// sparse table lacks is 0.
 type Sparse struct {
 	First   int       `json:"first"`   // the number in the name of the first feature: 1, or 0 in a LIBSVM file with the index 0
 	Columns int       `json:"columns"` // the number of features
@@ -23,8 +23,9 @@ type Sparse struct {
 }
 
 const (
-	// A table with fewer features than this, or with a larger part of nonzero values, is encoded as
-	// a dense matrix: its rows would be no shorter as lists of nonzero values and their columns.
+	// A table with fewer features than fewestSparse, or with a larger fraction of nonzero values than
+	// below, is encoded as a dense matrix: as lists of nonzero values and their columns, its rows
+	// would not take less memory.
 	fewestSparse = 64
 	mostNonzeros = 1. / 3
 )
@@ -43,14 +44,14 @@ func (e *Encoder) Width() (width int) {
 	return width
 }
 
-// OnlyScaled reports whether the features were standardized by their standard deviation alone, as
-// those of a sparse table are: subtracting the means would make every zero a nonzero value.
+// OnlyScaled reports whether the features were divided by their standard deviations without subtracting
+// their means. This holds for sparse tables, where subtracting the means would make the zeros nonzero.
 func (e *Encoder) OnlyScaled() bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
 }
 
-// takesSparse reports whether the features of t are learned as a whole: t is sparse, and its
-// features have no other role.
+// takesSparse reports whether the features of t are learned together: t is sparse, and its features
+// have no other role.
 func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false
@@ -61,7 +62,7 @@ func (t *Table) takesSparse(r Rules) bool {
 		}
 	}
 	if r.whole != nil {
-		return r.whole.Inputs[0].Sparse != nil // the first input
+		return r.whole.Inputs[0].Sparse != nil // the sparse features are the first input
 	}
 	return isSparse(t.rows, t.width(), t.nonzeros())
 }
@@ -113,8 +114,8 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	return in, err
 }
 
-// sparseMoments returns the moments of the nonzero values of a column, ignoring NaN, and of the given
-// number of zeros; total is the weight of all rows.
+// sparseMoments returns the moments of a column with the given nonzero values, except NaN, and the
+// given number of zeros. total is the weight of all rows.
 func sparseMoments(values, weights []float64, zeros int, total float64) moments {
 	m := momentsOf(values, weights)
 	if zeros > 0 {
@@ -133,7 +134,7 @@ func scaleOf(m moments) (scale float64, rule string) {
 	return n.Scale, ""
 }
 
-// check is Encoder.Check for sparse features.
+// check implements Encoder.Check for sparse features.
 func (s *Sparse) check() error {
 	if s.First != 0 && s.First != 1 || s.Columns < 1 || s.Columns > maxSparseFeatures {
 		return fmt.Errorf("must have 1 to %d sparse features numbered from 0 or 1, has %d numbered from %d", maxSparseFeatures, s.Columns, s.First)
@@ -171,7 +172,7 @@ func (e *Encoder) hasSparse(name string) bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
-// keys is Encoder.Keys for sparse features: what Table.Keys returns for their names.
+// keys implements Encoder.Keys for sparse features: it returns the result of Table.Keys for their names.
 func (s *Sparse) keys(t *Table) []uint64 {
 	keys := make([]uint64, t.rows)
 	type cell struct {
@@ -197,15 +198,15 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	return keys
 }
 
-// A blockWriter writes the features of a sparse table, or those columns of another table that have
-// their names.
+// A blockWriter writes the sparse features of a table, or the columns with their names of a table
+// that is not sparse.
 type blockWriter struct {
 	rule  *Sparse
 	table *Table
 	shift int // added to a column of the table's sparse features to give a feature
 	at    int // the first feature in a row
 
-	columns []*numberWriter // of a table without sparse features
+	columns []*numberWriter // writers of the columns, for a table that is not sparse
 }
 
 func (s *Sparse) writer(t *Table, at int, refuse bool) (*blockWriter, error) {
@@ -282,9 +283,9 @@ func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 	return e.Features(t)
 }
 
-// SparseFeatures is Features for an encoder whose Sparse is true, as a sparse matrix: the features
-// of a sparse table or of texts, and the features of the other columns. It shares memory with t where
-// the features are the numbers of t.
+// SparseFeatures returns the result of Features as a sparse matrix, for an encoder whose Sparse is
+// true. It contains the features of a sparse table or of texts, and those of the other columns. The
+// matrix may share memory with t.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]
 	if err := e.Check(); err != nil {
@@ -331,7 +332,7 @@ func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
 						return err
 					}
 				}
-				x.Indptr[i+1] = len(p.data) // in the part
+				x.Indptr[i+1] = len(p.data) // offset in the part
 			}
 		}
 		return nil

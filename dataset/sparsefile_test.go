@@ -47,7 +47,7 @@ func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	return b.Bytes()
 }
 
-// csrArrays has the arrays of the matrix with the rows (1 0 2), (0 0 0), (0 3 0).
+// csrArrays returns the arrays of the matrix with the rows (1 0 2), (0 0 0), (0 3 0).
 func csrArrays() map[string]any {
 	return map[string]any{"format": "csr", "shape": []int64{3, 3}, "indptr": []int64{0, 2, 2, 3}, "indices": []int64{0, 2, 1}, "data": []float64{1, 2, 3}}
 }
@@ -95,8 +95,8 @@ func TestMatrixMarket(t *testing.T) {
 	}
 }
 
-// TestMatrixMarketInPieces checks a file of several pieces of 1 MiB, whose entries are in the order of
-// the columns, against the same matrix in LIBSVM format.
+// TestMatrixMarketInPieces compares a file of several pieces of 1 MiB, whose entries are sorted by
+// column, with the same matrix in LIBSVM format.
 func TestMatrixMarketInPieces(t *testing.T) {
 	text, x := sparseTable(11, 2000, 300, 0.2, 1)
 	var b strings.Builder
@@ -142,7 +142,7 @@ func labelsOf(libsvm []byte) (labels []byte) {
 }
 
 // TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated, rows out of order, zeros
-// that are stored, and targets beside the matrix.
+// that are stored, and targets in another array of the file.
 func TestSparseNPZ(t *testing.T) {
 	csc := map[string]any{"format": "csc", "shape": []int64{3, 3}, "indptr": []int64{0, 1, 2, 3}, "indices": []int64{0, 2, 0}, "data": []float64{1, 3, 2}}
 	coo := map[string]any{"format": "coo", "shape": []int64{3, 3}, "row": []int64{2, 0, 0}, "col": []int64{1, 2, 0}, "data": []float64{3, 2, 1}}
@@ -166,7 +166,7 @@ func TestSparseNPZ(t *testing.T) {
 }
 
 // TestSparseFileFaults checks that a file which breaks the rules of its format is refused in one line
-// that names the place, and takes no memory for sizes that it only claims.
+// that names the place, and that no memory is allocated for sizes that the file does not have.
 func TestSparseFileFaults(t *testing.T) {
 	const real = "%%MatrixMarket matrix coordinate real general\n"
 	with := func(name string, value any) []byte {
@@ -234,9 +234,8 @@ func TestSparseFileFaults(t *testing.T) {
 
 func zeroOver(v float64) float64 { return v / v }
 
-// TestSparseWrittenByScipy checks that files of SciPy have the matrices from which they were
-// written, for the types of indices and values, and that SciPy reads the arrays of TestSparseNPZ as
-// the same matrix.
+// TestSparseWrittenByScipy checks that files that SciPy writes give the original matrices, for all
+// types of indices and values, and that SciPy reads the arrays of TestSparseNPZ as the same matrix.
 func TestSparseWrittenByScipy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -277,8 +276,8 @@ print(json.dumps(x.tolist()))
 	}
 }
 
-// FuzzSparseFiles reads files of each sparse format: none panics, every error is one line, and a table
-// that is read can be encoded.
+// FuzzSparseFiles reads files of each sparse format. It checks that no file causes a panic, every
+// error is one line, and a table that is read can be encoded.
 func FuzzSparseFiles(f *testing.F) {
 	f.Add([]byte("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 1\n2 1 2\n3 2 3\n3 3 4\n"))
 	f.Add([]byte("%%MatrixMarket matrix coordinate pattern general\n% c\n3 3 1\n1 1\n"))

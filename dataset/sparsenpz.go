@@ -12,10 +12,10 @@ import (
 )
 
 // A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: format, the text csr,
-// csc or coo; shape, the numbers of rows and of columns; data, the values; and their positions, as
-// indices and indptr, or as row and col. In CSR format, the values of row i are data[indptr[i]] to
-// data[indptr[i+1]-1], and their columns are the same elements of indices; in CSC format rows and
-// columns are exchanged.
+// csc or coo; shape, the numbers of rows and of columns; data, the values; and the positions of the
+// values, as the arrays indices and indptr, or row and col. In CSR format, the values of row i are
+// data[indptr[i]] to data[indptr[i+1]-1], and their columns are the elements of indices in the same
+// range. In CSC format rows and columns are exchanged.
 
 // isSparseNPZ reports whether the arrays of a zip file are a sparse matrix of SciPy.
 func isSparseNPZ(files []*zip.File) bool {
@@ -129,14 +129,15 @@ func sparseFormat(member func(string) (*input, error)) (string, error) {
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\ufffd"), in.end()
 }
 
-// places reads an array of that many indices below limit.
+// places reads an array of the given length, whose elements are indices from 0 to limit − 1.
 func places(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
 	list := make([]int32, 0, length)
 	err := eachWhole(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
 	return list, err
 }
 
-// pointers reads the array indptr, of one number more than rows, from 0 to the number of values.
+// pointers reads the array indptr, which has rows + 1 elements in nondecreasing order, from 0 to
+// the number of values.
 func pointers(member func(string) (*input, error), rows, values int) ([]int, error) {
 	var list []int
 	err := eachWhole(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
@@ -154,8 +155,8 @@ func pointers(member func(string) (*input, error), rows, values int) ([]int, err
 	return list, nil
 }
 
-// eachWhole calls use with the elements of an array of integers from 0 to most in one dimension. It
-// has the given length, or any if length is negative.
+// eachWhole calls use with the elements of an array of integers from 0 to most in one dimension.
+// The array must have the given length, or any length if length is negative.
 func eachWhole(member func(string) (*input, error), name string, length int, most int64, use func(n int64)) error {
 	in, err := member(name)
 	if err != nil {
@@ -216,11 +217,11 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 	return values, in.end()
 }
 
-// noSparseLabels is the rule for a file of labels beside a file of another format.
+// noSparseLabels is the rule for a file of labels that is given with a file of another format.
 const noSparseLabels = "does not take a file of labels, which is for IDX files and for sparse matrices in NPZ and Matrix Market files"
 
-// readSparseLabels adds the column label of a sparse matrix from its file of labels, which has one
-// column, or several of which one is named label.
+// readSparseLabels adds the column label to a sparse matrix. It reads the column from the file
+// f.Labels, which has either one column or a column named label.
 func (f File) readSparseLabels(t *Table) error {
 	if f.Labels == "" {
 		return nil

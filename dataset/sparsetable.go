@@ -21,13 +21,13 @@ type csr struct {
 	first int // the number in the name of the first column: 1, or 0 in a LIBSVM file with the index 0
 
 	once    sync.Once
-	columns []int   // column → position of its first element in order; one more element for the end
+	columns []int   // column → index in order of its first element; the last element is len(order)
 	order   []int   // positions in Data, sorted by column and then by row
 	rows    []int32 // the row of each value
 }
 
 // column returns all cells of a column, or its cells in the given rows. Its cost depends on the
-// column's nonzero values, not on the whole table.
+// number of nonzero values in the column, not on the size of the table.
 func (m *csr) column(at int, rows []int32) []float64 {
 	m.once.Do(m.byColumns)
 	all := make([]float64, m.Rows)
@@ -99,7 +99,7 @@ func sparseIndex(name string) (index int, ok bool) {
 	return index, err == nil && "x"+strconv.Itoa(index) == name
 }
 
-// addSparse makes m the features of t, which come before the columns that t has.
+// addSparse sets the sparse features of t to m. They precede the columns of t.
 func (t *Table) addSparse(m *csr) { t.sparse, t.features = true, m }
 
 // width returns the number of sparse features.
@@ -121,7 +121,7 @@ func (t *Table) sparseColumn(name string) *column {
 	return nil
 }
 
-// all returns all columns, with a column for each of the sparse features.
+// all returns all columns of t, including a column for each sparse feature.
 func (t *Table) all() []*column {
 	if t.features == nil {
 		return t.columns
@@ -151,7 +151,8 @@ func (t *Table) nonzeros() int {
 	return n
 }
 
-// matrix returns the sparse features of the rows of t. It shares the memory of t if t has all rows.
+// matrix returns the sparse features of the rows of t. It shares memory with t if t has all rows of
+// its file.
 func (t *Table) matrix() host.CSR[float64] {
 	m := t.features
 	if t.origin == nil {
@@ -167,7 +168,7 @@ func (t *Table) matrix() host.CSR[float64] {
 	return some
 }
 
-// checkSparseShape is checkShape for a sparse matrix.
+// checkSparseShape is like checkShape, for a sparse matrix.
 func checkSparseShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:

@@ -37,7 +37,7 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 }
 
 // TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as their
-// numbers, in sparse and in dense form, in memory and in passes, whatever the first index is.
+// numbers, in sparse and in dense form, in memory and in passes, for both first indices.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)
@@ -93,7 +93,7 @@ func TestSparseFeatures(t *testing.T) {
 }
 
 // TestSparseLabelAsFeature checks that the label of a sparse file without targets becomes a feature
-// beside the block of the other features, in streams as in memory.
+// next to the block of the other features, both in streams and in memory.
 func TestSparseLabelAsFeature(t *testing.T) {
 	const rows, cols = 3000, 80
 	text, _ := sparseTable(5, rows, cols, 0.1, 1)
@@ -115,9 +115,9 @@ func TestSparseLabelAsFeature(t *testing.T) {
 	}
 }
 
-// TestSparseStandardize checks that standardizing a sparse table divides each column by its
-// population standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that
-// passes over the file learn the same bits, and that weights count rows as copies of them would.
+// TestSparseStandardize checks that standardizing a sparse table divides each column by its population
+// standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that passes over the
+// file learn the same bits, and that a weight has the same effect as copies of the row.
 func TestSparseStandardize(t *testing.T) {
 	const seed, rows, cols = 6, 400, 70
 	t.Logf("seed %d", seed)
@@ -145,7 +145,7 @@ func TestSparseStandardize(t *testing.T) {
 			d := want.At(i, j) - mean
 			square += d * d / rows
 		}
-		// Either sum of n terms has a relative error below n·ε.
+		// Both sums of n terms have a relative error below n·ε.
 		if sd := math.Sqrt(square); math.Abs(e.Inputs[0].Sparse.Scale[j]-sd) > 4*rows*0x1p-52*sd {
 			t.Errorf("column %d: the scale is %v, want %v", j, e.Inputs[0].Sparse.Scale[j], sd)
 		}

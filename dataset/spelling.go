@@ -20,14 +20,14 @@ import (
 // marks holds the characters that may occur between the digits of a number.
 type marks struct {
 	decimal   byte // '.' or ','
-	thousands byte // separates groups of digits; 0: only the apostrophe and the no-break space
+	thousands byte // separates groups of digits; 0 allows only the apostrophe and the no-break space
 	fixed     bool // the user cannot change the marks by an option
 }
 
 // points holds the marks of plain numbers, for tables that are not CSV files.
 var points = marks{decimal: '.', fixed: true}
 
-// newMarks returns the marks, with the default for a mark that is 0.
+// newMarks returns the given marks, with the default for each mark that is 0.
 func newMarks(decimal, thousands byte) marks {
 	if decimal == 0 {
 		decimal = '.'
@@ -71,7 +71,7 @@ func ascii(s string) (text string, ok bool) {
 			r -= 0xff01 - '!'
 		case unicode.Is(unicode.Cf, r):
 			continue
-		case r == '−', r >= 0x2010 && r <= 0x2015, r == 0xfe63: // minus, hyphens and dashes
+		case r == '−', r >= 0x2010 && r <= 0x2015, r == 0xfe63: // minus sign, hyphens and dashes
 			r = '-'
 		case r == '’':
 			r = '\''
@@ -86,7 +86,7 @@ func ascii(s string) (text string, ok bool) {
 		case r > unicode.MaxASCII && unicode.IsSpace(r):
 			r = noBreak
 		case unicode.IsLetter(r):
-			if letters++; letters > 4 { // of a currency and an exponent
+			if letters++; letters > 4 { // a currency and an exponent have at most 4 letters
 				return "", false
 			}
 		case r <= ' ' && r != ' ', r == utf8.RuneError:
@@ -127,7 +127,7 @@ var numeral = func() *regexp.Regexp {
 }()
 
 // spell parses a trimmed cell with the marks. plain is the number in plain spelling. If only plain
-// is empty, the cell is a number in an unsupported spelling and rule is the advice. If both are
+// is empty, the cell is a number in an unsupported spelling and rule says what to do. If both are
 // empty, the cell is not a number.
 func (m marks) spell(s string) (plain, rule string) {
 	s, ok := ascii(s)
@@ -179,18 +179,18 @@ var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.')
 // markNames maps a mark to its name as the value of a parameter, for advice.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice returns a rule that names the marks with which digits would be a number, although the
-// marks of the file do not make it one.
+// advice returns a rule for a body that is not a number with the marks m. The rule names marks with
+// which the body would be a number.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // the body is not a number with these marks, or does not need this thousands mark
+			continue // the body is not a number with these marks, or is one without this thousands mark
 		}
 		var change []string
-		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies it
+		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies the decimal comma
 			change = append(change, "$decimal="+markNames[other.decimal])
 		}
 		if other.thousands != m.thousands && other.thousands != 0 {

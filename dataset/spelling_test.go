@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// tableWith returns a CSV file in which a cell follows n different numbers in column x.
+// tableWith returns a CSV file whose column x has n different numbers and then the given cell.
 func tableWith(n int, cell string) string {
 	var b strings.Builder
 	b.WriteString("x,y\n")
@@ -48,7 +48,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,000", want: 1000}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "12,34,567", want: 1234567},
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ",", Thousands: "."}}, cell: "1.234.567,5", want: 1234567.5},
-		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // from which the decimal comma is detected
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // the decimal comma is detected from this cell
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: " "}}, cell: "1 234 567.5", want: 1234567.5},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "_"}}, cell: "1_000", want: 1000},
 	} {
@@ -89,10 +89,10 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	}
 }
 
-// A number in a spelling that is not accepted is neither a category nor a class, nor a value.
-// The error names the first such cell and says what to do. The cells stand among numbers, among
-// texts and alone in a column; the tables are also read in blocks and made by a Go program (polars
-// #18797, datatable #771, data.table #6604).
+// A number in a spelling that is not accepted is neither a category, a class nor a value. The error
+// names the first such cell and says what to do. The cells occur among numbers, among texts and
+// alone in a column. The tables are also read in blocks and made by a Go program (polars #18797,
+// datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
@@ -155,7 +155,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 			if name != "numbers" {
 				check(dataset.Rules{Targets: []string{"x"}, Labels: true}, "x", "; if it is a class, set Labels")
-				// The user may declare both.
+				// The user may declare both columns to be categories or classes.
 				e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
 				if name == "alone" && !slices.Equal(e.FeatureNames(), []string{"x=" + c.cell}) {
 					t.Errorf("%q", e.FeatureNames())
@@ -215,7 +215,7 @@ func TestCodesStayCategories(t *testing.T) {
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
 		same(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
 	}
-	// Numbers may begin with zeros.
+	// A number may begin with zeros.
 	table := read(t, "x,y\n00501,1\n10001,2\n")
 	if x, err := table.Numbers("x"); err != nil || !slices.Equal(x, []float64{501, 10001}) {
 		t.Error(x, err)
@@ -240,13 +240,13 @@ func TestSpellingsOfOneClass(t *testing.T) {
 }
 
 // In a file with semicolons as delimiters, the decimal comma is detected if some of the first
-// numbers have a comma and none has a point. A mark that may also separate thousands decides
-// nothing (Excel, read.csv2).
+// numbers have a comma and none has a point. A mark that may also be a thousands separator has no
+// effect on the detection (Excel, read.csv2).
 func TestDecimalCommaIsDetected(t *testing.T) {
 	const notice = "the decimal mark is taken to be a comma, as in "
 	for _, c := range []struct {
 		text   string
-		want   []float64 // of x; nil: refused
+		want   []float64 // the features of x; nil if the table is refused
 		notice string
 	}{
 		{"x;y\n0,5;1\n1,5;2\n", []float64{0.5, 1.5}, `"0,5"`},
@@ -300,7 +300,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 	}
 }
 
-// Marks that cannot be marks.
+// TestMarks checks that invalid marks are refused.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		d    dataset.Dialect

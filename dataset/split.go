@@ -18,8 +18,8 @@ func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 	return t.selectRows(trainRows), t.selectRows(testRows)
 }
 
-// SplitRows returns the indices of the rows that Split puts into the training and the test table,
-// for a table of n rows.
+// SplitRows returns the indices of the rows that Split puts into the training and into the test
+// table, for a table of n rows.
 func SplitRows(n int, testFraction float64, seed uint64) (train, test []int) {
 	size := 0
 	switch {

@@ -56,7 +56,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// The split is a function of the seed, the same on every machine and release.
+// The split depends only on the seed, and is the same on every machine and in every release.
 func TestSplitSeed(t *testing.T) {
 	table := counting(t, 12)
 	_, first := table.Split(0.25, 1)
@@ -73,7 +73,7 @@ func TestSplitSeed(t *testing.T) {
 	}
 }
 
-// Both parts keep the lines of the file, the missing cells and the cells that are not numbers.
+// Both parts keep the line numbers of the file, the missing cells and the cells that are not numbers.
 func TestSplitKeepsCells(t *testing.T) {
 	text := "a,b\n" + numbersBelow(2*dataset.MaxCategories) + "x,oops\n"
 	table := read(t, text)

@@ -17,7 +17,7 @@ import (
 // A Stream is a table that stays in its file and is read in passes, a block of rows at a time, so
 // that memory holds only a few blocks. It reads every format that File lists. Two formats need more
 // memory: an array in Fortran order that is compressed or in an NPZ file is held in memory as a
-// whole, and a Parquet file one row group at a time.
+// whole, and a Parquet file is read one row group at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
 //	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})
@@ -33,7 +33,7 @@ type Stream struct {
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // counted in the first pass; −1 before it
 	left    int      // rows of weight 0, which rows excludes
-	remarks []Remark // of Learn
+	remarks []Remark // the remarks the remarks the remarks of Learn
 	notices []string
 
 	mu      sync.Mutex
@@ -63,17 +63,17 @@ func (f File) Open() (*Stream, error) {
 // before a pass.
 func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
-// LeftOutIndex is Table.LeftOutIndex.
+// LeftOutIndex returns the result of Table.LeftOutIndex for the file.
 func (s *Stream) LeftOutIndex() bool { return s.index }
 
-// Notices is Table.Notices.
+// Notices returns the result of Table.Notices for the file.
 func (s *Stream) Notices() []string { return slices.Clone(s.notices) }
 
 // Rows returns the number of rows that Learn counted, excluding rows of weight 0. It is −1 before
 // Learn.
 func (s *Stream) Rows() int { return s.rows }
 
-// Remarks returns the remarks on the columns that Learn has seen: see Encoder.Remarks.
+// Remarks returns the remarks on the columns of the file after Learn: see Encoder.Remarks.
 func (s *Stream) Remarks() []Remark { return s.remarks }
 
 // LeftOutRows returns the number of rows of weight 0 that Learn skipped.
@@ -87,8 +87,8 @@ func (s *Stream) Unknown() []Unknown {
 	return s.unknown
 }
 
-// Head returns a table of the first rows, as many as a pass reads at once: up to 1 MiB of text, 4
-// MiB of numbers, or one row group. A file without rows gives a table without rows.
+// Head returns a table of the first rows. It has as many rows as a pass reads at once: up to 1 MiB
+// of text, 4 MiB of numbers, or one row group. A file without rows gives a table without rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 // processors. If the columns or the number of rows have changed since an earlier pass, Blocks
 // returns an error.
 //
-// It takes memory for three blocks and for a few pieces of the file of 1 MiB each.
+// Blocks takes memory for three blocks and for a few pieces of 1 MiB of the file.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
@@ -175,10 +175,10 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 	return open.labels, nil
 }
 
-// passRules describe the work of a pass besides encoding the rows.
+// passRules specifies what a pass does in addition to encoding the rows.
 type passRules struct {
 	keyed   bool        // return the keys of the rows
-	classes *classifier // of all parts, which adds the classes that the encoder lacks; nil: refuse them
+	classes *classifier // the classes of all parts, including those that the encoder lacks; nil if such classes are refused
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
@@ -209,7 +209,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		empty <- &block{}
 	}
 	var reading sync.WaitGroup
-	defer reading.Wait() // before the file is closed
+	defer reading.Wait() // the reader must end the reader must end the reader must end before the file is closed
 	defer cancel(nil)
 	var fault error // error of the reader; valid once filled is closed
 	reading.Go(func() {
@@ -240,9 +240,9 @@ func partLines(width int) int { return max(1, 1<<21/width) }
 // encoded holds the features and targets of a part of a file, by rows.
 type encoded struct {
 	x, y    []float64
-	weights []float64 // of the rows; nil: all 1
-	keys    []uint64  // of the rows, in a keyed pass
-	classes []string  // of the indices in y, in a pass with passRules.classes
+	weights []float64 // weights of the rows; nil if all are 1
+	keys    []uint64  // keys of the rows, if passRules.keyed is set
+	classes []string  // labels of the indices in y, if passRules.classes is set
 	rows    int
 	unknown []Unknown
 	base    indexBase
@@ -287,11 +287,11 @@ type block struct {
 	rows          int
 }
 
-// A filler cuts encoded parts into blocks.
+// A filler divides encoded parts into blocks.
 type filler struct {
 	rows, width, outs int
 	empty, filled     chan *block
-	b                 *block // being filled; nil when a new one is needed
+	b                 *block // the block that is being filled; nil if a new block is needed
 }
 
 func (f *filler) add(ctx context.Context, r encoded) error {

@@ -24,8 +24,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// stream learns from a file in one pass and reads it in another, in blocks of the given number
-// of rows.
+// stream learns an encoder from a file in one pass, and reads the file in a second pass in blocks
+// of the given number of rows.
 func stream(t testing.TB, f dataset.File, r dataset.Rules, rows int) (e *dataset.Encoder, x, y *mat.Dense) {
 	t.Helper()
 	s, err := f.Open()
@@ -69,8 +69,8 @@ func blocks(t testing.TB, s *dataset.Stream, e *dataset.Encoder, rows int) (x, y
 	return x, y
 }
 
-// same fails unless a file gives the same bits of encoder, features and targets as a whole and
-// as a stream.
+// same fails the test unless a file gives the same bits of the encoder, features and targets when
+// it is read as a whole and as a stream.
 func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	t.Helper()
 	table, err := f.Read()
@@ -179,7 +179,7 @@ func TestStreamFormats(t *testing.T) {
 	}
 }
 
-// A file of many pieces, whose columns change their representation in the middle.
+// TestStreamLong reads a file of many pieces, whose columns change their representation in the middle.
 func TestStreamLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads files of several MiB: skipped by -short")
@@ -204,8 +204,8 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
-// A LIBSVM file of many pieces whose later lines have more features, with any
-// column a target, or none.
+// TestStreamWidening reads a LIBSVM file of many pieces whose later lines have more features. The
+// target is one of several columns, or none.
 func TestStreamWidening(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
@@ -232,7 +232,7 @@ func TestStreamWidening(t *testing.T) {
 }
 
 // In files longer than the sample, means and standard deviations have only rounding errors, and
-// medians the error of the sample.
+// medians have the sampling error.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -261,8 +261,8 @@ func TestStreamSample(t *testing.T) {
 	present := slices.DeleteFunc(slices.Clone(many), math.IsNaN)
 	slices.Sort(present)
 	fill := e.Inputs[0].Number.Fill
-	// The sample has 65,536 rows, nine tenths of them with a value; five
-	// standard deviations of the rank.
+	// The sample has 65,536 rows, and nine tenths of them have a value. The rank may differ by five
+	// standard deviations.
 	rank, _ := slices.BinarySearch(present, fill)
 	if off, allowed := math.Abs(float64(rank)/float64(len(present))-0.5), 5*0.5/math.Sqrt(0.9*65536); off > allowed {
 		t.Errorf("the median has the rank %.4f, allowed 0.5 ± %.4f", 0.5+off, allowed)
@@ -287,7 +287,7 @@ func TestStreamSample(t *testing.T) {
 	}
 }
 
-// The data sets of all kinds, as a whole and as streams.
+// TestStreamShared reads data sets of all kinds as a whole and as streams.
 func TestStreamShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large files: skipped by -short")
@@ -304,10 +304,9 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// The error is about the first fault of the file, as in Read and Features, wherever the fault
-// is.
+// The error names the first fault in the file, as in Read and Features, wherever this fault is.
 func TestStreamFaults(t *testing.T) {
-	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // past one piece
+	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // longer than one piece
 	infinite := make([]float64, 20)
 	infinite[13] = math.Inf(1)
 	bin := npyOf("<f8", "False", "10, 2", infinite...)
@@ -364,7 +363,8 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// Errors in passes over a file other than the one from which the encoder was learned.
+// TestBlockFaults checks the errors in passes over a file other than the file from which the
+// encoder was learned.
 func TestBlockFaults(t *testing.T) {
 	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -432,7 +432,7 @@ func TestStreamChanged(t *testing.T) {
 	}
 }
 
-// A pass ends soon after its context is canceled or its user stops it, and leaves no goroutine
+// A pass ends soon after its context is canceled or use returns an error, and leaves no goroutine
 // running.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
@@ -479,7 +479,7 @@ func TestStreamStops(t *testing.T) {
 	}
 }
 
-// A pass over a file takes memory for blocks, not for the file.
+// A pass over a file takes memory for its blocks, not for the whole file.
 func TestStreamMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 100 MB: skipped by -short")
@@ -525,8 +525,8 @@ func TestStreamMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Three blocks, grown by append, and for each of GOMAXPROCS + 3 parts that are read ahead 4
-	// MiB of the file and 4 MiB of features.
+	// The bound allows three blocks, grown by append, and 4 MiB of the file and 4 MiB of features for
+	// each of the GOMAXPROCS + 3 parts that are read ahead.
 	allowed := 1.25*3*8*rows*d + float64(runtime.GOMAXPROCS(0)+3)*8*(1<<20) + 1<<20
 	t.Logf("%.1f MB live, allowed %.1f; the file has %.1f", float64(peak-before)/1e6, allowed/1e6, n*d*8/1e6)
 	if float64(peak-before) > allowed {
@@ -534,7 +534,8 @@ func TestStreamMemory(t *testing.T) {
 	}
 }
 
-// FuzzStream compares a stream with a table: both accept the bytes, or neither does.
+// FuzzStream checks that reading bytes as a stream and as a table gives the same result, or an
+// error in both cases.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\r\n,1\r\n", "a\nNA\nnan\n1e999\n", "a,target\nred,1\n,2\n", "a\n\xff\n", "a,b\n\n\n1, 2 \n\"\n\",3\n", "1 1:2 3:4\n-1 2:1e5 # no\n",
@@ -587,7 +588,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestTables puts the tables of a file together again.
+// TestTables checks that the tables of a file together have all of its rows.
 func TestTables(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("a,b,c\n")

@@ -14,8 +14,8 @@ import (
 const sampleNumbers = 1 << 22
 
 // Learn is the function Learn for a file that is read once, in bounded memory. The result is
-// bitwise equal to the result of the function as long as the sample keeps all rows. The sample
-// keeps 2²² / features rows, but at least 256 and at most 65,536. For larger files:
+// bitwise equal to that of the function Learn as long as the sample contains all rows. The sample
+// has 2²² / features rows, but at least 256 and at most 65,536. For larger files:
 //
 //   - means and standard deviations are combined from those of parts of the file, and differ by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
@@ -61,7 +61,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	s.rows, s.left = int(sum.Rows), sum.left
 	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
 		c := sum.column(in.Name)
-		if c == nil { // the features of a sparse file
+		if c == nil { // the column belongs to the features of a sparse file
 			return columnFacts{}
 		}
 		facts := columnFacts{rising: c.Rising, missing: float64(c.Kinds[missing]+c.Kinds[marker]) / float64(sum.Rows)}
@@ -76,7 +76,8 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 // learnStream makes the random numbers of Learn independent of other uses of the same seed.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summarized is a part of the file with its summary and the weights of its rows; nil: all 1.
+// A summarized is a part of the file with its summary and the weights of its rows, which are nil if
+// all are 1.
 type summarized struct {
 	t       *Table
 	weights []float64
@@ -90,9 +91,9 @@ type learner struct {
 	sum   Summary
 
 	keep    int         // maximum number of rows in the sample
-	dense   []string    // the features that are not those of a sparse file
+	dense   []string    // names of the features other than those of a sparse file
 	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may be shorter
-	weights []float64   // of these rows; nil: all 1
+	weights []float64   // weights of the sampled rows; nil if all are 1
 	random  *rand.Rand
 }
 
@@ -140,8 +141,8 @@ func (l *learner) merge(s summarized) error {
 	return nil
 }
 
-// addSample adds the rows, which follow the given number of rows, to the sample, so that every row
-// seen so far is in it with equal probability.
+// addSample adds rows to the sample so that it contains each row read so far with equal
+// probability. before is the number of rows that precede these rows in the file.
 func (l *learner) addSample(features []*column, s summarized, before int) {
 	first, end := 0, 0
 	if s.t.features != nil {

@@ -20,16 +20,16 @@ import (
 // merge in any order, to the same bits. The zero value holds no rows. encoding/gob encodes it.
 type Summary struct {
 	Rows   int64
-	Source string // the file of the first rows
-	Sparse bool   // all rows are from formats that omit zeros
+	Source string // name of name of the file of the first rows
+	Sparse bool   // These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
 
-	names   []string // the columns, in the order of the first rows, without the features of sparse tables
+	names   []string // names of the columns in the order of the first table, without the features of sparse tables
 	columns map[string]*columnSummary
 	from    int64 // the byte of Source from which the lines of the first rows are counted
 	weight  float64
-	left    int // rows of weight 0, which are not counted
+	left    int // number of rows of weight 0, which are ignored
 
-	// Of sparse tables. The summary of a feature covers its values that are not 0.
+	// These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
 	sparseFirst bool // the first rows are from a format that omits zeros
 	first, end  int  // the numbers in the names of the features: first to end − 1
 	nonzeros    int64
@@ -64,33 +64,33 @@ func (s *Summary) GobDecode(data []byte) error {
 
 // A columnSummary holds what Learn derives from the cells of one column.
 type columnSummary struct {
-	Kinds         [text + 1]int64 // how many cells of each kind there are
-	Faults        map[kind]*Error // the first cell of each kind but number
-	Words, Digits bool            // a text has a letter or a digit, or a digit
+	Kinds         [text + 1]int64 // number of cells of each kind
+	Faults        map[kind]*Error // error for the first cell of each kind except number
+	Words, Digits bool            // Words: some text has a letter or a digit. Digits: some text has a digit
 
 	// Counts maps each distinct cell that is not missing to the weight of its rows. Many is set if
 	// there are more than MaxCategories such cells, or if the numbers were not to be counted. Counts
 	// then holds no numbers, and at least the first MaxCategories texts in sorted order.
 	Counts  map[string]float64
 	Many    bool
-	Numbers total // the numbers that Counts lacks
+	Numbers total // moments of the numbers that are not in Counts
 
-	Weight      float64 // of the rows
-	Rising      bool    // in the order of merging, the cells are integers in increasing order
-	Begin, Last float64 // the first and the last of them
+	Weight      float64 // total weight of the rows
+	Rising      bool    // the cells, in the order of merging, are integers in increasing order
+	Begin, Last float64 // the first and the last of these integers
 }
 
-// taking specifies which statistics of a column of a table are taken.
+// taking specifies which statistics of a column are computed.
 type taking struct {
-	counts  bool // of numbers, up to MaxCategories; texts are always counted
-	stored  bool // counts are taken even if the format of the table stores numbers, not texts
+	counts  bool // count each distinct number, up to MaxCategories of them; texts are always counted
+	stored  bool // count even if the format of the table stores numbers, not texts
 	moments bool
 }
 
 var errNoSummary = errors.New("dataset: there is no summary")
 
-// Add adds the rows of a table, for the rules r, which may name no weight. from is the byte of the
-// file t.Source from which the lines of t are counted.
+// Add adds the rows of a table for the rules r, which must not name a weight. from is the byte
+// offset in the file t.Source from which the lines of t are counted.
 func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary
@@ -148,13 +148,14 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 	return s, nil
 }
 
-// rises sets whether the cells of a column are integers in increasing order.
+// rises determines Rising, Begin and Last from the cells of a column.
 func (s *columnSummary) rises(c *column, rows int) {
 	s.Rising = c.rising(rows, &s.Last, true)
 	s.Begin, _ = c.number(0)
 }
 
-// summarizeColumn returns the summary of a column of a table with rows; values are its plainNumbers.
+// summarizeColumn returns the summary of a column of a table that has rows. values is the result of
+// plainNumbers for the column.
 func (t *Table) summarizeColumn(c *column, values, weights []float64, take taking) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
 	s.rises(c, t.rows)
@@ -224,7 +225,7 @@ func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
 // missing.
 func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
 	s.Many = !take.counts || !take.stored
-	exact := map[float64]float64{} // below 2⁵³, where no other cell rounds to the same number
+	exact := map[float64]float64{} // only numbers below 2⁵³, to which no other integer rounds
 	for i, v := range values {
 		if v-v != 0 {
 			s.Kinds[missing]++
@@ -256,7 +257,7 @@ func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell 
 	}
 }
 
-// put adds rows of the given weight with a cell.
+// put adds a cell that occurs in rows of the given total weight.
 func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	switch {
 	case k <= marker:
@@ -265,7 +266,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
 		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
 	case k == number && s.Many:
-		if !s.texts() { // otherwise they are not needed
+		if !s.texts() { // the texts are not needed otherwise
 			s.Numbers.add(repeated(weight, value))
 		}
 		return
@@ -283,7 +284,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	}
 }
 
-// overflow moves the numbers from the counts to the moments.
+// overflow moves the numbers from Counts to Numbers.
 func (s *columnSummary) overflow() {
 	if s.Many {
 		return
@@ -297,7 +298,7 @@ func (s *columnSummary) overflow() {
 	}
 }
 
-// merge adds the cells of other rows.
+// merge adds the cells of other rows, which o summarizes.
 func (s *columnSummary) merge(o *columnSummary) {
 	for k, n := range o.Kinds {
 		s.Kinds[k] += n
@@ -335,7 +336,7 @@ func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Fau
 // odd returns the error for the first cell that is a number but not a finite one, or nil.
 func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
 
-// and returns a copy of e with a longer rule; e may be nil.
+// and returns a copy of e with the given text appended to its rule, or nil if e is nil.
 func (e *Error) and(rule string) *Error {
 	if e == nil {
 		return nil
@@ -384,8 +385,8 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 	return classesOf(list, texts), nil
 }
 
-// categories makes a category of each cell that occurs. The category with the largest total weight
-// replaces missing cells.
+// categories returns an encoding with a category for each distinct cell. The category with the
+// largest total weight replaces missing cells.
 func (s *columnSummary) categories() *Text {
 	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
 	most := 0.0
@@ -463,7 +464,8 @@ func (s *columnSummary) isOdd() bool {
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
 }
 
-// input returns the encoding of a column of features. number learns that of a column of numbers.
+// input returns the encoding of a column of features. The function number returns the encoding of a
+// column of numbers.
 func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
 	if err := s.fault(t, name, rows, r); err != nil {
 		return nil, err
@@ -494,21 +496,22 @@ func (s *columnSummary) numbers() (all total, median float64, ok bool) {
 	return all, median, ok
 }
 
-// A total holds the moments of numbers, as sums with enough bits that, rounded to float64, they
+// A total holds the moments of numbers. The sums have so many bits that, rounded to float64, they
 // do not depend on the order of the additions.
 type total struct {
 	N, Low, High float64
 	Sum, Squares big.Float // Σ wv and Σ wv²
 }
 
-// totalBits is enough for Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers, even if these are adjacent float64:
-// 2·53 bits for a square, 2·53 bits that cancel, and 40 for the sum.
+// totalBits is the number of bits of the sums. It suffices for Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers,
+// even if these are adjacent float64: 2·53 bits for a square, 2·53 bits for cancellation, and 40
+// bits for the number of terms.
 const totalBits = 256
 
 func wide(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
 
-// addAll adds numbers, and leaves out those that are not finite. It adds them one by one if the
-// square of a deviation from their mean overflows.
+// addAll adds the finite numbers among values. It adds them one by one if the square of a deviation
+// from their mean overflows.
 func (s *total) addAll(values, weights []float64) {
 	m := momentsOf(values, weights)
 	if all := m.Mean + m.SD; all-all == 0 {
@@ -564,8 +567,8 @@ func (s *total) moments() moments {
 	return m
 }
 
-// Merge adds the rows of o, which it may keep. A column that one of the two lacks must be a feature
-// of a sparse table, where it is 0.
+// Merge adds the rows of o to s. It may modify o and retain parts of it. A column that s or o lacks
+// must be a feature of a sparse table, where its cells are 0.
 func (s *Summary) Merge(o *Summary) {
 	left := s.left + o.left
 	switch {
@@ -631,14 +634,14 @@ func (s *Summary) AllNames() []string {
 	return slices.Insert(names, at, features...)
 }
 
-// index returns the number in the name of a feature of the sparse tables.
+// index returns the number in name if it is the name of a sparse feature.
 func (s *Summary) index(name string) (k int, ok bool) {
 	k, ok = sparseIndex(name)
 	return k, ok && k >= s.first && k < s.end
 }
 
-// column returns the summary of a column, or nil if there is no such column. The zeros that sparse
-// tables leave out are added.
+// column returns the summary of a column, or nil if there is no such column. For a sparse feature
+// the result includes its zeros.
 func (s *Summary) column(name string) *columnSummary {
 	c := s.columns[name]
 	if _, ok := s.index(name); !ok {
@@ -655,12 +658,12 @@ func (s *Summary) column(name string) *columnSummary {
 	if c.Kinds[number] += rows; rows > 0 {
 		c.put("0", number, 0, s.weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two zeros are not increasing; a single zero was checked with the rows of its table
+	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two zeros are not increasing; for a single row, Rising is already correct
 	return c
 }
 
-// fault returns the error for a target or a feature that is wrong whatever rows may follow, or nil.
-// In sparse tables a target may follow, unless ended is set.
+// fault returns the error for a target or a feature that further rows cannot correct, or nil. In
+// sparse tables a missing target may occur in further rows, unless ended is set.
 func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	for _, name := range r.Targets {
 		c := s.column(name)
@@ -687,17 +690,17 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	return nil
 }
 
-// OnlyTexts is Table.OnlyTexts for all rows.
+// OnlyTexts is like Table.OnlyTexts, for all summarized rows.
 func (s *Summary) OnlyTexts(name string) bool {
 	c := s.columns[name]
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
 }
 
-// Encoder returns the encoder that Learn would derive from all rows for the rules r, which may name
-// no weight, up to rounding. sample returns the numbers of a column, NaN where a cell is missing, in a
-// sample of the rows: it gives the medians of columns with more than MaxCategories distinct numbers.
-// source names the table in messages; d is its dialect. An error about a cell has the Offset that
-// Add was given.
+// Encoder returns, up to rounding, the encoder that Learn would derive from all rows for the rules r,
+// which must not name a weight. sample returns the numbers of a column in a sample of the rows, with
+// NaN for a missing cell. The sample determines the medians of columns with more than MaxCategories
+// distinct numbers. source names the table in messages, and d is its dialect. An error about a cell
+// has the Offset that was passed to Add as from.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
 	if s == nil {
 		return nil, errNoSummary
@@ -714,8 +717,8 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder is Encoder for a sample of rows with weights. whole reports whether the sample consists of
-// all rows, in order; the result is then that of Learn to the bit.
+// encoder implements Encoder for a sample of weighted rows. If whole, the sample consists of all
+// rows in order, and the result is bitwise equal to that of Learn.
 func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {
@@ -773,7 +776,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 			if !ok {
 				fill, ok = momentsOf(values, weights).median(values, weights)
 			}
-			if !ok { // the sample has no row with a value
+			if !ok { // no row of the sample has a value in this column
 				fill = all.moments().Mean
 			}
 			if all.N > 0 {
@@ -792,7 +795,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 	return e, e.Check()
 }
 
-// takesSparse is Table.takesSparse for all rows.
+// takesSparse is like Table.takesSparse, for all summarized rows.
 func (s *Summary) takesSparse(r Rules) bool {
 	if !s.Sparse || s.end == s.first || r.Gram {
 		return false

@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// summaries returns the summary of each table of 40 rows of a CSV file with n rows: numbers with
-// missing cells, numbers near 10¹², numbers of both signs near the end of float64, and texts.
+// summaries divides a CSV file of n rows into tables of 40 rows and returns their summaries. The
+// columns hold numbers with missing cells, numbers near 10¹², numbers of both signs near the
+// largest float64, and texts.
 func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
 	t.Helper()
 	const header = "many,few,offset,huge,word,y\n"
@@ -60,7 +61,7 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 // TestSummariesMergeInAnyOrder checks that summaries that are merged in random pairs, some of them
 // after encoding and decoding, give the same bits of the encoder. The column offset, 10¹² + i for i <
 // n, has the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); for nine numbers v and
-// one −v they are 0.8v and 0.6v. The roundings of the result and of its closed form are 2⁻⁵³ each.
+// one −v they are 0.8v and 0.6v. The result and its closed form each have a rounding error of 2⁻⁵³.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)
@@ -97,8 +98,8 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSummaryNamesTheFirstFault checks that the error is about the first odd cell of a column, in
-// whatever order the tables come, with the byte from which its line is counted.
+// TestSummaryNamesTheFirstFault checks that the error is about the first odd cell of a column, for
+// every order of the tables, and has the byte offset from which its line is counted.
 func TestSummaryNamesTheFirstFault(t *testing.T) {
 	read := func(text string) *dataset.Table {
 		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))

@@ -12,17 +12,17 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Table is a set of named columns of equal length. It is not changed once
-// made, and may be read from several goroutines. A nil pointer is a table without columns.
+// A Table is a set of named columns of equal length. It is immutable, and several goroutines may
+// use it. A nil *Table is a table without columns.
 type Table struct {
 	// Source names the table in messages: the file name as the caller gave it.
 	Source string
 
 	columns  []*column
 	rows     int
-	lines    []int32  // line of the file on which each row begins; nil without lines
-	origin   []int32  // index of each row in the file or the original table; nil: all rows
-	first    int      // rows of the file before the first one
+	lines    []int32  // line of the file on which each row begins; nil if the file has no lines
+	origin   []int32  // index of each row in the file or the original table; nil if the table has all rows
+	first    int      // number of rows of the file before the first row
 	note     string   // appended to the error for an absent column
 	sparse   bool     // a feature past the last column is 0 in every row
 	reading  *reading // how the cells of CSV and of texts are parsed
@@ -38,8 +38,9 @@ type Table struct {
 	expanded []*column // see all
 }
 
-// ReadBytes returns about the number of bytes that the table and the parts of its file took at most
-// while a text file was read; 0 for other tables, which take no more while they are read.
+// ReadBytes returns the approximate maximum number of bytes that the table and the parts of its
+// file took while a text file was read. It is 0 for other tables, which take no additional memory
+// while they are read.
 func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
@@ -147,8 +148,8 @@ func nameRule(name string) string {
 	return ""
 }
 
-// LeftOutIndex reports whether the first column of a CSV file was skipped because it has no name:
-// the index that pandas writes, or the row names of R.
+// LeftOutIndex reports whether the first column of a CSV file was skipped because it has no name,
+// like the index that pandas writes and the row names of R.
 func (t *Table) LeftOutIndex() bool { return t.orEmpty().index }
 
 // Notices returns the decisions made while reading the file that the user may want to change, each
@@ -204,8 +205,9 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
-// OnlyTexts reports whether a column has texts and no number in any spelling: a column with both is
-// more likely a column of numbers with a wrong cell. It is false for a column that does not exist.
+// OnlyTexts reports whether a column has texts and no number in any spelling: a column with texts
+// and numbers is more likely a column of numbers with a wrong cell. It returns false if the column
+// does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
 	some := false
@@ -219,9 +221,9 @@ func (t *Table) OnlyTexts(name string) bool {
 	return some
 }
 
-// Cells returns the cells of a column as the file spells them, "" for an empty cell. The numbers of
-// a column that File.Keep does not name are formatted in the shortest form instead. A column that
-// does not exist is an *Error.
+// Cells returns the cells of a column as the file spells them, with "" for an empty cell. The
+// numbers of a column that File.Keep does not name are formatted in the shortest form instead. A
+// column that does not exist is an *Error.
 func (t *Table) Cells(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -234,7 +236,7 @@ func (t *Table) Cells(name string) ([]string, error) {
 	return cells, nil
 }
 
-// orEmpty returns t, or a table without columns for a nil pointer.
+// orEmpty returns t, or a table without columns if t is nil.
 func (t *Table) orEmpty() *Table {
 	if t == nil {
 		return &Table{}
@@ -242,7 +244,7 @@ func (t *Table) orEmpty() *Table {
 	return t
 }
 
-// find returns a column that can be read, or nil.
+// find returns the column with the given name, or nil if there is none or it cannot be read.
 func (t *Table) find(name string) *column {
 	t = t.orEmpty()
 	for _, c := range t.columns {
@@ -294,7 +296,7 @@ func (t *Table) noColumn(what, name string, candidates []string) *Error {
 // brokenFault returns the error for a column that cannot be read.
 func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
 
-// noColumnAmong is noColumn for a table whose columns do not exist yet.
+// noColumnAmong is like noColumn, for a table whose columns, with the given names, do not exist yet.
 func (t *Table) noColumnAmong(what, name string, names []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
 }

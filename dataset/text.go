@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// alwaysCategories is the number of distinct texts up to which the texts of a column are
-// categories, whatever the number of rows.
+// alwaysCategories is the maximum number of distinct texts in a column that are categories for any
+// number of rows.
 const alwaysCategories = 20
 
 // firstOf returns the first row of a coded column with a cell of the given kind, or −1.
@@ -26,10 +26,10 @@ type textWriter struct {
 	rule   *Text
 	fill   int32   // category of a missing cell
 	strict bool    // refuse unknown categories
-	known  []int32 // entry of the column → category, −1 for none
+	known  []int32 // entry of the column → category; −1 for an unknown text
 }
 
-// newTextWriter needs a coded column.
+// newTextWriter returns the writer for p.column, which must be coded.
 func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 	category := func(value string) int32 {
 		if k, ok := slices.BinarySearch(rule.Categories, value); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/tfidf"
 )
 
-// NGrams are the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is what Learn derives from a
-// column of texts.
+// NGrams holds the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is the encoding that Learn
+// derives from a column of such texts.
 type (
 	NGrams     = tfidf.Params
 	Vocabulary = tfidf.Vocabulary
@@ -54,8 +54,8 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
 
-// unknownTexts returns the entries of a column of texts in which no n-gram of v occurs. Entries that
-// no row has are left out. counts is c.valueCounts().
+// unknownTexts returns the entries of a column of texts in which no n-gram of v occurs. It skips
+// entries that occur in no row. counts is c.valueCounts().
 func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
 	row, err := v.NewRow()
 	if err != nil {
@@ -100,7 +100,7 @@ func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
 	}
 	w := &gramWriter{place: p, strict: strict}
 	w.rows.Put(first)
-	w.rows.New = func() any { row, _ := v.NewRow(); return row } // v is valid
+	w.rows.New = func() any { row, _ := v.NewRow(); return row } // NewRow succeeds, because v has been checked
 	return w, nil
 }
 
@@ -122,7 +122,7 @@ func (w *gramWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// writeRows implements the method write of a writer by the rows of w.
+// writeRows implements the method write of a writer by means of w.
 func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	var indices []int32
 	var data []float64
@@ -141,7 +141,7 @@ func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 
 // Nonzeros estimates, without encoding t, the number of nonzero elements of the matrix that
 // SparseFeatures returns. It assumes that columns of numbers have no zeros, and that a text has as
-// many nonzeros as the mean of the training texts. It is 0 for an encoder whose Sparse is false.
+// many nonzeros as the mean of the training texts. It returns 0 if e.Sparse() is false.
 func (e *Encoder) Nonzeros(t *Table) int64 {
 	if !e.Sparse() {
 		return 0

@@ -25,9 +25,9 @@ func messageRules() dataset.Rules {
 	return dataset.Rules{Targets: []string{"label"}, Labels: true, TFIDF: []string{"text"}, Standardize: true}
 }
 
-// TestTextFeatures checks the tf-idf features of a column by their formula, with other columns beside
-// it, in sparse and in dense form, by a saved encoder, for some of the rows and in passes over the
-// file.
+// TestTextFeatures compares the tf-idf features of a column with their formula, next to other
+// columns: in sparse and in dense form, with a saved encoder, for some of the rows, and in passes
+// over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
@@ -48,7 +48,7 @@ func TestTextFeatures(t *testing.T) {
 		0, twice / third, twice / third, 0, 0, 0, size(5), 1, 0,
 		0, 0, 0, 0, 0, 0, size(7), 0, 1,
 	})
-	const tol = 8 * 0x1p-52 // of some roundings of numbers below 2
+	const tol = 8 * 0x1p-52 // some roundings of numbers below 2
 	same := func(what string, x mat.Matrix, err error, want mat.Matrix) {
 		t.Helper()
 		if err != nil || !mat.EqualApprox(x, want, tol) {
@@ -76,7 +76,7 @@ func TestTextFeatures(t *testing.T) {
 		some.Stack(want.Slice(2, 3, 0, 9), want.Slice(0, 1, 0, 9))
 		same("rows 3 and 1", x, err, &some)
 	}
-	if n := e.Nonzeros(table); n != 8+4+4 { // of the texts, the numbers and the categories
+	if n := e.Nonzeros(table); n != 8+4+4 { // nonzeros of the texts, the numbers and the categories
 		t.Errorf("%d values are not 0", n)
 	}
 	s, err := dataset.Open(path)
@@ -100,7 +100,7 @@ func TestTextFeatures(t *testing.T) {
 }
 
 // TestUnknownTexts checks the report on texts without a known n-gram in two columns of texts, and that
-// such texts are refused on demand.
+// such texts are refused if RefuseUnknown is set.
 func TestUnknownTexts(t *testing.T) {
 	read := func(csv string) *dataset.Table {
 		t.Helper()
@@ -152,7 +152,8 @@ func TestTextFeaturesOfPart(t *testing.T) {
 	}
 }
 
-// TestTextFeatureFaults checks what is refused, and that no forged encoder panics.
+// TestTextFeatureFaults checks the errors for rules, tables and encoders, and that no forged
+// encoder causes a panic.
 func TestTextFeatureFaults(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)

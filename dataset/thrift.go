@@ -55,7 +55,7 @@ func (t *thrift) integer() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// binary returns a byte string, which shares memory with the header.
+// binary decodes a byte string. The result shares memory with the header.
 func (t *thrift) binary() []byte {
 	n := t.unsigned()
 	if n > uint64(len(t.b)-t.at) {
@@ -122,7 +122,7 @@ func (t *thrift) skip(kind byte, depth int) {
 	}
 	switch kind {
 	case thriftTrue, thriftFalse, thriftByte:
-		t.byte() // in a list, a boolean takes a byte
+		t.byte() // in a list, a boolean takes one byte
 	case thriftI16, thriftI32, thriftI64:
 		t.unsigned()
 	case thriftDouble:

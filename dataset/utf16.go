@@ -27,7 +27,7 @@ func (in *input) decode() error {
 type utf16Reader struct {
 	r    *bufio.Reader
 	big  bool
-	rest []byte // decoded, not read
+	rest []byte // decoded bytes that have not been read
 	err  error
 }
 
@@ -49,7 +49,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 // invalid is a byte that does not occur in UTF-8.
 const invalid = 0xff
 
-// rune decodes a character.
+// rune decodes one character and appends it to rest.
 func (u *utf16Reader) rune() {
 	r, ok := u.unit()
 	if !ok {
@@ -69,7 +69,7 @@ func (u *utf16Reader) rune() {
 	u.rest = utf8.AppendRune(u.rest, r)
 }
 
-// unit reads two bytes.
+// unit reads one UTF-16 code unit.
 func (u *utf16Reader) unit() (rune, bool) {
 	var b [2]byte
 	switch n, err := io.ReadFull(u.r, b[:]); {

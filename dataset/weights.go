@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// totalWeight returns the sum of the weights of n rows; nil means that all are 1.
+// totalWeight returns the sum of the weights of n rows. Nil weights are all 1.
 func totalWeight(weights []float64, n int) float64 {
 	if weights == nil {
 		return float64(n)
@@ -18,8 +18,8 @@ func totalWeight(weights []float64, n int) float64 {
 	return sum
 }
 
-// valueWeights returns, for each entry of a coded column, the sum of the weights of its rows;
-// without weights, the number of its rows.
+// valueWeights returns, for each entry of a coded column, the sum of the weights of its rows, or
+// the number of its rows if weights is nil.
 func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	sums := make([]float64, len(c.entries))
 	if weights == nil {
@@ -46,7 +46,7 @@ func weightedMoments(values, weights []float64) (m moments) {
 			m.Low, m.High = min(m.Low, v), max(m.High, v)
 		}
 	}
-	if m.Low >= m.High { // or there are no values
+	if m.Low >= m.High { // also if there are no values
 		m.Mean = m.Low
 		return m
 	}
@@ -70,7 +70,7 @@ func weightedMoments(values, weights []float64) (m moments) {
 	return m
 }
 
-// median returns the weighted median of the values whose moments are m.
+// median returns the weighted median of values, whose moments are m.
 func (m moments) median(values, weights []float64) (v float64, ok bool) {
 	if weights != nil {
 		return weightedMedian(values, weights)
@@ -80,7 +80,7 @@ func (m moments) median(values, weights []float64) (v float64, ok bool) {
 
 // weightedMedian returns the weighted median: the value at which the cumulative weight passes half
 // of the total, or the mean of two adjacent values if exactly half of the weight lies on either
-// side. It ignores NaN; ok is false if there are no values.
+// side. It ignores NaN; ok is false if all values are NaN or there are none.
 func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	var order []int
 	for i, v := range values {
