@@ -49,9 +49,9 @@ type File struct {
 	// Dialect describes a CSV file.
 	Dialect
 
-	// Keep names columns of CSV files whose cells Table.Cells returns exactly as they are written: 007
-	// does not become 7. If Keep includes "index", a first column of a CSV file without a name (the
-	// index of pandas and R) is read as a column with that name.
+	// Keep names columns of CSV files, and text columns of Parquet files, whose cells Table.Cells returns
+	// exactly as they are written: 007 does not become 7. If Keep includes "index", a first column of a CSV
+	// file without a name (the index of pandas and R) is read as a column with that name.
 	Keep []string
 
 	// Memory is the maximum size of the table in bytes; 0 for no limit. A larger file is refused

@@ -22,12 +22,12 @@ import (
 
 type host = backend.Host[float64]
 
-const seed = 7 // of all random numbers; logged with each failure
+const seed = 7 // seed of all random numbers, which each failure logs
 
 func random(r *rand.Rand, rows, cols int) host {
 	h := host{Rows: rows, Cols: cols, Stride: cols + 2, Data: make([]float64, rows*(cols+2))}
 	for i := range h.Data {
-		h.Data[i] = math.NaN() // between the rows
+		h.Data[i] = math.NaN() // the elements between two rows must not be read
 	}
 	for i := range rows {
 		for j := range cols {
@@ -37,7 +37,7 @@ func random(r *rand.Rand, rows, cols int) host {
 	return h
 }
 
-// positive makes features that are valid for chi2.
+// positive returns h, with nonnegative features if k is chi2.
 func positive(k kernels.Kernel, h host) host {
 	if rule := kernels.PointRule(k); rule != nil && rule(slices.Repeat([]float64{-1}, h.Cols)) != nil {
 		for i := range h.Rows {
@@ -49,8 +49,8 @@ func positive(k kernels.Kernel, h host) host {
 	return h
 }
 
-// all returns the kernels with derivatives: the examples of the catalogue, and compositions
-// that the examples lack.
+// all returns the kernels that have derivatives: the examples of the catalog, and compositions that
+// do not occur in the examples.
 func all() []string {
 	list := []string{
 		"gaussian(sigma=[1,2,0.7])", "cosineseries(l=3)", "exp(0.2*linear())",
@@ -73,8 +73,8 @@ func parse(t *testing.T, text string) kernels.Kernel {
 	return k
 }
 
-// TestGramGradient compares with the sums of kernels.EvalGrad, which the tests of package
-// kernels compare with finite differences.
+// TestGramGradient compares the gradients with sums over kernels.EvalGrad, whose derivatives the
+// tests of package kernels compare with finite differences.
 func TestGramGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range all() {
@@ -128,8 +128,8 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			for p := range d {
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
-				// The size of the sums of products with the points before cancellation: |x|
-				// is below 4.
+				// sizeX is the size of the sums of products before the cancellation with the points, where |x|
+				// < 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
 			}
 			for q, g := range kernels.Gradient(k) {
@@ -184,7 +184,7 @@ func compare(t *testing.T, what string, got, want host, tol float64) {
 	}
 }
 
-// TestGramGradientBlocks: the sums do not depend on the number of blocks.
+// TestGramGradientBlocks checks that the gradients do not depend on the number of blocks.
 func TestGramGradientBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("6 million pairs: left out of -short")
@@ -207,7 +207,7 @@ func TestGramGradientBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// n roundings of sums whose terms are below 100.
+		// The tolerance is m roundings of sums whose terms are below 100.
 		compare(t, "x", part.X, got.X.View(first, 0, rows, 2), float64(m)*100*0x1p-53)
 		for i, v := range part.Z.Data {
 			sum.Data[i] += v
@@ -216,7 +216,7 @@ func TestGramGradientBlocks(t *testing.T) {
 	compare(t, "z", got.Z, sum, float64(n)*100*0x1p-53)
 }
 
-// dense is k(X, Z) by definition.
+// dense returns k(X, Z), computed by kernels.Eval.
 func dense(k kernels.Kernel, x, z host) *mat.Dense {
 	g := mat.NewDense(x.Rows, z.Rows, nil)
 	for i := range x.Rows {
@@ -235,7 +235,7 @@ func matOf(h host) *mat.Dense {
 	return m
 }
 
-// ridgeLoss is Σ F∘f(Z) by dense algebra.
+// ridgeLoss returns Σ F∘f(Z), computed by dense linear algebra.
 func ridgeLoss(t *testing.T, k kernels.Kernel, x, y, z, weights host, lambda float64) float64 {
 	t.Helper()
 	g := dense(k, x, x)
@@ -251,7 +251,7 @@ func ridgeLoss(t *testing.T, k kernels.Kernel, x, y, z, weights host, lambda flo
 	return mat.Sum(&f)
 }
 
-// moved is h + s·direction.
+// moved returns h + s·direction.
 func moved(h, direction host, s float64) host {
 	m := backend.NewHost[float64](h.Rows, h.Cols)
 	for i := range h.Rows {
@@ -371,7 +371,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 	}
 }
 
-// TestSolve: the factor, the solution, and the gradients with respect to K and λ.
+// TestSolve checks the factor, the solution, and the gradients with respect to K and λ.
 func TestSolve(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		ctx := context.Background()
@@ -436,7 +436,7 @@ func TestSolve(t *testing.T) {
 	})
 }
 
-// TestErrors: invalid arguments give errors that name the argument and the position.
+// TestErrors checks that the errors for invalid arguments name the argument and the position.
 func TestErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, r := context.Background(), rand.New(rand.NewPCG(seed, 5))
@@ -506,7 +506,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v does not match ErrNotPosDef", err)
 	}
 	ridge.Close()
-	if _, err := ridge.Gradient(ctx, z, z.View(0, 0, 3, 1), 0); err == nil || !strings.Contains(err.Error(), "it has been closed") {
+	if _, err := ridge.Gradient(ctx, z, z.View(0, 0, 3, 1), 0); err == nil || !strings.Contains(err.Error(), "the Ridge has been closed") {
 		t.Errorf("after Close: %v", err)
 	}
 	if now, _ := dev.InUse(); now != 0 {

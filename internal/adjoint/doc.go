@@ -8,10 +8,10 @@
 //	Factor, Solve, SolveGradient  α = (K + λI)⁻¹y for any symmetric K
 //	Ridge                         f = k(Z, X)(k(X, X) + λI)⁻¹y, one factor for both directions
 //
-// The solves are differentiated implicitly: from (K + λI)α = y follow, with
-// ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ,
+// The solves are differentiated implicitly. With ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ, the equation (K
+// + λI)α = y implies
 //
-//	∂loss/∂y = u   ∂loss/∂K = −uαᵀ, made symmetric   ∂loss/∂λ = −Σ u∘α
+//	∂loss/∂y = u   ∂loss/∂K = −½(uαᵀ + αuᵀ)   ∂loss/∂λ = −Σ u∘α
 //
 // (Giles 2008, Collected matrix derivative results for forward and reverse mode
 // algorithmic differentiation, section 2.2.3): the backward pass costs two triangular solves and

@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, with zeros above its diagonal,
-// in n³/3 operations. It reads only the lower triangle of the symmetric n×n matrix K. dst
-// may be K itself. A matrix that is not positive definite is an error that matches
-// backend.ErrNotPosDef; a larger λ helps.
+// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, with zeros above its diagonal, in n³/3
+// operations. It reads only the lower triangle of the symmetric n×n matrix K. dst may be K itself.
+// If K + λI is not positive definite, it returns an error that matches backend.ErrNotPosDef and
+// suggests a larger λ.
 func Factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
 	return named("factor", factor(ctx, dev, k, lambda, dst))
 }
@@ -24,7 +24,7 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 		return err
 	}
 	if k.Rows != k.Cols || dst.Rows != k.Rows || dst.Cols != k.Rows {
-		return fmt.Errorf("k is %d×%d and dst %d×%d: both must be square, and as large as each other", k.Rows, k.Cols, dst.Rows, dst.Cols)
+		return fmt.Errorf("k is %d×%d and dst is %d×%d: both must be square and have the same size", k.Rows, k.Cols, dst.Rows, dst.Cols)
 	}
 	if err := checkLambda(lambda); err != nil {
 		return err
@@ -86,7 +86,7 @@ func solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
 	return w.solve(ml, y, dst)
 }
 
-// solve is Solve with the factor on the device.
+// solve implements Solve for a factor l that is on the device.
 func (w *work) solve(l matrix, y, dst host) error {
 	for i := range y.Rows {
 		copy(dst.Row(i), y.Row(i))
@@ -104,8 +104,8 @@ func (w *work) solve(l matrix, y, dst host) error {
 }
 
 // SolveGradient returns the gradients of a loss with respect to K and λ, given α = (K + λI)⁻¹y and
-// u = (K + λI)⁻¹∂loss/∂α, both n×t; u is the gradient with respect to y. The gradient with respect
-// to K is −½(uαᵀ + αuᵀ), for symmetric changes of K.
+// u = (K + λI)⁻¹∂loss/∂α, both n×t; u is also the gradient with respect to y. The gradient with
+// respect to the symmetric K is −½(uαᵀ + αuᵀ).
 func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	if err := checkRows("u", u, alpha.Rows, "alpha"); err != nil {
 		return host{}, 0, named("gradient of a solve", err)

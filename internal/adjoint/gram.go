@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. A z without rows means
-// x; dst is then symmetric, with distances of exactly 0 on its diagonal.
+// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows, Gram
+// computes k(X, X), which is exactly symmetric and uses distances of exactly 0 on the diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return named("gram", gram(ctx, dev, k, x, z, dst))
 }
@@ -89,9 +89,9 @@ const (
 	WantTheta                  // with respect to the kernel's parameters
 )
 
-// GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no
-// rows, Z is X, and the gradient with respect to X includes both arguments of k; Weights need
-// not be symmetric.
+// GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no rows,
+// the loss is one of K = k(X, X): the gradient with respect to X then includes both arguments of k,
+// and Weights need not be symmetric.
 type GramLoss struct {
 	Kernel  kernels.Kernel
 	X, Z    host
@@ -101,7 +101,8 @@ type GramLoss struct {
 // Gradients holds the results of GramGradient; gradients that were not requested are empty.
 type Gradients struct {
 	X, Z host
-	// Theta is by the parameters of kernels.Params, by ln θ where Log is set.
+	// Theta holds the derivatives with respect to the parameters of kernels.Params, in their order:
+	// with respect to ln θ for a parameter whose Log is set, and to θ otherwise.
 	Theta []float64
 }
 
@@ -112,11 +113,10 @@ type Gradients struct {
 //
 // At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
-// It works in blocks of rows. For each statistic s of the kernel's program the device
-// evaluates ∂k/∂s, which is itself a kernel; for xᵀz and ‖x−z‖² two products with the
-// points follow, 4nmd operations, and for other statistics the sum over features on the
-// processor. Where the device's memory is not Go memory, two numbers for each pair and
-// statistic are copied.
+// It works in blocks of rows. For each statistic s of the kernel's program the device evaluates
+// ∂k/∂s, which is itself a kernel; for xᵀz and ‖x−z‖² the device then multiplies these derivatives
+// by the points, in 4nmd operations, and for other statistics the host sums over the features.
+// Where the device's memory is not Go memory, two numbers for each pair and statistic are copied.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)
@@ -151,8 +151,8 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ
 	}
-	// At least two blocks: the backend would treat a single block, with the same points on
-	// both sides, as a symmetric matrix, and evaluate only the lower triangle.
+	// There must be at least two blocks: the backend would treat a single block of the same points on
+	// both sides as a symmetric matrix and evaluate only its lower triangle.
 	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
@@ -225,7 +225,7 @@ func (w Weights) check(n, m int) error {
 	return checkRows("v", w.V, m, "z")
 }
 
-// productStat reports whether the sums of a statistic are matrix products.
+// productStat reports whether the sums over pairs of a statistic are matrix products.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
 }

@@ -27,8 +27,8 @@ func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 	return &work{run.New(ctx, dev, nil)}, nil
 }
 
-// A buffer is a matrix that both the host and the device use. It has one memory if the device uses
-// Go memory, otherwise two.
+// A buffer is a matrix that both the host and the device use. If the device uses Go memory, both
+// share one copy; otherwise each has a copy.
 type buffer struct {
 	w    *work
 	host host
@@ -46,13 +46,13 @@ func (w *work) buffer(h host) (buffer, error) {
 	return buffer{w, h, m, false}, err
 }
 
-// view returns the rows from first on.
+// view returns the given number of rows, starting at row first.
 func (f buffer) view(first, rows int) buffer {
 	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.one}
 }
 
-// down waits for the queued work and makes the device's values visible to the host; up does the
-// reverse.
+// down waits for the queued work and copies the device's values to the host. up copies the host's
+// values to the device. Neither copies if both share the memory.
 func (f buffer) down() error {
 	if f.one {
 		return f.w.B.Sync()
@@ -67,7 +67,7 @@ func (f buffer) up() error {
 	return f.w.B.Upload(f.m, f.host)
 }
 
-// checkMatrix returns an error for a malformed matrix, NaN or Inf.
+// checkMatrix returns an error if h is malformed or contains NaN or Inf.
 func checkMatrix(name string, h host) error {
 	if h.Rows < 1 || h.Cols < 1 {
 		return fmt.Errorf("%s is empty: %s, %s", name, count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
@@ -85,8 +85,8 @@ func checkMatrix(name string, h host) error {
 	return nil
 }
 
-// checkPoints is checkMatrix, and also checks the number of features and the kernel's
-// rules.
+// checkPoints checks x as checkMatrix does, and also that it has d features whose values are valid
+// for the kernel.
 func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 	if err := checkMatrix(name, x); err != nil {
 		return err

@@ -24,8 +24,8 @@ type Ridge struct {
 	l      matrix
 }
 
-// NewRidge fits n×t targets y to the n×d points x: a Gram matrix and n³/3
-// operations, 8n² bytes of the device until Close.
+// NewRidge fits the n×t targets y to the n×d points x. It computes a Gram matrix and takes n³/3
+// further operations. The fit occupies 8n² bytes of device memory until Close.
 func NewRidge(ctx context.Context, dev backend.Device, k kernels.Kernel, x, y host, lambda float64) (*Ridge, error) {
 	r := &Ridge{dev: dev, kernel: k, x: x}
 	if err := r.fit(ctx, y, lambda); err != nil {
@@ -74,7 +74,7 @@ func (r *Ridge) Close() {
 	}
 }
 
-// Predict sets dst, m×t, to k(Z, X)α for the m×d points z. A z without rows means X.
+// Predict sets dst, m×t, to k(Z, X)α for the m×d points z. If z has no rows, Predict uses Z = X.
 func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
 	if z.Rows == 0 {
 		z = r.x
@@ -111,8 +111,8 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 }
 
 // RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d,
-// Y, n×t, and Z, m×d, have the shapes of the inputs. If z is X, Z has no rows and X includes both
-// uses. Gradients that were not requested are empty.
+// Y, n×t, and Z, m×d, have the shapes of the inputs. If z is X, Z has no rows and X is the sum of
+// the gradients with respect to both uses of X. Gradients that were not requested are empty.
 type RidgeGradients struct {
 	X, Y, Z host
 	Lambda  float64
@@ -123,8 +123,8 @@ type RidgeGradients struct {
 // The gradients with respect to y and λ are always computed; WantX, WantZ and WantTheta
 // request the others.
 //
-// With u = (K + λI)⁻¹k(X, Z)f̄ the weights of the two Gram matrices are −uαᵀ and
-// f̄αᵀ, of t columns each.
+// With f̄ the gradient with respect to f(Z) and u = (K + λI)⁻¹k(X, Z)f̄, the gradients with respect
+// to the Gram matrices k(X, X) and k(Z, X) are −uαᵀ and f̄αᵀ, products of factors with t columns.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
 	return g, named("kernel ridge: gradient", err)
@@ -132,7 +132,7 @@ func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 
 func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	if r.l == nil {
-		return nil, errors.New("it has been closed")
+		return nil, errors.New("the Ridge has been closed")
 	}
 	own := z.Rows == 0
 	points := z
@@ -161,7 +161,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 		return nil, err
 	}
 	g := &RidgeGradients{Y: u, Lambda: lambdaGradient(r.alpha, u)}
-	inner := backend.NewHost[float64](u.Rows, u.Cols) // of k(X, X)
+	inner := backend.NewHost[float64](u.Rows, u.Cols) // gradient with respect to k(X, X) is −inner αᵀ
 	for i, v := range u.Data {
 		inner.Data[i] = -v
 	}
@@ -183,7 +183,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if own || want == 0 {
 		return g, nil
 	}
-	// k(Z, X): X is the second argument.
+	// In k(Z, X) the points X are the second argument.
 	swapped := want & WantTheta
 	if want&WantX != 0 {
 		swapped |= WantZ

@@ -18,9 +18,9 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // dense: the weights, if they are given as a matrix; values: the derivatives of a block
+	dense, values buffer // dense: the weights if they are given as a matrix; values: the derivatives in a block
 	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and U Vᵀ of a block
-	weightRows    host   // of a block, on the host
+	weightRows    host   // the weights of a block, on the host
 	derivatives   []kernels.Kernel
 	theta         []float64
 	columns       []float64
@@ -32,12 +32,12 @@ type statSums struct {
 	stat       kernels.Stat
 	derivative kernels.StatDerivative
 	product    bool
-	px, pz     host   // the points of the products: centered for ‖x−z‖²
-	mpx, mpz   matrix // on the device
+	px, pz     host   // the points that are multiplied: centered for ‖x−z‖²
+	mpx, mpz   matrix // px and pz on the device
 	byX, byZ   buffer // products with the points, (W∘S)Z and (W∘S)ᵀX
 	rows       []float64
 	cols       []float64
-	outX, outZ host // sums over features, where there are no products
+	outX, outZ host // sums over features, for statistics without products
 }
 
 func (s *gramSums) prepare() (err error) {
@@ -125,7 +125,7 @@ func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
 	return w.m, w.host, nil
 }
 
-// add adds the pairs of a block of rows of X with all of Z.
+// add adds the terms of all pairs of a block of rows of X and the rows of Z.
 func (s *gramSums) add(first, rows int) error {
 	wm, wh, err := s.blockWeights(first, rows)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		}
 		s.B.Gemm(backend.Transpose, backend.NoTrans, 1, values.m, t.mpx.View(first, 0, rows, s.x.Cols), beta, t.byZ.m)
 	}
-	return s.B.Sync() // values.host is written again
+	return s.B.Sync() // the host overwrites values.host afterwards
 }
 
 // addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms.
@@ -224,9 +224,9 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	}
 }
 
-// addTerms adds w times the derivatives of a statistic of (x, z) with respect to x, or to z.
-// Terms with the derivative 0 add 0, even if w is infinite. The two most frequent statistics
-// have loops of their own.
+// addTerms adds to out w times the derivatives of the statistic s of (x, z) with respect to z if
+// byZ is set, and to x otherwise. Terms with the derivative 0 add 0, even if w is infinite. The two
+// most frequent statistics have loops of their own.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
 		return
@@ -284,7 +284,8 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 	return gx, gz, nil
 }
 
-// finish adds one side of a statistic to a gradient: with S the weighted derivatives,
+// finish adds the gradient of one statistic with respect to the points on one side. With S the
+// weighted derivatives, the gradient of each kind of statistic is
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))

@@ -14,11 +14,11 @@ import (
 // mode is the mode of a new file, before the umask.
 const mode = 0o666
 
-// Write replaces the file at path by the output of write; an existing file keeps its mode. A
-// symbolic link is followed: the file that it names is replaced or made, not the link. On an error
-// no new file exists and an old one is unchanged, unless the error says that the file was written.
-// The error is an *fs.PathError with the given path. Write removes the temporary files for the
-// same path that killed processes have left.
+// Write replaces the file at path by the output of write; an existing file keeps its mode. If path
+// is a symbolic link, Write replaces or creates the file that the link names. After an error, the
+// file is unchanged or still absent, unless the error says that the file was written. The error is
+// an *fs.PathError with the given path. Write also removes temporary files for this path that
+// belong to killed processes.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func Write(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// WriteBytes is Write for content that is in memory.
+// WriteBytes replaces the file at path by data, as Write does.
 func WriteBytes(path string, data []byte) error {
 	return Write(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -58,14 +58,14 @@ func Check(path string) error {
 	return nil
 }
 
-// create makes the file that will be renamed.
+// create creates the temporary file that will be renamed to path.
 func create(path string) (pending, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
 	switch info, err := os.Stat(path); {
-	case err != nil: // there is no file, or creating one will report the fault
+	case err != nil: // there is no file, or creating the temporary file will report the error
 	case info.IsDir():
 		return nil, errors.New("is a directory")
 	case !info.Mode().IsRegular():
@@ -75,8 +75,8 @@ func create(path string) (pending, error) {
 	return begin(path)
 }
 
-// digits is the minimum length of the random number in the name of a temporary file that is
-// recognized as one: one in 90,000 random numbers of 63 bits is shorter.
+// digits is the minimum number of digits of the random number by which removeOrphans recognizes a
+// temporary file. One in 90,000 random numbers of 63 bits has fewer digits.
 const digits = 15
 
 // removeOrphans removes the temporary files for path whose processes have ended.
@@ -84,7 +84,7 @@ func removeOrphans(path string) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
-		return // creating a file there will report the fault
+		return // creating the temporary file will report the error
 	}
 	for _, e := range entries {
 		number, ok := strings.CutPrefix(e.Name(), "."+name)
@@ -102,10 +102,10 @@ type pending interface {
 	Cleanup() error // removes the temporary file unless it has replaced the other file
 }
 
-// resolve returns the path that symbolic links at path lead to, also if no file exists
-// there yet.
+// resolve follows symbolic links from path and returns the path at their end, where no file need
+// exist.
 func resolve(path string) (string, error) {
-	const most = 40 // as many as Linux follows
+	const most = 40 // Linux follows the same number of links
 	if path == "" {
 		return "", errors.New("the path is empty")
 	}
@@ -113,7 +113,7 @@ func resolve(path string) (string, error) {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}
-		// Not filepath.Dir, which removes a link together with a .. that follows it.
+		// filepath.Dir would be wrong: it removes a link together with a .. that follows the link.
 		dir, name := filepath.Split(path)
 		target, err := os.Readlink(path)
 		switch {
@@ -121,7 +121,7 @@ func resolve(path string) (string, error) {
 			path = target
 		case err == nil:
 			path = dir + target
-		default: // not a link: a new file, or an error that creating the file will report
+		default: // path is no link: the file is new, or creating it will report the error
 			if dir, err := filepath.EvalSymlinks(dir); err == nil {
 				return filepath.Join(dir, name), nil
 			}
@@ -137,7 +137,7 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: reason(err)}
 }
 
-// reason is err without the paths that package os puts before it.
+// reason returns err without the paths that package os prepends.
 func reason(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:

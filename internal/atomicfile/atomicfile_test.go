@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// holds requires that folder has the named entries and no others.
+// holds fails the test unless folder has exactly the named entries.
 func holds(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -35,8 +35,8 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// TestWrite writes a new file, and an existing file, which keeps its mode. The system's folder
-// for temporary files is not used.
+// TestWrite checks that Write creates a new file, and replaces an existing file, which keeps its
+// mode, without the system's folder for temporary files.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(folder, "none"))
@@ -61,8 +61,8 @@ func TestWrite(t *testing.T) {
 	holds(t, folder, "f")
 }
 
-// TestLinks: links remain links, to existing files and to a missing one, through another link
-// and in another folder.
+// TestLinks checks that links remain links: links to an existing and to a missing file, to another
+// link, and into another folder.
 func TestLinks(t *testing.T) {
 	folder := t.TempDir()
 	sub := filepath.Join(folder, "sub")
@@ -87,7 +87,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	// .. in a folder that was reached by a link.
+	// This link contains .. in a folder that is itself reached by a link.
 	if err := os.Symlink("../made", filepath.Join(sub, "up")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRefused: Check and Write return the same reason with the given path, and leave no file
-// behind.
+// TestRefused checks that Check and Write return the same reason with the given path, and leave no
+// file.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")

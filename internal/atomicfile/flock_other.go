@@ -4,5 +4,5 @@ package atomicfile
 
 import "errors"
 
-// flock fails here, so that temporary files of killed processes are not removed.
+// flock fails on this system. Temporary files of killed processes are therefore not removed.
 func flock(int, bool) error { return errors.ErrUnsupported }

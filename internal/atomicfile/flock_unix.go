@@ -4,8 +4,8 @@ package atomicfile
 
 import "golang.org/x/sys/unix"
 
-// flock locks an open file for its process alone; it waits until no other process holds a lock,
-// or fails.
+// flock takes an exclusive lock on an open file. If another process holds a lock, it waits if wait
+// is set, and otherwise fails.
 func flock(fd int, wait bool) error {
 	how := unix.LOCK_EX
 	if !wait {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// halfWritten makes the test binary write half of the file that it names, report it on
-// the standard output and wait.
+// halfWritten is an environment variable. If it names a file, the test binary writes half of this
+// file, reports this on its standard output and waits.
 const halfWritten = "MERCER_TEST_HALF_WRITTEN"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOrphansAreRemoved: the next write or check of the same name removes the temporary file of
-// a killed process, but not that of a running process, nor a file of another name.
+// TestOrphansAreRemoved checks that the next write or check of the same name removes the temporary
+// file of a killed process, but neither that of a running process nor a file of another name.
 func TestOrphansAreRemoved(t *testing.T) {
 	for name, next := range map[string]func(path string) error{
 		"write": func(path string) error { return atomicfile.WriteBytes(path, []byte("new")) },
@@ -58,7 +58,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 			}
 			c := exec.Command(self)
 			c.Env = append(os.Environ(), halfWritten+"="+path)
-			stdin, err := c.StdinPipe() // open, so that the process waits
+			stdin, err := c.StdinPipe() // the process waits while stdin is open
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritersOfOneName: no writer removes the temporary file of another one.
+// TestConcurrentWritersOfOneName checks that no writer removes the temporary file of another writer.
 func TestConcurrentWritersOfOneName(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "f")

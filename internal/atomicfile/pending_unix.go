@@ -19,7 +19,7 @@ type lockedFile struct {
 	lock *os.File
 }
 
-// begin creates the temporary file for path in its folder. renameio would otherwise try the
+// begin creates the temporary file for path in its folder. By default renameio would use the
 // system's folder for temporary files.
 func begin(path string) (pending, error) {
 	for {
@@ -58,8 +58,8 @@ func (f *lockedFile) release() {
 	f.lock = nil
 }
 
-// lock locks an open file until the returned Closer is closed, which may be after the file is
-// closed. It returns nil if files cannot be locked.
+// lock locks an open file until the returned file is closed. The lock remains if only f is closed.
+// It returns nil if files cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -73,7 +73,8 @@ func lock(f *os.File) *os.File {
 	return held
 }
 
-// removeOrphan removes an unlocked file, which begin made in a process that no longer runs.
+// removeOrphan removes a file that is not locked, because the process in which begin created it no
+// longer runs.
 func removeOrphan(name string) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -85,7 +86,7 @@ func removeOrphan(name string) {
 	}
 }
 
-// syncFolder flushes the new name to the disk if the system can flush folders.
+// syncFolder flushes the entry of the new file in its folder to the disk if the system supports this.
 func syncFolder(folder string) error {
 	d, err := os.Open(folder)
 	if err != nil {

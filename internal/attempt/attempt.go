@@ -1,4 +1,4 @@
-// Package attempt fits the candidates of a search, the best first, until one can be fitted.
+// Package attempt fits the candidates of a search in order, starting with the best, until a fit succeeds.
 package attempt
 
 import (
@@ -11,21 +11,21 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Candidates are the points that a search has found, numbered from 0, the best first.
+// Candidates are the points that a search has found, numbered from 0 and sorted so that the best is first.
 type Candidates struct {
 	Len int
 	// Name describes a candidate in a warning, such as "kernel gaussian(sigma=2), lambda 0.1".
 	Name func(i int) string
 	// Fit fits a candidate.
 	Fit func(i int) error
-	// Refused reports whether an error of Fit belongs to the candidate, so that another one may
-	// be fitted. Any other error ends the attempts.
+	// Refused reports whether an error of Fit is specific to the candidate, so that the next candidate
+	// is tried. Any other error ends the attempts.
 	Refused func(err error) bool
 }
 
-// First fits the candidates in their order until one is fitted, and returns its number. If it is
-// not 0, warning names candidate 0 with the reason of its refusal, and the candidate that was
-// fitted. If every candidate is refused, the error wraps that of candidate 0.
+// First fits the candidates in order until a fit succeeds, and returns the number of this
+// candidate. If the number is not 0, warning gives the error of candidate 0 and names the candidate
+// that was fitted. If every candidate is refused, err wraps the error of candidate 0.
 func (c Candidates) First() (at int, warning string, err error) {
 	var first error
 	for i := range c.Len {
@@ -61,9 +61,9 @@ func (c Candidates) warning(at int, err error) string {
 	return fmt.Sprintf("the best point of the search, %s, was refused, because %s; the model is that of %s, %s%s", c.Name(0), why, which, c.Name(at), refused)
 }
 
-// Numeric reports whether err says that rounding or the range of float64 leaves no solution: the
-// matrix is not positive definite, the residual is too large, or values overflow. Samples that
-// are valid have such an error at some kernels and λ only.
+// Numeric reports whether err is a numerical failure: the matrix is not positive definite, the
+// residual is too large, or values overflow. For valid samples this occurs only with some kernels
+// and some λ.
 func Numeric(err error) bool {
 	return errors.Is(err, backend.ErrNotPosDef) || errors.As(err, new(*solvers.ConvergenceError)) || errors.Is(err, kernels.ErrOverflow)
 }

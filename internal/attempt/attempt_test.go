@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestFirst: the candidates are fitted in their order until one is fitted; an error that does not
-// belong to a candidate ends the attempts at once.
+// TestFirst checks that the candidates are tried in order until a fit succeeds, and that an error
+// that is not specific to a candidate ends the attempts.
 func TestFirst(t *testing.T) {
 	singular := fmt.Errorf("solve: %w", &backend.PivotError{Index: 2})
 	short := fmt.Errorf("solve: %w", &solvers.ConvergenceError{Result: &solvers.Result{Residual: 1.8e-7}, Tol: 1e-8})
@@ -22,7 +22,7 @@ func TestFirst(t *testing.T) {
 	wrong := errors.New("y: row 3 is NaN")
 	for name, c := range map[string]struct {
 		results []error
-		fitted  []int // in this order
+		fitted  []int // the candidates that are tried, in order
 		warning string
 		err     string
 		is      error

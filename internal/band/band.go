@@ -12,25 +12,25 @@ import (
 // Solver solves with A + λI for groups of at most GroupSize λ, A = QBQᵀ.
 type Solver struct {
 	Params
-	// Factors are the factors of the last group. Errs says for each λ without a factor why
-	// there is none.
+	// Factors holds the factors of the last group of λ. For each λ without a factor, Errs holds the
+	// reason.
 	Factors []*Factor
 	Errs    []error
 
 	form    *form
 	scratch []*factorScratch
-	y, z    []backend.Matrix[float64]  // n × columns for each worker
+	y, z    []backend.Matrix[float64]  // n × Columns for each worker
 	x, g    backend.Matrix[float64]    // the factors of a group
-	s       [2]backend.Matrix[float64] // wide × GroupSize·columns
-	sol     [2]backend.Matrix[float64] // n × GroupSize·columns
-	rows    [2]backend.Matrix[float64] // GroupSize·width × samples
+	s       [2]backend.Matrix[float64] // wide × GroupSize·Columns
+	sol     [2]backend.Matrix[float64] // n × GroupSize·Columns
+	rows    [2]backend.Matrix[float64] // GroupSize·width × Samples
 }
 
-// Params describe the problems of a Solver.
+// Params describes the problems of a Solver.
 type Params struct {
-	Columns  int  // of the right-hand sides
-	Inverses bool // Diagonals will be called
-	Samples  int  // number of columns of the matrix that Diagonals will get
+	Columns  int  // number of columns of the right-hand sides
+	Inverses bool // whether Diagonals will be called
+	Samples  int  // number of columns of the argument m of Diagonals
 	// Queue returns a queue of the device for one goroutine.
 	Queue   func(ctx context.Context) backend.Backend[float64]
 	Workers int // number of goroutines; each works on one λ
@@ -83,7 +83,7 @@ func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], 
 	return q, nil
 }
 
-// Transposed is Qᵀ, once Rotate has formed it.
+// Transposed returns Qᵀ. Rotate must have formed it.
 func (q *Solver) Transposed() backend.Matrix[float64] { return q.form.a }
 
 // Rotate returns Qᵀy, and forms Q if Diagonals will need it.
@@ -106,8 +106,8 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 	return rotated, nil
 }
 
-// Solve returns (A + λI)⁻¹y for each λ, one solution beside the other; rhs is Qᵀy as Rotate
-// returned it. If A + λI is not positive definite to working precision, Errs says so and the
+// Solve returns the solutions (A + λI)⁻¹y of all λ, side by side in one matrix. rhs is Qᵀy, the
+// result of Rotate. If A + λI is not positive definite to working precision, Errs says so and the
 // solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
@@ -119,7 +119,7 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 	close(next)
 	var wait sync.WaitGroup
 	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // passes panics on to the caller
+	faults := make([]any, len(q.scratch)) // panics of the workers, which are raised again in the caller
 	for id := range q.scratch {
 		wait.Add(1)
 		go func() {
@@ -163,7 +163,7 @@ func (q *Solver) solveOne(w *factorScratch, l *Factor, y, z backend.Matrix[float
 	return w.b.Download(sol, y)
 }
 
-// back is X ← QX.
+// back computes X ← QX.
 func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error {
 	in, out := q.sol[0].View(0, 0, x.Rows, x.Cols), q.sol[1].View(0, 0, x.Rows, x.Cols)
 	if err := b.Upload(in, x); err != nil {
@@ -180,13 +180,13 @@ func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error
 	return b.Download(x, in)
 }
 
-// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the
-// factors L of the group: with F = Qᵀ the diagonal of (A + λ_iI)⁻¹. For one block of rows after
-// another,
+// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the factors L of the
+// group. With F = Qᵀ these sums are the diagonal of (A + λ_iI)⁻¹. For each block j of rows in turn,
+// it computes
 //
 //	Z_j = X_j F_j − X_j G_j Z_{j−1}
 //
-// where the first product serves all λ. The buffers hold a few blocks of rows of all samples.
+// where the first product is computed once for all λ. The buffers hold a few blocks of rows of all samples.
 func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
 	f, count := q.form, len(diags)
 	_, n := m.Dims()

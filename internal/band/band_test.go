@@ -17,10 +17,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestSolverIsInverse: solutions, diagonals of the inverse, traces and determinants are those
-// of gonum's factors for orders around the widths of blocks and panels, and of several λ only
-// the one for which A + λI is indefinite is refused. The bound is 100 units of rounding for
-// each row, times the condition number of A + λI.
+// TestSolverIsInverse compares solutions, diagonals of the inverse, traces and determinants with
+// those of gonum's factors, for orders near the widths of blocks and panels. It checks that a λ is
+// refused only if A + λI is indefinite. The tolerance is 100 rounding errors for each row, times
+// the condition number of A + λI.
 func TestSolverIsInverse(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		for _, inverses := range []bool{false, true} {

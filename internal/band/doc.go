@@ -1,15 +1,15 @@
 // Package band solves with A + λI for one symmetric matrix A and many λ.
 //
-// A is reduced to Q B Qᵀ with Q orthogonal and B block tridiagonal with blocks of a few dozen
-// rows (form.go): the first half of a reduction to tridiagonal form. Then B + λI = LLᵀ costs
-// O(n·width²) for each λ (factor.go), and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ (band.go).
+// A is reduced to Q B Qᵀ with Q orthogonal and B block tridiagonal with blocks of a few dozen rows
+// (form.go). This is the first stage of a two-stage reduction to tridiagonal form. Then B + λI =
+// LLᵀ costs O(n·width²) for each λ (factor.go), and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ (band.go).
 //
-// Why not go on to a tridiagonal matrix: the usual one-stage reduction reads the part of A that
-// is not yet reduced once for each column, n³/6 elements in all, at the speed of memory. At n =
-// 4,000 these are 85 GB, 17 times the time of a Cholesky factor on two cores (15 GB/s, November
-// 2026); and the second half of a two-stage reduction, which follows the first one, adds 2n³
-// operations to every use of Q (Ballard, Demmel and Knight 2012). Here everything of order n³
-// is a product of matrices: 4n³/3 operations for B, and as many for Q if it is formed.
+// A reduction to tridiagonal form would take more time. The usual one-stage reduction reads the
+// part of A that is not yet reduced once for each column, n³/6 elements in all, at the speed of
+// memory. At n = 4,000 these are 85 GB, 17 times the time of a Cholesky factor on two cores (15
+// GB/s, November 2026); and the second stage of a two-stage reduction adds 2n³ operations to every
+// use of Q (Ballard, Demmel and Knight 2012). Here everything of order n³ is a product of matrices:
+// 4n³/3 operations for B, and as many for Q if it is formed.
 //
 // The package is written against backend.Backend alone. Columns are reduced in panels,
 // as in Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the
@@ -17,6 +17,6 @@
 //
 //	H = I − V T Vᵀ,  Y = A V T,  W = Y − ½ V Tᵀ VᵀY,  HᵀAH = A − V Wᵀ − W Vᵀ
 //
-// (T of Schreiber and Van Loan 1989, from VᵀV and the scales of the reflectors
-// as in Puglisi 1992).
+// (T of Schreiber and Van Loan 1989, computed from VᵀV and the scales of the reflectors as in
+// Puglisi 1992).
 package band

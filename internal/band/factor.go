@@ -10,24 +10,24 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Factor is B + λI = LLᵀ for one λ, L block bidiagonal:
+// Factor holds the factor of B + λI = LLᵀ for one λ, where L is block bidiagonal:
 //
 //	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
-// with the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses are
+// It stores the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses of L are matrix
 // products.
 //
-// The factors of a group of λ lie in the same matrices x, with X_j, and g, with
-// G_{j+1}ᵀ: the matrices of one j are stored below each other, so that they are one operand.
+// The factors of a group of λ are stored in the same two matrices: x holds X_j and g holds G_{j+1}ᵀ. For
+// each j, the blocks of all λ are stored below each other, so that they form one operand.
 type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
 	member, group int
-	Trace         float64 // tr (B + λI)⁻¹, when asked for
+	Trace         float64 // tr (B + λI)⁻¹, if it was requested
 	LogDet        float64 // log det (B + λI)
 }
 
-// inverse is X_j, coupling G_{j+1}ᵀ.
+// inverse returns X_j, and coupling returns G_{j+1}ᵀ.
 func (l *Factor) inverse(f *form, j int) backend.Matrix[float64] {
 	first, n := f.rows(j)
 	return l.x.View(first*l.group+l.member*n, 0, n, n)
@@ -39,8 +39,8 @@ func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is the memory in which a worker makes a Factor and solves: small matrices of
-// width × width.
+// factorScratch is the memory in which a worker computes a Factor and solves: matrices of width ×
+// width.
 type factorScratch struct {
 	b backend.Backend[float64]
 	s [5]backend.Matrix[float64]
@@ -57,17 +57,17 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 	return w, nil
 }
 
-// factor makes B + λI = LLᵀ. It returns a *backend.PivotError if the matrix is not positive
-// definite to working precision: if a pivot is at most tol, the size of the rounding errors of
+// factor computes B + λI = LLᵀ. It returns a *backend.PivotError if the matrix is not positive
+// definite to working precision: if a pivot is at most tol, the magnitude of the rounding errors of
 // B.
 //
-// With trace it also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with respect
-// to λ: with S′_0 = I,
+// If trace is set, it also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with
+// respect to λ: with S′_0 = I,
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
 //
-// All terms are positive, so that nothing cancels (Golub and von Matt 1997, for the bidiagonal
-// case).
+// All terms are positive, so that there is no cancellation (Golub and von Matt 1997, for the
+// bidiagonal case).
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
 	to.Trace, to.LogDet = 0, 0
@@ -92,7 +92,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 		if err := b.Potrf(backend.Lower, s); err != nil {
 			return err
 		}
-		l := shifted // no longer needed
+		l := shifted // shifted is no longer needed
 		if err := b.Download(l, s); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, x)
 
 		var g backend.Matrix[float64]
-		m := 0 // rows of the next block
+		m := 0 // number of rows of the next block
 		if j < len(f.below) {
 			e := f.below[j]
 			m = e.Rows
@@ -155,11 +155,12 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 	return b.Sync()
 }
 
-// solve sets Y, n × t, to (B + λI)⁻¹ Y and waits for the device; z is scratch of that shape.
+// solve overwrites the n × t matrix Y with (B + λI)⁻¹ Y and waits for the device. z is scratch
+// memory of the same shape.
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
-	// Row block j of L and of a matrix.
+	// of returns the rows of m that belong to block j.
 	of := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
 		first, n := f.rows(j)
 		return m.View(first, 0, n, t)
@@ -179,9 +180,8 @@ func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[
 	return b.Sync()
 }
 
-// rounding is the size of a pivot that may be only rounding error: each element of B is a sum
-// of as many terms as A has rows, and the rounding of such a sum grows as the root of its
-// length. 8 is a margin, as in numeric.PivotTol.
+// rounding returns the largest pivot that may consist of rounding errors only. Each element of B is
+// a sum of n terms, whose rounding error grows as √n. 8 is a margin, as in numeric.PivotTol.
 func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// form is A = Q B Qᵀ. Q = H₀H₁… is kept as reflectors in place of A, or,
-// after formQ, as Qᵀ there.
+// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… is stored in place of A, as reflectors or,
+// after formQ, as Qᵀ.
 type form struct {
 	b        backend.Backend[float64]
 	mem      *run.Arena
@@ -23,15 +23,15 @@ type form struct {
 	norm        float64 // ‖B‖ in the Frobenius norm
 
 	tau []float64                  // scales of all reflectors
-	ts  []backend.Host[float64]    // T of the groups of panels, by the first panel of each; computed when needed
+	ts  []backend.Host[float64]    // T of the groups of panels, by their first panel; each is computed when it is first used
 	t   backend.Matrix[float64]    // wide × wide
 	s   [2]backend.Matrix[float64] // width × width
 	w   [3]backend.Matrix[float64] // n × wide
 }
 
 // stripWidth is the number of columns that are reduced together on the host, where each column
-// costs a pass over the strip. The strip fits in a cache; the rest of the panel is updated by
-// products.
+// costs a pass over the strip. The strip fits in a cache. The other columns of the panel are
+// updated by matrix products.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
@@ -78,8 +78,8 @@ func squares(h backend.Host[float64]) (sum float64) {
 	return sum
 }
 
-// blocks is the number of blocks on the diagonal of B; all but the last two
-// have reflectors below them.
+// blocks returns the number of diagonal blocks of B. Each block except the last two has reflectors
+// below it.
 func (f *form) blocks() int { return (f.n + f.width - 1) / f.width }
 
 func (f *form) reflections() int { return max(0, f.blocks()-2) }
@@ -120,14 +120,14 @@ func (f *form) step(j int) error {
 	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
-	// The panel is padded with zeros on the right, as apply needs it.
+	// The panel is padded with zeros on the right, because apply requires it.
 	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c on: it divides
-// the panel into halves until they are strips for the host. V, with its zeros and ones,
-// replaces the columns, and R is stored in r.
+// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c on: it bisects the
+// panel recursively into strips, which the host factors. V, with its zeros and ones, overwrites the
+// columns, and R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -151,7 +151,7 @@ func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backe
 	return f.panel(p, c+w1, w-w1, tau, r)
 }
 
-// reflect queues X ← (I − V op(T) Vᵀ) X with scratch for as many columns.
+// reflect queues X ← (I − V op(T) Vᵀ) X. scratch must have at least as many columns as X.
 func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
 	_, cols := x.Dims()
 	_, w := v.Dims()
@@ -170,8 +170,8 @@ func (f *form) triangle(v backend.Matrix[float64], tau []float64, t backend.Matr
 	return f.b.Upload(t, h)
 }
 
-// triangleOf is the upper triangular T of I − V T Vᵀ, column by column:
-// T_kk = τ_k, and above it −τ_k T (VᵀV)_k. scratch is as large as T.
+// triangleOf returns the upper triangular T of I − V T Vᵀ. In column k, T_kk = τ_k and the elements
+// above it are −τ_k T (VᵀV)_k. scratch has the shape of T.
 func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
 	w := len(tau)
 	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, scratch)
@@ -191,9 +191,9 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update is A ← HᵀAH on the lower triangle of the remaining part of A. V Wᵀ + W Vᵀ is half the
-// difference of the squares of cV + W/c and cV − W/c, where c makes the two terms equally
-// large, so that the difference costs no digits.
+// update computes A ← HᵀAH on the lower triangle of the remaining part of A. V Wᵀ + W Vᵀ is half
+// the difference of the squares of cV + W/c and cV − W/c. The factor c makes cV and W/c equally
+// large, so that the difference loses no digits.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
@@ -231,12 +231,12 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	return b.Sync()
 }
 
-// reflectors factors the columns of h from row first on by Householder
-// reflections I − τ v vᵀ with v_k = 1. R, and the rows above it, are stored in r; v with its
-// zeros and ones stays in h. A column whose squares underflow is treated as zero: the square
-// root of the smallest number is far below any rounding error that matters.
+// reflectors factors the columns of h from row first on by Householder reflections I − τ v vᵀ with
+// v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is stored in h. A
+// column whose squares underflow is treated as zero: the square root of the smallest number is far
+// below all relevant rounding errors.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
-	cols := make([][]float64, h.Cols) // each in one piece
+	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {
 		cols[k] = make([]float64, h.Rows)
 		for i := range h.Rows {
@@ -282,12 +282,12 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 	}
 }
 
-// A group is a sequence of panels that are applied together: I − V T Vᵀ, where V has the
-// columns of all of them, which are adjacent in A, with zeros above.
-type group struct{ first, count int } // panels
+// A group is a sequence of panels that are applied together as I − V T Vᵀ. V consists of the
+// columns of all these panels, which are adjacent in A, with zeros above.
+type group struct{ first, count int } // indices of panels
 
-// groups divides the panels into groups, starting with the last panel; the first group may be
-// smaller.
+// groups divides the panels into groups, starting with the last panel. The first group may be
+// smaller than the others.
 func (f *form) groups() []group {
 	var list []group
 	for end := f.reflections(); end > 0; {
@@ -298,7 +298,7 @@ func (f *form) groups() []group {
 	return list
 }
 
-// reflector returns V of a group, and its first row in A.
+// reflector returns V of a group, and the row of A at which V begins.
 func (f *form) reflector(g group) (v backend.Matrix[float64], row int) {
 	first, row := g.first*f.width, (g.first+1)*f.width
 	return f.a.View(row, first, f.n-row, g.count*f.width), row
@@ -317,12 +317,12 @@ func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64],
 	return t, f.b.Upload(t, f.ts[g.first])
 }
 
-// apply computes X ← op(Q) X for an n × t matrix and waits. scratch holds two matrices of wide
-// rows and at least t columns.
+// apply computes X ← op(Q) X for an n × t matrix X and waits for the device. scratch holds two
+// matrices with wide rows and at least t columns.
 func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
 	list := f.groups()
-	if op == backend.Transpose { // Qᵀ begins with the first panels
+	if op == backend.Transpose { // Qᵀ applies the first panels first
 		slices.Reverse(list)
 	}
 	for _, g := range list {
@@ -341,7 +341,7 @@ func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]bac
 //	Qᵀ_g = ┌ I          ┐ (I − V_g T_gᵀ V_gᵀ)
 //	       └   Qᵀ_{g+1} ┘
 //
-// Q overwrites the columns of V_g, so V_g is copied first.
+// Qᵀ overwrites the columns of V_g, so V_g is copied first.
 func (f *form) formQ() error {
 	if f.formed {
 		return nil

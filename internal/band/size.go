@@ -2,25 +2,26 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// together is the number of panels that are combined when Q is applied: a product with a few
-// dozen columns takes about as long as one with a hundred.
+// together is the number of columns of the panels that are combined when Q is applied, because a
+// product with a few dozen columns takes about as long as one with a hundred.
 const together = 128
 
-// wide is the number of columns of the panels that are applied together.
+// wide returns the number of columns of the panels that are applied together: the largest multiple
+// of width up to together.
 func wide(width int) int { return max(1, together/width) * width }
 
-// formElements is the memory of a form of order n besides A, in elements.
+// formElements returns the number of elements that a form of order n takes in addition to A.
 func formElements(n, width int) int64 {
 	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
 }
 
-// GroupSize is the number of λ that are processed together, so that Qᵀ is read once for all of
-// them.
+// GroupSize is the number of λ that are processed together, so that Qᵀ is read once for all λ of a
+// group.
 const GroupSize = 8
 
-// Width is the width of a block of B. Wider blocks make the products of the
-// reduction faster, and the products for each λ more expensive (4n²·width operations for the
-// diagonals of the inverses, measured on two cores of an AMD EPYC of family 25, November 2026).
+// Width returns the width of a block of B. Wider blocks make the products of the reduction faster,
+// and the products for each λ more expensive (4n²·width operations for the diagonals of the
+// inverses, measured on two cores of an AMD EPYC of family 25, November 2026).
 func Width(inverses bool) int {
 	if inverses {
 		return 32
@@ -28,8 +29,8 @@ func Width(inverses bool) int {
 	return 64
 }
 
-// Elements is the number of elements that a Solver for a matrix of order m takes besides the
-// matrix.
+// Elements returns the number of elements that a Solver for a matrix of order m takes in addition
+// to the matrix.
 func (p Params) Elements(m int) int64 {
 	width := Width(p.Inverses)
 	e := numeric.Total(formElements(m, width), numeric.Elements(5*p.Workers, width*width), numeric.Elements(2*p.Workers, m*p.Columns),

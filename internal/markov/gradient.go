@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction is a change of the parameters: of ln σ and ln variance of each term, and of ln D.
+// A direction holds the changes of ln σ and ln variance of each term, and the change noise of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64
@@ -17,8 +17,9 @@ type direction struct {
 //
 //	−½ Σ_j y_jᵀ(K + D)⁻¹y_j/scale_j − ½ t log det (K + D)
 //
-// with respect to the logarithms of the parameters of kernels.Params, of which there are the given
-// number, and of a factor of D. The columns y_j are overwritten.
+// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params, and
+// the derivative noise with respect to the logarithm of a factor of D. The argument parameters is
+// the number of the kernel's parameters.
 func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64, y backend.Host[float64], scale []float64) (gradient []float64, noise float64, err error) {
 	columns := make([]float64, 0, len(l.x)*y.Cols) // in ascending order of the points
 	for _, row := range l.order {
@@ -36,7 +37,7 @@ func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64,
 	return gradient[:parameters], gradient[parameters], nil
 }
 
-// direction returns the change of parameter i alone, or of D after the parameters.
+// direction returns the direction of parameter i of the kernel, or that of D for i = parameters.
 func (l *Line) direction(i, parameters int) direction {
 	d := direction{sigma: make([]float64, len(l.terms)), variance: make([]float64, len(l.terms))}
 	if i == parameters {
@@ -60,16 +61,16 @@ func (l *Line) direction(i, parameters int) direction {
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q,
 //
-// and the change of a variance changes Q and the first P in proportion.
+// and a change of the variance of a term changes Q and the first P by the same factor.
 type tangent struct {
 	l *Line
 	direction
 	p, dp  matrix
-	states []vector // for each column
-	moves  []vector // their derivatives
+	states []vector // one state for each column of y
+	moves  []vector // derivatives of states
 }
 
-// slope is the derivative in one direction.
+// slope returns the derivative in direction d.
 func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []float64) float64 {
 	t := len(scale)
 	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), moves: make([]vector, t)}
@@ -95,7 +96,7 @@ func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []floa
 	return sum
 }
 
-// step moves to point i.
+// step advances the filter and its derivatives to point i.
 func (g *tangent) step(i int) {
 	l := g.l
 	l.predict(i, &g.p)
@@ -132,8 +133,9 @@ func (g *tangent) step(i int) {
 	}
 }
 
-// observe takes the values of a point. It adds the derivatives of the squares of the innovations over
-// the pivot, and returns that of the logarithm of the pivot.
+// observe updates the filter with the values y of a point, whose diagonal element is r. It adds to
+// each element of squares the derivative of the squared innovation divided by the pivot, and returns
+// the derivative of the logarithm of the pivot.
 func (g *tangent) observe(r float64, y, squares []float64) float64 {
 	l := g.l
 	ph, dph := l.first(&g.p), l.first(&g.dp)
@@ -158,7 +160,7 @@ func (g *tangent) observe(r float64, y, squares []float64) float64 {
 			g.dp[i][j] -= dgain[i]*ph[j] + gain[i]*dph[j]
 		}
 	}
-	for i := range l.dim { // what rounding has made unsymmetric
+	for i := range l.dim { // remove the asymmetry that rounding causes
 		for j := range i {
 			v := (g.dp[i][j] + g.dp[j][i]) / 2
 			g.dp[i][j], g.dp[j][i] = v, v

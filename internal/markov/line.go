@@ -12,17 +12,17 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// A Line has the points of a problem in ascending order, and after Filter the factor of K + D.
-// Rows of its arguments and results are in the order in which the points were given.
+// A Line holds the points of a problem in ascending order and, after Filter, the factor of K + D.
+// The rows of all arguments and results are in the order of the points passed to NewLine.
 type Line struct {
 	Model
 	order []int     // rows of the points in ascending order
 	x     []float64 // the points in ascending order
-	steps []float64 // to a point from the one before it; 0 for the first
-	decay []float64 // exp(−s) of these steps, for each term
+	steps []float64 // distance of each point from the preceding point; 0 for the first point
+	decay []float64 // exp(−s) for each step and each term
 
-	pivots []float64 // the variance of a value given the values before it: the squared diagonal of L
-	gain   []float64 // n × Dim: the change of the state by a unit of the innovation
+	pivots []float64 // the variance of each value given the preceding values: the squared diagonal of L
+	gain   []float64 // n × Dim: the change of the state for an innovation of 1
 }
 
 // Elements is the number of float64 that a Line with a factor takes for n points.
@@ -31,16 +31,16 @@ func (m Model) Elements(n int) int64 {
 }
 
 // Roundings is the number of roundings of Multiply for each point, relative to Σ_j |v_j| k(0). In the
-// norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not lengthen any vector, and Ph has
-// the length √k(0). A step rounds 12 times numbers of at most 3.3 times the size of the result, which is
-// the norm of exp(−s)(I + s|N| + s²/2 |N²|); the five roundings of s change A by at most 4 times
-// their sum; and P has the condition number 4, whose root is the factor between the norms.
+// norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not lengthen any vector, and Ph has the
+// length √k(0). A step takes 12 roundings of numbers that are at most 3.3 times as large as the result,
+// where 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|); the five roundings of s change A by at
+// most 4 times their sum; and P has the condition number 4, whose root is the factor between the norms.
 const Roundings = 128
 
-// checkEvery is the number of points between checks of a context.
+// checkEvery is the number of points between two checks of the context.
 const checkEvery = 1 << 16
 
-// NewLine sorts the points, a column.
+// NewLine returns a Line of the n points x.
 func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
 	n := len(x)
 	l := &Line{Model: m, x: make([]float64, n), steps: make([]float64, n), decay: make([]float64, n*len(m.terms))}
@@ -120,7 +120,7 @@ func (l *Line) retreat(i int, v *vector) {
 	}
 }
 
-// value is hᵀv.
+// value returns hᵀv.
 func (m Model) value(v *vector) (sum float64) {
 	for k := range m.terms {
 		sum += v[m.terms[k].at]
@@ -144,7 +144,7 @@ func (m Model) stationary() (p matrix) {
 }
 
 // sandwich sets p to f(f(p)ᵀ)ᵀ for an f that multiplies the rows of a symmetric p by a matrix, and
-// removes what rounding has made unsymmetric.
+// removes the asymmetry that rounding causes.
 func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	for range 2 {
 		for i := range m.dim {
@@ -164,7 +164,7 @@ func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	}
 }
 
-// predict sets p, a covariance before the step to point i, to APAᵀ + Q.
+// predict replaces the covariance P at the point before i by the covariance APAᵀ + Q at point i.
 func (l *Line) predict(i int, p *matrix) {
 	l.sandwich(p, func(v *vector) { l.advance(i, v) })
 	for k := range l.terms {
@@ -173,7 +173,7 @@ func (l *Line) predict(i int, p *matrix) {
 	}
 }
 
-// first is Ph.
+// first returns Ph.
 func (m Model) first(p *matrix) (v vector) {
 	for k := range m.terms {
 		for i := range m.dim {
@@ -183,8 +183,8 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe sets p to the covariance given a value of noise variance r, where ph = Ph and
-// f = hᵀPh + r. For one term the first row, P₁r/f, has no cancellation.
+// observe replaces the covariance p of the state by the covariance given also a value with the noise
+// variance r, where ph = Ph and f = hᵀPh + r. For one term the first row, P₁r/f, has no cancellation.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {
@@ -202,8 +202,8 @@ func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 // at returns element i of a diagonal of length 1 or n.
 func at(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
 
-// Filter factors K + D for the diagonal D of length 1 or n. A pivot that is only a rounding error is
-// a *backend.PivotError with its row.
+// Filter factors K + D for the diagonal D of length 1 or n. It returns a *backend.PivotError with
+// the row of a pivot that is not larger than its rounding error.
 func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
 	return l.filter(ctx, diagonal, nil)
 }
@@ -241,8 +241,8 @@ func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *mat
 	return nil
 }
 
-// columns calls f for every column of h at once, with its elements in ascending order of the points,
-// which replace the column afterwards.
+// columns calls f concurrently for the columns of h. f receives and may change the elements v of
+// column j in ascending order of the points; columns then writes v back to the column.
 func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
 	var wg sync.WaitGroup
 	for j := range h.Cols {
@@ -260,7 +260,8 @@ func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
 	wg.Wait()
 }
 
-// innovate sets v to its innovations: each minus its mean given the values before it.
+// innovate replaces the values v by their innovations: each value minus its mean given the
+// preceding values.
 func (l *Line) innovate(v []float64) {
 	var state vector
 	for i := range v {
@@ -274,9 +275,9 @@ func (l *Line) innovate(v []float64) {
 	}
 }
 
-// Solve overwrites each column of b with (K + D)⁻¹b, by the innovations in ascending order and the
-// smoothing errors in descending order (de Jong 1989, Smoothing and interpolation with the state-space
-// model).
+// Solve overwrites each column of b with (K + D)⁻¹b. It computes the innovations in ascending order of
+// the points and the smoothing errors in descending order (de Jong 1989, Smoothing and interpolation
+// with the state-space model).
 func (l *Line) Solve(b backend.Host[float64]) {
 	l.columns(b, func(_ int, v []float64) {
 		l.innovate(v)
@@ -316,8 +317,8 @@ func (l *Line) LogPivots() []float64 {
 	return logs
 }
 
-// Multiply overwrites each column of v with Kv: the sum over the points up to each one in ascending
-// order, plus the sum over the others in descending order.
+// Multiply overwrites each column v with Kv. For each point it adds the sum over the points up to
+// it, computed in ascending order, and the sum over the later points, computed in descending order.
 func (l *Line) Multiply(v backend.Host[float64]) {
 	l.columns(v, func(_ int, v []float64) {
 		sums := make([]float64, len(v))
@@ -341,7 +342,7 @@ func (l *Line) Multiply(v backend.Host[float64]) {
 	})
 }
 
-// later is the product of the first row of the covariance of the state and v.
+// later returns the product of the first row of the state's covariance and v.
 func (m Model) later(v *vector) (sum float64) {
 	for k := range m.terms {
 		t := &m.terms[k]
@@ -361,9 +362,9 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// inform calls visit for the points in descending order. Its arguments are the number of the point, the
-// diagonal element of (K + D)⁻¹, and the covariance of the smoothing errors of the state, which depends
-// on the value of this point and of the later points.
+// inform calls visit for the points in descending order. The arguments of visit are the index of the
+// point, the diagonal element of (K + D)⁻¹, and the covariance n of the smoothing errors of the state,
+// which depends on the values at this point and at all later points.
 func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The oracle is dense linear algebra with numbers and kernel values of 256 bits.
+// The reference values come from dense linear algebra in arithmetic of 256 bits.
 
 func number(v float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(v) }
 
@@ -77,11 +77,11 @@ func evaluate(k kernels.Kernel, a, b float64) *big.Float {
 	panic("no kernel of this test")
 }
 
-// exact has K, the inverse of K + D and the pivots of its elimination.
+// exact holds K, the inverse of K + D and the pivots of Gaussian elimination.
 type exact struct {
 	k, inverse [][]*big.Float
 	det        *big.Float
-	condition  float64 // at most trace(K + D)/min D
+	condition  float64 // trace(K + D)/min D, which bounds the condition number
 }
 
 func newExact(k kernels.Kernel, x, d []float64) exact {
@@ -135,8 +135,8 @@ var kernelsOfTests = []kernels.Kernel{
 	},
 }
 
-// problem returns points at about the given distance in random order, some of them equal, and a
-// diagonal.
+// problem returns points in random order, with distances of about step and some of them equal, and
+// the diagonal of D.
 func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	x, d = make([]float64, n), make([]float64, n)
 	for i := range x {
@@ -147,8 +147,8 @@ func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	return x, d
 }
 
-// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the determinant
-// with the oracle, from points that are far apart to points at distances of 10⁻⁹ length scales.
+// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the determinant with
+// the reference values, from points that are far apart to points at distances of 10⁻⁹ length scales.
 func TestAgainstExactNumbers(t *testing.T) {
 	const n, seed = 14, 3
 	t.Logf("seed %d", seed)
@@ -243,12 +243,12 @@ func near(t *testing.T, what string, got float64, want *big.Float, bound float64
 }
 
 // TestNoiseOfAStep compares Q, element by element, with the intensity times ∫₀ˢ vvᵀ du in 512 bits, from
-// tiny steps, where a difference of large numbers would have no digit, to steps so large that Q is
-// the covariance of the state.
+// tiny steps, where a difference of large numbers would have no correct digit, to steps so large that Q
+// is the covariance of the state.
 func TestNoiseOfAStep(t *testing.T) {
 	for order, p := range []struct {
 		kernel    kernels.Kernel
-		intensity float64     // times 3
+		intensity float64     // three times the intensity
 		v         [][]float64 // the coefficients of exp(u)·v
 	}{
 		{kernels.Laplacian{Sigma: 1}, 6, [][]float64{{1}}},
@@ -292,7 +292,7 @@ func exactIntegrals(last int, s float64) []*big.Float {
 	return list
 }
 
-// TestSingular checks that equal points without noise are refused, with their row.
+// TestSingular checks that Filter refuses equal points without noise and names the row of a point.
 func TestSingular(t *testing.T) {
 	for _, k := range kernelsOfTests {
 		l := lineOf(t, k, []float64{2, 5, 2})
@@ -304,7 +304,7 @@ func TestSingular(t *testing.T) {
 	}
 }
 
-// TestHugeRange checks points so far apart that the differences overflow: they are independent.
+// TestHugeRange checks that points so far apart that their differences overflow are independent.
 func TestHugeRange(t *testing.T) {
 	for _, k := range kernelsOfTests[:3] {
 		l := lineOf(t, k, []float64{-1e308, 1e308, 0})

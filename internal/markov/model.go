@@ -29,16 +29,17 @@ func (m Model) Dim() int { return m.dim }
 func (m Model) Terms() int { return len(m.terms) }
 
 // A term is variance times a Matérn kernel of smoothness ν = order − ½, or a constant. Its state is
-// entries at, at+1, … of the whole state.
+// stored in the entries at, at+1, … of the state of the Model.
 type term struct {
 	order, at int
 	rate      float64 // √(2ν)/σ; 0 for a constant
 	variance  float64
-	sigma     int   // index of σ in kernels.Params; −1 for a constant
-	weights   []int // indexes of the factors of variance there
+	sigma     int   // index of the parameter σ in kernels.Params; −1 for a constant
+	weights   []int // indices in kernels.Params of the factors of variance
 }
 
-// Of returns the state space of k for points of one feature; ok is false if there is none.
+// Of returns the state space of k for points of one feature. ok is false if package markov does not
+// support k.
 func Of(k kernels.Kernel) (m Model, ok bool) {
 	if k == nil || k.Check(1) != nil {
 		return m, false
@@ -52,8 +53,8 @@ func Of(k kernels.Kernel) (m Model, ok bool) {
 	return m, ok && m.dim <= maxDim
 }
 
-// termsOf returns the terms of k. params is the index of its first parameter, and then that of the
-// parameter after its last one.
+// termsOf returns the terms of k. *params is the index of the first parameter of k in
+// kernels.Params; termsOf advances it past the last parameter of k.
 func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 	next := func() int { *params++; return *params - 1 }
 	switch k := k.(type) {
@@ -77,7 +78,7 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 			all = append(all, terms...)
 		}
 		return all, true
-	case kernels.Product: // of one kernel and constants
+	case kernels.Product: // at most one factor may be other than a constant
 		all := []term{{order: 1, variance: 1, sigma: -1}}
 		for _, part := range k {
 			terms, ok := termsOf(part, params)
@@ -97,7 +98,7 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 	return nil, false
 }
 
-// times returns the terms multiplied by a constant.
+// times returns the terms multiplied by the variance of a constant term.
 func times(terms []term, constant term) []term {
 	for i := range terms {
 		terms[i].variance *= constant.variance
@@ -106,7 +107,7 @@ func times(terms []term, constant term) []term {
 	return terms
 }
 
-// scaled returns s for a step of the term, limited to where A is 0, and exp(−s).
+// scaled returns s for a step and exp(−s). It limits s to a value at which A is 0 in float64.
 func (t *term) scaled(step float64) (s, decay float64) {
 	s = min(t.rate*step, 1000)
 	return s, elementary.Exp(-s)
@@ -148,7 +149,7 @@ func (t *term) applyTransposed(s, decay float64, v []float64) {
 	}
 }
 
-// generate adds f times the product of the generator and v to dst.
+// generate adds f·Gv to dst, where G is the generator N − I.
 func (t *term) generate(f float64, dst, v []float64) {
 	if t.rate == 0 {
 		return
@@ -167,7 +168,7 @@ func (t *term) generate(f float64, dst, v []float64) {
 	}
 }
 
-// intensity is the spectral density of the noise, in the last entry of the state.
+// intensity returns the spectral density of the noise, which acts on the last entry of the term's state.
 func (t *term) intensity() float64 {
 	if t.rate == 0 {
 		return 0
@@ -196,8 +197,8 @@ func (t *term) addFirst(f float64, v *vector) {
 	}
 }
 
-// addNoise adds Q(s) to p. With I_k = ∫₀ˢ uᵏ exp(−2u) du it is the intensity times the integral of
-// vvᵀ, where v is the last column of A.
+// addNoise adds Q(s) to p. Q(s) is the intensity times ∫₀ˢ vvᵀ du, where v is the last column of
+// A(u). Its entries are multiples of I_k = ∫₀ˢ uᵏ exp(−2u) du.
 func (t *term) addNoise(s, decay float64, p *matrix) {
 	q := t.intensity()
 	if q == 0 || s == 0 {
@@ -227,7 +228,7 @@ func (t *term) addNoise(s, decay float64, p *matrix) {
 	}
 }
 
-// reciprocals are 1/k.
+// reciprocals[k] is 1/k.
 var reciprocals = func() (r [64]float64) {
 	for k := range r {
 		r[k] = 1 / float64(k)
@@ -235,8 +236,8 @@ var reciprocals = func() (r [64]float64) {
 	return r
 }()
 
-// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For small s the difference of
-// two large numbers would have no digit: I_last is then a series of positive terms,
+// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For small s the difference of two
+// large numbers would have no correct digit. I_last is then computed by a series of positive terms,
 //
 //	I_k = exp(−2s) s^(k+1) (1/(k+1) + 2s/(k+1)(k+2) + …),
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// advanceBy sets v to Av for a step.
+// advanceBy sets v to Av, where A belongs to the given step.
 func (m Model) advanceBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]
@@ -19,7 +19,7 @@ func (m Model) advanceBy(step float64, v *vector) {
 	}
 }
 
-// retreatBy sets v to Aᵀv for a step.
+// retreatBy sets v to Aᵀv, where A belongs to the given step.
 func (m Model) retreatBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]
@@ -28,9 +28,9 @@ func (m Model) retreatBy(step float64, v *vector) {
 	}
 }
 
-// Evaluate returns Σ_i k(z, x_i) α_i for the points z: the sum over the x_i up to each z in ascending order,
-// plus the sum over the others in descending order. It takes O(n) operations for the x_i, and O(m log m)
-// for the z.
+// Evaluate returns Σ_i k(z, x_i) α_i for the points z: the sum over x_i ≤ z, computed in ascending order,
+// plus the sum over x_i > z, computed in descending order. It takes O(n + m log m) operations for n points
+// x_i and m points z.
 func (l *Line) Evaluate(ctx context.Context, alpha backend.Host[float64], z []float64) (backend.Host[float64], error) {
 	order := ascending(z)
 	out := backend.NewHost[float64](len(z), alpha.Cols)
@@ -45,7 +45,7 @@ func (l *Line) Evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 	return out, nil
 }
 
-// evaluate sets column j of out.
+// evaluate computes column j of out for the points z, whose rows in ascending order of z are order.
 func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []float64, order []int, j int, out backend.Host[float64]) {
 	next, _ := slices.BinarySearchFunc(order, l.x[0], func(row int, x float64) int {
 		if z[row] < x {
@@ -94,25 +94,26 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 }
 
 // Pays reports whether Evaluate is faster than the evaluation of all kernel values of n points x_i and m
-// points z: it takes some hundred times as long for a point as one kernel value.
+// points z: the time of Evaluate for one point is about a hundred times that of one kernel value.
 func Pays(n, m int) bool {
 	return n/500 > 1 && m/500 > 1 && float64(n)*float64(m)/500 > float64(n)+float64(m)
 }
 
-// A Posterior has the variances of the values of the process given values at the points of a Line.
+// A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// The covariances of the state given the values up to each point, and those of the smoothing errors
-	// of the values from each point on: n × Dim(Dim+1)/2.
+	// filtered holds, for each point, the covariance of the state given the values up to this point.
+	// information holds the covariance of the smoothing errors of the values from this point on. Both
+	// are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 
-// PosteriorElements is the number of float64 that a Posterior takes for n points.
+// PosteriorElements returns the number of float64 values that a Posterior stores for n points.
 func (m Model) PosteriorElements(n int) int64 {
 	return numeric.Total(m.Elements(n), numeric.Elements(n, m.dim*(m.dim+1)))
 }
 
-// Posterior factors K + D as Filter does, and keeps what variances need.
+// Posterior factors K + D as Filter does and stores the covariances that Variance needs.
 func (l *Line) Posterior(ctx context.Context, diagonal []float64) (*Posterior, error) {
 	size := l.dim * (l.dim + 1) / 2
 	q := &Posterior{Line: l, filtered: make([]float64, 0, len(l.x)*size), information: make([]float64, len(l.x)*size)}
@@ -131,7 +132,7 @@ func (m Model) pack(list []float64, p *matrix) []float64 {
 	return list
 }
 
-// unpack returns matrix i of a list.
+// unpack returns matrix i of a list that pack has written.
 func (m Model) unpack(list []float64, i int) (p matrix) {
 	size := m.dim * (m.dim + 1) / 2
 	list = list[i*size:]
@@ -145,7 +146,8 @@ func (m Model) unpack(list []float64, i int) (p matrix) {
 }
 
 // Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. With the covariance P of the state at z
-// given the values up to z, and the covariance N of the smoothing errors after it, it is h(P − PNP)hᵀ.
+// given the values up to z, and the covariance N of the smoothing errors after z, the variance is h(P −
+// PNP)hᵀ.
 func (q *Posterior) Variance(z []float64) []float64 {
 	variance := make([]float64, len(z))
 	run.Parallel(len(z), func(first, last int) {

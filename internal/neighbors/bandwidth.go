@@ -13,15 +13,15 @@ import (
 // bandwidthRows is the largest number of rows that Bandwidth uses.
 const bandwidthRows = 1000
 
-// Bandwidth returns the sigma of a Gaussian whose kernel-weighted means of y have the
-// smallest leave-one-out squared error, among median times 8, 8/√2, 4, …, 1/16, in O(n²)
-// for at most 1000 rows chosen by seed. A sigma at which some row is too far from the
-// others for their mean is left out; errors of a column of y are relative to its
-// variance. weights are > 0.
+// Bandwidth returns the sigma of a Gaussian whose kernel-weighted means of y have the smallest
+// leave-one-out squared error, among median times 8, 8/√2, 4, …, 1/16, in O(n²) operations for at
+// most 1000 rows chosen by seed. It excludes a sigma for which the kernel values between some row
+// and all other rows underflow. The errors of a column of y are relative to its variance. The
+// weights must be > 0.
 func Bandwidth(ctx context.Context, median float64, points numeric.Points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
 	rows := rand.New(rand.NewPCG(seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), bandwidthRows)]
-	// Targets from 0 to 1: no square overflows.
+	// Targets are scaled to the range from 0 to 1, so that no square overflows.
 	u, variance := backend.NewHost[float64](len(rows), y.Cols), make([]float64, y.Cols)
 	weights, all := make([]float64, len(rows)), 0.0
 	for a, i := range rows {
@@ -82,7 +82,7 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 			}
 		}
 	}
-	best := 6 // the median distance itself
+	best := 6 // the index of sigma = median
 	for g, v := range loss {
 		if v < loss[best] {
 			best = g

@@ -9,15 +9,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A filter excludes samples by s = xᵀz − zᵀz/2 in float32, the product of (x, 1) and (z, −zᵀz/2).
-// The largest s belongs to the nearest sample, and the key of Nearest is −2s. With u = 2⁻²⁴,
-// m = d + 4 and γ = mu/(1 − mu), s in float32 differs from s by at most
+// A filter excludes samples by s = xᵀz − zᵀz/2, computed in float32 as the inner product of (x, 1)
+// and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is −2s. With
+// u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu), the computed s differs from the exact s by at most
 //
 //	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
 //
-// whatever the order of the sum, because all numbers are rounded once before it, and the last
-// term bounds the underflow of the numbers and of the products (Higham, Accuracy and Stability of
-// Numerical Algorithms, 2002, sections 2.2 and 3.1).
+// for every order of summation, because each number is rounded to float32 once before the sum. The
+// last term bounds the underflow of the numbers and of the products (Higham, Accuracy and Stability
+// of Numerical Algorithms, 2002, sections 2.2 and 3.1).
 type filter struct {
 	Samples
 	k              int
@@ -29,8 +29,8 @@ type filter struct {
 // most is the largest ‖x‖ for which no product in float32 overflows.
 const most = 0x1p60
 
-// filter returns a filter for the rows of x. There is none for other kernels than the linear one,
-// for sparse points and for points whose products overflow in float32.
+// filter returns a filter for the rows of x. ok is false for kernels other than the linear one, for
+// sparse points, and for points whose products overflow in float32.
 func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
 		return nil, false
@@ -53,12 +53,12 @@ func (f *filter) margin(x []float64) float64 {
 	norm, abs := norms(x)
 	d := float64(len(x))
 	rounding := (d + 4) * 0x1p-24 / (1 - (d+4)*0x1p-24)
-	// The last factor is for the rounding of the bound, and of the keys in float64.
+	// The last factor covers the rounding errors of the bound itself and of the keys in float64.
 	return (rounding*(norm*f.norm+f.top/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
 }
 
-// search calls g for rows of x with the nearest samples, as Nearest does. It returns the number
-// of rows, which is that of x unless the filter excludes too few samples to be worth its time.
+// search calls g with the nearest samples of each row of x, as Nearest does. It stops early if the filter
+// excludes too few samples to save time, and returns the number of rows that it has finished.
 func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Points, rows []nearest, g func(i int, list []int, keys []float64)) (int, error) {
 	b := dev.F32()
 	f.below = below
@@ -105,8 +105,8 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	return x.Rows, nil
 }
 
-// add adds the samples from first on to r, the nearest to x, where values are s in float32. It
-// returns the number of samples whose xᵀz it evaluated in float64.
+// add adds the samples first, first+1, … to r, the nearest samples of x. values holds s of these
+// samples in float32. add returns the number of samples whose xᵀz it has evaluated in float64.
 func (f *filter) add(r *nearest, x []float64, margin float64, first int, values []float32) (looked int) {
 	limit := floor(-r.limit/2 - margin)
 	for z := 0; ; z++ {
@@ -120,7 +120,7 @@ func (f *filter) add(r *nearest, x []float64, margin float64, first int, values 
 	}
 }
 
-// below is Searcher.Below for a backend that lacks it.
+// below implements Searcher.Below for backends that are not a Searcher.
 func below(values []float32, bound float32) int {
 	for i, v := range values {
 		if !(v < bound) {
@@ -139,7 +139,7 @@ func floor(v float64) float32 {
 	return f
 }
 
-// norms returns ‖x‖ and ‖x‖₁.
+// norms returns ‖x‖₂ and ‖x‖₁.
 func norms(x []float64) (euclidean, absolute float64) {
 	for _, v := range x {
 		euclidean, absolute = euclidean+v*v, absolute+math.Abs(v)
@@ -147,7 +147,7 @@ func norms(x []float64) (euclidean, absolute float64) {
 	return math.Sqrt(euclidean), absolute
 }
 
-// single returns the rows of h and one more column, rounded to float32.
+// single returns h with the additional last column last(i), rounded to float32.
 func single(h backend.Host[float64], last func(i int) float64) backend.Host[float32] {
 	s := backend.NewHost[float32](h.Rows, h.Cols+1)
 	for i := range h.Rows {

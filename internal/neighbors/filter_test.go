@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNearestIsExact compares the neighbors with those of a sort by ‖x − z‖², for points whose
-// distances are equal in float32, with duplicates, and with numbers beyond its range. The
+// TestNearestIsExact checks that Nearest returns the same neighbors as a sort by ‖x − z‖², for points whose
+// distances are equal in float32, for duplicates, and for numbers beyond the range of float32. The
 // coordinates are integers times a power of two, so that all distances are exact in float64.
 func TestNearestIsExact(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

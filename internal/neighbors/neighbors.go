@@ -23,8 +23,8 @@ type Samples struct {
 	Own    []float64      // k(z, z)
 }
 
-// Bytes returns the memory of a search for samples like those of x among n such samples: the
-// samples, in float64 and in float32, the rows of one step, and a tile.
+// Bytes returns the number of bytes that a search takes for n samples with the shape of the rows of x: the
+// samples in float64 and in float32, the tileRows rows of one step, and one tile of kernel values.
 func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 	b, rows := dev.F64(), tileRows
 	bytes := x.CopyBytes(n) + x.PlacedBytes(b, n) + x.CopyBytes(rows) + x.PlacedBytes(b, rows) + 8*int64(rows)*int64(min(n, tileColumns))
@@ -34,9 +34,9 @@ func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 	return bytes
 }
 
-// Nearest calls f for each row of x, in their order, with the samples nearest to it by
-// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z), the nearest first and of equals the first, until
-// their weights sum to k, and with d² − k(x, x) of each. f may not keep the slices.
+// Nearest calls f for the rows of x in order. list holds the samples z with the smallest d²(x, z) =
+// k(x, x) + k(z, z) − 2k(x, z), in ascending order of d² and of the index, until their weights sum
+// to k; keys holds d² − k(x, x) of each of them. f must not retain the slices.
 //
 // With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
 // only for the samples that the bound of the rounding errors cannot exclude.
@@ -86,22 +86,22 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 	return nil
 }
 
-// nearest holds the nearest samples of one row, among the samples that add has been called with.
+// nearest holds the nearest samples of one row among the samples added so far.
 type nearest struct {
 	k     float64
 	list  []int     // the nearest first
 	keys  []float64 // d² − k(x, x) of each sample in list
 	limit float64   // the largest key once the weights of list sum to k; +Inf before
 
-	wrong bool    // whether a kernel function is NaN or infinite
-	value float64 // the first such kernel function
+	wrong bool    // whether a kernel value is NaN or infinite
+	value float64 // the first kernel value that is NaN or infinite
 }
 
 func (r *nearest) start(k int) {
 	*r = nearest{k: float64(k), list: r.list[:0], keys: r.keys[:0], limit: math.Inf(1)}
 }
 
-// add adds the samples first, first+1, … with the kernel functions values.
+// add adds the samples first, first+1, …, whose kernel values are values.
 func (r *nearest) add(s Samples, first int, values []float64) {
 	own, limit := s.Own[first:], r.limit
 	own = own[:len(values)]
@@ -110,7 +110,7 @@ func (r *nearest) add(s Samples, first int, values []float64) {
 		if key >= limit && key <= math.MaxFloat64 { // false for NaN
 			continue
 		}
-		if key-key != 0 { // NaN or Inf would count as nearest, or hide the nearest samples
+		if key-key != 0 { // NaN or Inf would make the order of the samples wrong
 			if !r.wrong {
 				r.wrong, r.value = true, v
 			}
@@ -140,8 +140,8 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 }
 
-// Mean returns the mean of y over the k nearest, which Nearest listed: the last sample
-// counts only with the part of its weight that completes k.
+// Mean returns the weighted mean of the rows of y over list, the nearest samples from Nearest. The
+// weight of the last sample is reduced so that the weights sum to k.
 func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	sum, left := make([]float64, y.Cols), float64(k)
 	for _, z := range list {
@@ -161,7 +161,7 @@ func Shares(sums backend.Host[float64]) error {
 		row, total := sums.Row(i), 0.0
 		for _, v := range row {
 			if v < 0 {
-				return fmt.Errorf("x: row %d: the kernel is negative there, so that votes are not probabilities", i+1)
+				return fmt.Errorf("x: row %d: the kernel is negative at this row, so that the votes are not probabilities", i+1)
 			}
 			total += v
 		}
@@ -175,11 +175,11 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// A tile of kernel functions has this number of rows and columns at most. Each of two workers has
+// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers evaluates
 // half of the rows, 1 MiB in float32, which stay in its cache until they have been searched.
 const tileRows, tileColumns = 256, 2048
 
-// grid evaluates kernel functions tile by tile.
+// grid evaluates kernel values tile by tile.
 type grid[T backend.Float] struct {
 	b    backend.Backend[T]
 	host backend.Host[T]
@@ -200,9 +200,9 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 
 func (g *grid[T]) free() { g.out.Free() }
 
-// each calls f for each row of x and each tile with the kernel functions of the row and the
-// samples of z from column on. Calls for different rows run at once: one part of the rows is
-// searched while the kernel functions of another are evaluated.
+// each calls f for each row of x and each tile with the kernel values of the row and the samples
+// column, column+1, … of z. It calls f concurrently for different rows, so that some rows are
+// searched while the kernel values of other rows are evaluated.
 func (g *grid[T]) each(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()

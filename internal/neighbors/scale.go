@@ -26,7 +26,7 @@ var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian ke
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {
-		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+		if i >= len(weights) || weights[i] != 0 { // a later check refuses invalid weights
 			rows = append(rows, i)
 		}
 	}
@@ -66,21 +66,22 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, nil
 }
 
-// ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the
-// n×d matrix X, rows of weight 0 left out: the sigma of exp(−γ‖x − z‖²) with the
-// γ = 1/(d·Var(X)) that scikit-learn's support vector machines call gamma="scale". It
-// refuses entries that are all equal, where every sigma gives k = 1. x is finite.
+// ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the n×d matrix X
+// except rows of weight 0. This is the sigma of exp(−γ‖x − z‖²) with the γ = 1/(d·Var(X)) that
+// scikit-learn's support vector machines call gamma="scale". It returns an error if all entries are
+// equal, because then k = 1 for every sigma. The entries of x must be finite.
 func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	var rows []int
 	stored := 0
 	for i := range x.Rows {
-		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+		if i >= len(weights) || weights[i] != 0 { // a later check refuses invalid weights
 			rows = append(rows, i)
 			stored += len(x.Stored(i))
 		}
 	}
 	count := float64(len(rows)) * float64(x.Cols)
-	// values calls f with all entries; times says how often these occur.
+	// values calls f with slices that together hold all entries; times is the number of times that
+	// each of the entries occurs.
 	values := func(f func(entries []float64, times float64)) {
 		for _, i := range rows {
 			f(x.Stored(i), 1)
@@ -98,8 +99,8 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	if !(low < high) {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
 	}
-	// Differences from an entry in units of the largest: squares neither overflow nor
-	// vanish, and a common offset does not round them away.
+	// The variance is computed from the differences from one entry, in units of the largest difference. Their
+	// squares neither overflow nor underflow, and a large common offset causes no cancellation.
 	largest := high/2 - low/2
 	mean, square := 0.0, 0.0
 	values(func(entries []float64, times float64) {
@@ -120,7 +121,7 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	return sigma, nil
 }
 
-// norm is the 2-norm, scaled so that squares neither overflow nor vanish.
+// norm returns the 2-norm, computed with a scale at which squares neither overflow nor underflow.
 func norm(difference []float64) float64 {
 	most := 0.0
 	for _, v := range difference {

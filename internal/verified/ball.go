@@ -2,13 +2,13 @@ package verified
 
 import "math"
 
-// A Ball is the set of all numbers within Radius of Hi + Lo. Hi is Hi + Lo rounded to float64. A
-// ball whose radius is not finite contains every number.
+// A Ball is the set of all numbers within Radius of Hi + Lo. Hi equals the sum Hi + Lo rounded to
+// float64. A ball whose radius is not finite contains every number.
 type Ball struct{ Hi, Lo, Radius float64 }
 
 const (
 	sumError     = 0x1p-104  // relative error of the sum of two centers; proven: 3u² + O(u³), u = 2⁻⁵³
-	productError = 0x1p-103  // of their product; proven: 5u²
+	productError = 0x1p-103  // relative error of the product of two centers; proven: 5u²
 	underflow    = 0x1p-1000 // exceeds the absolute error of every operation whose result underflows
 )
 
@@ -20,7 +20,7 @@ func Exact(v float64) Ball { return Ball{Hi: v} }
 
 // up returns a number that is not less than the exact value of r, where r is the result of at most
 // 16 operations on nonnegative numbers, each with a relative error of at most 2⁻⁵³, or with an
-// underflow. It is +Inf for NaN.
+// underflow. up(NaN) is +Inf.
 func up(r float64) float64 {
 	switch {
 	case r == 0:
@@ -50,7 +50,8 @@ func (b Ball) plus(radius float64) Ball {
 	return b
 }
 
-// scale returns b·2^e, for results that neither overflow nor underflow by more than underflow.
+// scale returns b·2^e. The result must not overflow, and the constant underflow bounds its error
+// from underflow.
 func (b Ball) scale(e int) Ball {
 	f := math.Float64frombits(uint64(e+1023) << 52)
 	return Ball{b.Hi * f, b.Lo * f, up(b.Radius * f)}

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Arithmetic of 320 bits, as the reference: kernels are evaluated by their programs with series that
-// are not those of the package under test.
+// The functions below compute the reference values in arithmetic of 320 bits. They evaluate the
+// program of a kernel with other power series than package verified.
 
 const bits = 320
 
@@ -21,7 +21,7 @@ func sub(a, b *big.Float) *big.Float { return zero().Sub(a, b) }
 func mul(a, b *big.Float) *big.Float { return zero().Mul(a, b) }
 func div(a, b *big.Float) *big.Float { return zero().Quo(a, b) }
 
-// halved returns a·2^−k with |a·2^−k| < 2⁻¹⁰.
+// halved returns a·2^−k and the k for which |a·2^−k| < 2⁻¹⁰.
 func halved(a *big.Float) (small *big.Float, k int) {
 	if a.Sign() == 0 {
 		return zero(), 0
@@ -30,7 +30,7 @@ func halved(a *big.Float) (small *big.Float, k int) {
 	return zero().SetMantExp(a, -k), k
 }
 
-// bigExp is (Σ sʲ/j!)^(2^k) with s = a·2^−k: 30 terms of less than 2^(−10j)/j!.
+// bigExp returns exp(a) = (Σ sʲ/j!)^(2^k) with s = a·2^−k. It sums 30 terms, each less than 2^(−10j)/j!.
 func bigExp(a *big.Float) *big.Float {
 	s, k := halved(a)
 	sum, t := number(1), number(1)
@@ -44,7 +44,8 @@ func bigExp(a *big.Float) *big.Float {
 	return sum
 }
 
-// bigLog is by Halley's iteration y + 2(a − e^y)/(a + e^y), which triples the digits.
+// bigLog returns ln(a) by Halley's iteration y + 2(a − e^y)/(a + e^y), which triples the number of
+// correct digits.
 func bigLog(a *big.Float) *big.Float {
 	f, _ := a.Float64()
 	y := number(math.Log(f))
@@ -55,7 +56,7 @@ func bigLog(a *big.Float) *big.Float {
 	return y
 }
 
-// bigCosSin is by the series of a·2^−k, and k doublings.
+// bigCosSin returns cos(a) and sin(a) from the power series at a·2^−k and k doublings of the angle.
 func bigCosSin(a *big.Float) (c, s *big.Float) {
 	v, k := halved(a)
 	c, s = number(1), zero()
@@ -90,7 +91,7 @@ func bigSqrt(a *big.Float) *big.Float {
 	return zero().Sqrt(a)
 }
 
-// bigKernel is k(x, z).
+// bigKernel returns k(x, z) for the program p of k.
 func bigKernel(p *kernels.Program, x, z []float64) *big.Float {
 	var stack []*big.Float
 	for _, in := range p.Code {

@@ -2,9 +2,9 @@
 // of (K + λW⁻¹)α + b·1 = y with proven bounds.
 //
 // A number is a Ball: a center of about 106 bits and a radius that bounds the distance between the
-// center and the exact value. Every operation adds to the radius what it rounds and what the radii
-// of its operands cause. The kernel is the function that the compiled program of the kernel defines
-// in exact arithmetic, with the numbers in the program taken as they are.
+// center and the exact value. Every operation adds to the radius a bound on its rounding error and
+// on the effect of the radii of its operands. The kernel is the function that the compiled program
+// of the kernel defines in exact arithmetic, with the numbers in the program taken as they are.
 //
 // The operations on centers are the double-word operations of Joldes, Muller and Popescu (2017),
 // Tight and rigorous error bounds for basic building blocks of double-word arithmetic, ACM TOMS 44.

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// digits of constants, truncated.
+// The decimal digits of these constants are truncated.
 const (
 	ln2Digits = "0.693147180559945309417232121458176568075500134360255254120680009493393621969694715605863326996418687542"
 	piDigits  = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982"
 )
 
-// precision of the arithmetic that makes the tables, and remainder, which exceeds the relative error
-// of a constant split into three float64: three roundings to 53 bits.
+// precision is the number of bits of the arithmetic that makes the tables. remainder exceeds the relative
+// error of a constant split into three float64, which is that of three roundings to 53 bits.
 const (
 	precision = 400
 	remainder = 0x1p-155
@@ -33,7 +33,7 @@ type tables struct {
 	sixth     Ball
 	cosine    [terms]Ball // (−1)^j/(2j)!
 	sine      [terms]Ball // (−1)^j/(2j+1)!
-	after     float64     // bound on the first term of cos(r) and sin(r)/r that is left out
+	after     float64     // bound on the first omitted term of the series of cos(r) and sin(r)/r
 }
 
 var constants = sync.OnceValue(func() *tables {
@@ -72,7 +72,7 @@ var constants = sync.OnceValue(func() *tables {
 	return t
 })
 
-// split returns v as the sum of two float64, with the relative error of the second rounding.
+// split returns a ball whose center is v rounded to the sum of two float64.
 func split(v *big.Float) Ball {
 	hi, _ := v.Float64()
 	lo, _ := new(big.Float).Sub(v, new(big.Float).SetPrec(precision).SetFloat64(hi)).Float64()
@@ -97,9 +97,9 @@ func reduce(a Ball, k float64, c *[3]float64) Ball {
 	return a.plus(math.Abs(k) * c[0] * remainder)
 }
 
-// Exp returns exp(a). With a = k·ln 2/64 + r and k = 64e + j it is 2^e·2^(j/64)·exp(r), |r| < 0.0055.
-// The power series of exp(r) − 1 ends with r⁹/9!. Its terms from r⁴/24 on, less than 4·10⁻¹¹ in
-// all, are evaluated in float64 with a relative error of less than 32 roundings.
+// Exp returns exp(a). With a = k·ln 2/64 + r and k = 64e + j, exp(a) = 2^e·2^(j/64)·exp(r), where |r|
+// < 0.0055. The power series of exp(r) − 1 ends with r⁹/9!. Its terms from r⁴/24 on, less than
+// 4·10⁻¹¹ in all, are evaluated in float64 with a relative error of less than 32 roundings.
 func Exp(a Ball) Ball {
 	if !(math.Abs(a.Hi) < 680) {
 		if a.Hi < 0 && a.Hi+a.Radius < -680 {
@@ -116,8 +116,8 @@ func Exp(a Ball) Ball {
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
 	half := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
-	// v is r rounded, which changes the tail by at most five roundings, because its first term is
-	// proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
+	// v is r rounded to float64. This rounding changes the tail by at most five roundings, because the first
+	// term of the tail is proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
 	series := Add(Add(r, half), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps
@@ -132,8 +132,8 @@ func Exp(a Ball) Ball {
 	return e
 }
 
-// Log returns ln(a), for a > 0. With y near ln(a), ln(a) = y + ln(1+z) and z = a·exp(−y) − 1;
-// |ln(1+z) − z + z²/2| ≤ |z|³ for |z| ≤ 1/2. No bound is known if a contains 0 or less.
+// Log returns ln(a), for a > 0. With y near ln(a), ln(a) = y + ln(1+z) and z = a·exp(−y) − 1; |ln(1+z) − z
+// + z²/2| ≤ |z|³ for |z| ≤ 1/2. The result is the set of all numbers if a contains a number ≤ 0.
 func Log(a Ball) Ball {
 	if !(a.Hi > 2*(math.Abs(a.Lo)+a.Radius)) {
 		return unbounded
@@ -205,9 +205,9 @@ func Cos(a Ball) Ball { return circular(a, 0) }
 // Sin returns sin(a).
 func Sin(a Ball) Ball { return circular(a, 3) }
 
-// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, it is ±cos(r) or ±sin(r),
-// by their power series. The series alternate, so that the remainder is less than the first term
-// left out. The functions change by at most as much as their argument.
+// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or
+// ±sin(r), computed by its power series. The terms alternate in sign, so that the remainder is less
+// than the first omitted term. Neither function changes by more than its argument.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

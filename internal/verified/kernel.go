@@ -10,7 +10,7 @@ import (
 // A Kernel evaluates a kernel. One goroutine may use it at a time.
 type Kernel struct {
 	program *kernels.Program
-	of      []*Kernel // the kernels of the statistics of one point; nil for the others
+	of      []*Kernel // for each statistic of a single point, its kernel; nil for a statistic of a pair
 	stats   []Ball
 	stack   []Ball
 }
@@ -27,16 +27,17 @@ func NewKernel(k kernels.Kernel) *Kernel {
 	return e
 }
 
-// Steps returns about how many steps of some 4 ns System.Bound takes for n points of d features: one for
-// a feature of a plain statistic, 20 for an operation of the program, and 30 for another term.
+// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. For each
+// pair of points it counts 1 unit for each feature of xᵀz, ‖x−z‖² and ‖x−z‖₁, 30 for each term of
+// another statistic, and 20 for each operation of the kernel's program.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))
 	for _, s := range p.Stats {
 		switch {
-		case s.Of != nil: // of one point, at each pair
+		case s.Of != nil: // a statistic of a single point is evaluated again for each pair
 			steps += Steps(s.Of, 1, d)
-		case s.Kind == kernels.Entry: // looked up
+		case s.Kind == kernels.Entry: // a matrix entry costs nothing
 		case s.Scale == nil && (s.Kind == kernels.Dot || s.Kind == kernels.SqDist || s.Kind == kernels.L1):
 			steps += float64(d)
 		default:
@@ -103,7 +104,7 @@ func (e *Kernel) Eval(x, z []float64) Ball {
 // statistic returns statistic i of (x, z).
 func (e *Kernel) statistic(i int, s kernels.Stat, x, z []float64) Ball {
 	switch s.Kind {
-	case kernels.Entry: // a number that is given
+	case kernels.Entry: // the entry of a given matrix
 		return Exact(s.Eval(x, z))
 	case kernels.SelfX:
 		return e.of[i].Eval(x, x)
@@ -157,10 +158,11 @@ func plain(kind kernels.StatKind, x, z []float64) Ball {
 	return s.ball()
 }
 
-// A sum adds numbers that are given as a float64 p and a correction e, |e| ≤ 3u|p|, u = 2⁻⁵³. The
-// errors of the additions are added to the corrections. Each is at most u Σ|p|, and a correction
-// with it at most 4u Σ|p|; n of them are added with less than 2n roundings each relative to
-// 4nu Σ|p|: the error is at most 8n²u² Σ|p|, and 8u²|p| from each p.
+// A sum adds numbers that are given as a float64 p and a correction e, |e| ≤ 3u|p|, u = 2⁻⁵³. low
+// sums the corrections and the errors of the additions of p to high. Each of these errors is at
+// most u Σ|p|, so that one correction and one error add at most 4u Σ|p| to low. The sum of n such
+// pairs takes less than 2n roundings, each of at most 4nu² Σ|p|. The error of high + low is
+// therefore at most 8n²u² Σ|p|, plus 8u²|p| from each p.
 type sum struct {
 	high, low, size float64
 	n               int

@@ -83,9 +83,9 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //	(K + D)α + b·1 = y,  1ᵀα = 0,  D = λW⁻¹, λ > 0,
 //
 // or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
-// residuals r and ρ on the right. A float64 solution z, ζ of these is a correction whose effect on f
-// is evaluated; what follows bounds the effect of the residuals that z and ζ leave, which are again
-// called r and ρ. Without a solver for it the correction is 0.
+// residuals r and ρ on the right. A float64 solution z, ζ of these equations is a correction, whose
+// effect on f is evaluated. The bounds below hold for the effect of the residuals after the
+// correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
 //
 // Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ,
 // k(x, z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With
@@ -113,18 +113,19 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
-// The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. The bound has these two numbers as Norm and Mean,
-// ‖z‖ as Power, and as Root the largest ‖k_x‖ of a point. Primal.Bound has a bound of the same form.
+// The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. For such a kernel Norm holds the bound on ‖e‖,
+// Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a point x_j.
+// Primal.Bound has a bound of the same form.
 type ErrorBound struct {
-	Weights    []float64 // as in the System
+	Weights    []float64 // System.Weights
 	Intercept  bool
-	Correction backend.Host[float64] // z, n×t; empty: 0
+	Correction backend.Host[float64] // z, n×t; empty if the correction is 0
 	Targets    []TargetBound
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
 	Plain      bool    // of the form that uses the values of the functions alone
-	Rounded    bool    // for predictions that a device computes in float64: made by System.Rounded or ForDevice
+	Rounded    bool    // the bound includes the rounding errors of a device in float64: set by System.Rounded and ForDevice
 }
 
 // A TargetBound is the part of an ErrorBound for one target.
@@ -135,23 +136,25 @@ type TargetBound struct {
 	Norm  float64 // N
 	Mean  float64 // |wᵀr|
 	Rho   float64 // κ|ρ|
-	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); only with Rounded
+	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); set if ErrorBound.Rounded is set
 }
 
 // A System is the system of equations that an Expansion approximately solves.
 type System struct {
 	Y         backend.Host[float64] // n×t targets
-	Weights   []float64             // n numbers > 0; nil: all 1
+	Weights   []float64             // n numbers > 0; nil if all weights are 1
 	Lambda    float64
-	Lambdas   []float64 // nil, or the λ of each target instead of Lambda; for Rounded only
+	Lambdas   []float64 // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
 	Intercept bool
-	// Roundings is, for Rounded, the number of roundings of a residual for each sample; 0 means 1.
+	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only
+	// Rounded reads it.
 	Roundings int
-	// Solve overwrites r, of n rows, with about (K + λW⁻¹)⁻¹r. It need not be accurate: the bounds
-	// hold for any result, and are narrow if it has a few digits. nil: no correction.
+	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold
+	// for any approximation, and are narrow if it has a few correct digits. If Solve is nil, no
+	// correction is computed.
 	Solve func(r backend.Host[float64]) error
 	// Floor is 0 for a positive semidefinite kernel, and otherwise a lower bound on the eigenvalues of
-	// K + λW⁻¹, where K is symmetric. For Bound only.
+	// K + λW⁻¹, where K is symmetric. Only Bound reads it.
 	Floor float64
 }
 
@@ -171,7 +174,7 @@ func (b *ErrorBound) mass(n int) Ball {
 	return s.ball()
 }
 
-// center returns w, rounded; nil without an intercept.
+// center returns w rounded to float64, or nil if the fit has no intercept.
 func (b *ErrorBound) center(n int) []float64 {
 	if !b.Intercept || b.Plain {
 		return nil
@@ -183,8 +186,8 @@ func (b *ErrorBound) center(n int) []float64 {
 	return w
 }
 
-// Bound returns the bound for f. With Solve it keeps n² numbers while it works. If no finite bound
-// can be proven, such as for numbers that overflow, the bounds are +Inf.
+// Bound returns the bound for f. If Solve is set, Bound stores n² numbers during the call. If no
+// finite bound can be proven, such as for numbers that overflow, the bounds are +Inf.
 func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	n, t := f.Points.Rows, f.Alpha.Cols
 	if !(s.Lambda > 0) {
@@ -196,7 +199,7 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	var gram backend.Host[float64]
 	var keep func(i, j int, k Ball)
 	rows := newRowSizes(n, b.Plain)
-	gramErrors := make([]float64, n) // the largest in a row of gram
+	gramErrors := make([]float64, n) // the largest error in each row of gram
 	if s.Solve != nil {
 		gram = backend.NewHost[float64](n, n)
 		keep = func(i, j int, k Ball) {
@@ -279,7 +282,8 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	return b, nil
 }
 
-// plain sets the bounds of target for residuals of the norms r and rho, and ‖A1‖ ≤ ones.
+// plain sets the bounds of target for a kernel that is not known to be positive semidefinite, given
+// ‖r‖ ≤ r, |ρ| ≤ rho and ‖A1‖ ≤ ones.
 func (s *System) plain(target *TargetBound, n int, r, rho, ones float64) {
 	target.Norm = up(r / s.Floor)
 	if s.Intercept {
@@ -289,7 +293,8 @@ func (s *System) plain(target *TargetBound, n int, r, rho, ones float64) {
 	}
 }
 
-// rowSizes holds Σ_j|k(x_j, x)| and Σ_j k(x_j, x)² for rows x, or nothing.
+// rowSizes holds Σ_j|k(x_j, x)| and Σ_j k(x_j, x)² for each row x. Its slices are nil if no bound
+// needs these sums.
 type rowSizes struct{ sums, squares []float64 }
 
 func newRowSizes(rows int, needed bool) rowSizes {
@@ -330,16 +335,16 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	return up(math.Sqrt(up(k1*k1+total(n, diagonal))) / float64(n))
 }
 
-// Rounded returns the bound for a solution α̂, b̂ whose residuals y − (K + D)α̂ − b̂·1 a device has
-// computed in float64, from kernel values that are as r says. It takes O(nt) operations.
+// Rounded returns the bound for a solution α̂, b̂ whose residuals y − (K + D)α̂ − b̂·1 were computed by a
+// device in float64, from kernel values whose errors r bounds. It takes O(nt) operations.
 //
 // With S = Σ_j √k(x_j,x_j)|α̂_j| the kernel values in row i and their sum have an error of at most
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
-// where m is the number of roundings: n times s.Roundings, and some for the other terms. (Higham 2002, equation 3.5,
-// holds for every order of summation.) The errors of the other terms are at most 16u(3 max|y| +
-// 2|b̂| + D_ii|α̂_i|), in whatever way y was centered first.
+// where m is the number of roundings: n times s.Roundings, plus a few for the other terms. (Higham 2002, equation
+// 3.5, holds for every order of summation.) The errors of the other terms are at most 16u(3 max|y| + 2|b̂| +
+// D_ii|α̂_i|), however y was centered before the solve.
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
 	n, t := alpha.Rows, alpha.Cols
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
@@ -399,8 +404,8 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
-// ForDevice makes b, a bound from System.Bound, one for predictions that a device computes in float64
-// from kernel values that are as r says.
+// ForDevice changes b, which System.Bound has returned, to a bound for predictions that a device
+// computes in float64 from kernel values whose errors r bounds.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	for c := range b.Targets {
@@ -414,10 +419,11 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	}
 }
 
-// Round returns bounds on the distances of values, which a device computed as f at the rows of x,
-// from the exact solution's. It takes O(d + t) operations for each row. For a bound with a correction
-// gram has the values k(x, x_j), computed by the device, and Round takes O(nt) operations more for each
-// row: it sums them again, in an order with few roundings, and evaluates the correction.
+// Round returns bounds on the errors of values, the predictions of f that a device has computed for the
+// rows of x, relative to the exact solution. It takes O(d + t) operations for each row. If b has a
+// correction, gram must hold the kernel values k(x, x_j) that the device has computed; Round then sums
+// each prediction again in an order with few roundings and evaluates the correction, which takes O(nt)
+// further operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, gram backend.Host[float64]) backend.Host[float64] {
 	bounds := backend.NewHost[float64](values.Rows, values.Cols)
 	n, squares := len(r.roots), x.Diagonal(r.kernel)
@@ -482,22 +488,22 @@ func dot(x, y []float64) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// dotRoundings is 1 for the product, 9 and 2 for at most 32 products in four sums, and 1 for each of at
-// most ⌈log₂ n⌉ halvings.
+// dotRoundings counts 1 rounding for the product, 9 and 2 for the sum of at most 32 products in four
+// partial sums, and 1 for each of at most ⌈log₂ n⌉ halvings of the vectors.
 func dotRoundings(n int) int { return 12 + bits.Len(uint(n)) }
 
-// residuals are those of the equations, n×t, and of 1ᵀα = 0.
+// residuals holds the residuals of the n equations and of the constraint 1ᵀα = 0, for t targets.
 type residuals struct {
 	equations [][]Ball
 	sums      []Ball
 	diagonal  []Ball // D
 }
 
-// corrections is the largest number of steps of refinement that make the correction.
+// corrections is the maximum number of steps of iterative refinement that compute the correction.
 const corrections = 3
 
-// correct sets the correction and replaces the residuals by those that it leaves. The kernel values
-// differ from gram by at most off.
+// correct computes b.Correction and replaces r by the residuals after the correction. Each element
+// of gram differs from the exact kernel value by at most off.
 func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
 	n, t := gram.Rows, len(b.Targets)
 	first, left := *r, *r
@@ -557,8 +563,8 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals that are left by the correction z and the shifts of targets. It sets
-// the powers of targets.
+// minus returns the residuals after the correction by z and by the Shift of each target. It sets
+// the Power of each target.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], off float64) residuals {
 	n := z.Rows
 	left := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -594,7 +600,7 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 }
 
 // Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square, or with
-// ‖k_x‖² ≤ square for a bound that is Plain.
+// ‖k_x‖² ≤ square if b.Plain is set.
 func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	root := up(math.Sqrt(square))
 	reach := root
@@ -605,7 +611,8 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 }
 
 // Rounding bounds the rounding errors of a prediction for target c, computed by a device in float64, at a
-// point that is no farther from r.origin than the points of r. It is 0 for the predictions of Predict.
+// point x no farther from r.origin than the farthest x_j. It returns 0 if b.Rounded is not set, because
+// the bounds of Predict include the rounding.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0
@@ -684,10 +691,10 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 	return values, bounds, err
 }
 
-// least returns a lower bound on the numbers of b.
+// least returns a lower bound on the numbers in b.
 func least(b Ball) float64 { return b.Hi - up(math.Abs(b.Hi)*0x1p-50+math.Abs(b.Lo)+b.Radius) }
 
-// total returns a bound on the sum of n nonnegative numbers.
+// total returns an upper bound on Σ_i at(i) for n nonnegative numbers.
 func total(n int, at func(i int) float64) float64 {
 	s := 0.0
 	for i := range n {

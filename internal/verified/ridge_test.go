@@ -27,14 +27,14 @@ import (
 type system struct {
 	name string
 	p    solvers.Problem
-	at   backend.Host[float64] // where predictions are compared
+	at   backend.Host[float64] // the points of the compared predictions
 	gram [][]*big.Float        // lower triangle
 	rows [][]*big.Float        // k(x_j, at_i)
 
-	operators map[solvers.Operator]int // how many solutions of each were compared
+	operators map[solvers.Operator]int // number of compared solutions by operator
 }
 
-// operators are the ways in which a solution is computed that stops early.
+// operators lists the parameters of the solves that stop before they are accurate.
 var operators = []solvers.Params{
 	{Method: solvers.CG, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored64, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored32, Tol: 1e-4},
 	{Method: solvers.CG, Operator: solvers.Fixed16, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Unstored64, Tol: 1e-4},
@@ -48,9 +48,8 @@ func index(b bool) int {
 	return 0
 }
 
-// newSystem makes n samples of 3 features, either well-conditioned ones or samples that make K
-// ill-conditioned: a third of the rows are equal to other rows up to the last bit, and the others
-// lie close together.
+// newSystem makes n samples of 3 features. If hard, K is ill-conditioned: a third of the rows
+// differ from other rows in the last bit at most, and the other rows lie close together.
 func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system {
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	_, histogram := k.(kernels.ChiSquared)
@@ -223,14 +222,14 @@ func factorAndSolve(p solvers.Problem, r backend.Host[float64]) error {
 	return err
 }
 
-// pessimism holds the ratios that one test compares: bounds divided by errors.
+// pessimism holds the ratios of bounds to errors in one test.
 type pessimism struct {
 	predictions int
 	violations  int
-	ratios      map[int][]float64 // by n, for each solution the largest bound over the largest error
+	ratios      map[int][]float64 // by n: for each solution, its largest bound divided by its largest error
 }
 
-// all returns the ratios for the numbers of rows that include accepts, sorted.
+// all returns, in ascending order, the ratios of all n for which include(n) is true.
 func (p *pessimism) all(include func(n int) bool) (list []float64) {
 	for n, some := range p.ratios {
 		if include(n) {
@@ -241,7 +240,7 @@ func (p *pessimism) all(include func(n int) bool) (list []float64) {
 	return list
 }
 
-// compare solves s by Mercer and exactly, and checks every bound, without correction and with it.
+// compare solves s by Mercer and exactly, and checks every bound with and without the correction.
 func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, intercept bool, factor [][]*big.Float, all *[len(ways)]pessimism) {
 	ctx := context.Background()
 	p := s.p
@@ -255,13 +254,13 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// The residuals have the same bounds in whatever precision the solver works.
+	// The bounds must hold in every precision of the solver.
 	way := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); way.Operator == solvers.Fixed16 && !bounded {
 		way.Operator = solvers.Stored32
 	}
 	early, err := solvers.Solve(ctx, dev, p, way)
-	// A chosen operator may be too little for an ill-conditioned K.
+	// The operator that auto selects may be too imprecise for an ill-conditioned K.
 	if err != nil && way.Operator == solvers.OperatorAuto && !errors.As(err, new(*solvers.ConvergenceError)) {
 		t.Fatal(err)
 	}
@@ -317,7 +316,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			bound, values, bounds = proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		case 3:
 			if !*writeTable && !testing.Short() {
-				continue // tested with -short, and for the table
+				continue // this case runs with -short, and when the table is written
 			}
 			bound, values, bounds = proven(nil)
 		case 4:
@@ -351,7 +350,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 				worst, largest = max(worst, e), max(largest, bounds.Row(i)[c])
 				self = max(self, kernels.Diag(p.Kernel, s.at.Row(i)))
 			}
-			// The uniform bound has no part for the rounding of a prediction.
+			// The uniform bound does not include the rounding errors of a prediction.
 			if uniform := bound.Uniform(c, self*(1+1e-12)); !bound.Rounded && !(worst <= uniform+0x1p-52*s.size(values, c)) {
 				t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
 			}
@@ -366,7 +365,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 }
 
-// size is the largest prediction of target c.
+// size returns the largest absolute prediction of target c.
 func (s *system) size(values backend.Host[float64], c int) float64 {
 	largest := 0.0
 	for i := range values.Rows {
@@ -375,7 +374,7 @@ func (s *system) size(values backend.Host[float64], c int) float64 {
 	return largest
 }
 
-// ways are the bounds that are compared.
+// ways names the kinds of bounds that compare checks.
 var ways = [...]string{"small fits", "from float64", "with correction", "without correction", "from float64, iterative to 1e-4"}
 
 // predict evaluates f on dev.
@@ -424,11 +423,11 @@ func onDevice(t *testing.T, dev backend.Device, rows, cols int, in []backend.Hos
 	return out
 }
 
-// lambdas are the λ of the proof by test.
+// lambdas holds the values of λ in TestRidgeBounds.
 var lambdas = []float64{1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1}
 
-// TestRidgeBounds compares the bounds of at least 10⁵ predictions with exact solutions, and their
-// median with the errors.
+// TestRidgeBounds checks that at least 10⁵ predictions differ from the exact solutions by at most
+// their bounds, and that the median ratio of bound to error is small.
 func TestRidgeBounds(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -494,8 +493,9 @@ func TestRidgeBounds(t *testing.T) {
 	if predictions := all.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
-	// The sharp bounds have the size of the error, most of which is known. Those of small fits have an
-	// allowance for the rounding errors of a prediction; 200 is the limit that docs/trust.md states.
+	// With a correction, a bound is about as large as the error, because most of the error has been
+	// evaluated. The bounds of small fits also allow for the rounding errors of a prediction:
+	// docs/trust.md states the limit 200.
 	for j, most := range map[int]float64{0: 200, 2: 2} {
 		if list := all.ways[j].all(anyRows); !(median(list) <= most) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))
@@ -509,14 +509,14 @@ func median(sorted []float64) float64 { return sorted[len(sorted)/2] }
 
 var writeTable = flag.Bool("write-table", false, "write the tables of TestRidgeBounds into docs/trust.md")
 
-// A row is a row of the table: bound/error of the solutions for a kernel.
+// A row is a row of the table. It holds the ratios of bound to error of all solutions for a kernel.
 type row struct {
 	kernel string
 	ways   [len(ways)]pessimism
 }
 
-// write replaces the tables of docs/trust.md: by kernel, and for all kernels by number of rows. The last
-// row is that of all kernels.
+// write replaces two tables in docs/trust.md: the ratios by kernel, and those of all kernels by number
+// of rows. The last element of rows is for all kernels together.
 func write(rows []row, sizes []int) error {
 	const head = "small fits: median | maximum | from float64: median | maximum | sharp: median | maximum | sharp without correction: median | maximum | from float64, iterative to 1e-4: median | maximum |\n"
 	rule := strings.Repeat("---:|", 2*len(ways))
@@ -550,7 +550,7 @@ func write(rows []row, sizes []int) error {
 	return nil
 }
 
-// replace replaces a table of docs/trust.md.
+// replace replaces the table with the given name in docs/trust.md.
 func replace(name, table string) error {
 	const page = "../../docs/trust.md"
 	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"

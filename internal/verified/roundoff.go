@@ -14,36 +14,36 @@ import (
 //
 //	|computed k(x, x_j) − k(x, x_j)| ≤ ε √(k(x, x) k(x_j, x_j)) + 2⁻⁶⁰⁰.
 //
-// It relies on what the tests of every device require of kernel values (package backendtest): the
-// errors of the statistics there, and elementary functions within functionUlps.
+// It relies on two properties that the tests of every device check (package backendtest): the bounds on the
+// errors of the statistics, and errors of elementary functions of at most functionUlps.
 type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
 	direct bool
 	origin []float64 // the first point, from which dense points are measured; 0 for sparse points
-	roots  []float64 // bounds on √k(x_j, x_j)
+	roots  []float64 // upper bounds on √k(x_j, x_j)
 	stats  []kernels.Stat
-	reach  []float64 // for each statistic, the largest distance of a point from the origin: see measure
+	reach  []float64 // for each statistic, the largest result of measure for a point x_j
 
 	mu    sync.Mutex
-	known map[int]float64 // ε for points that are up to 4^key times as far away as the x_j
+	known map[int]float64 // ε for points whose measures are at most 4^key times those of the x_j
 }
 
 const (
 	unit         = 0x1p-53
 	functionUlps = 4        // largest error of an elementary function, in units of the last place
 	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
-	largestValue = 0x1p300  // largest kernel value, for which this is so
+	largestValue = 0x1p300  // the bound holds for kernel values up to this one
 	directLimit  = 16       // largest number of features for which a direct device sums differences
-	perOctave    = 4        // pieces of the range of a statistic
-	octaves      = 100      // the first piece reaches from 0 to 2⁻¹⁰⁰ of the range
+	perOctave    = 4        // number of intervals in each octave of the range of a statistic
+	octaves      = 100      // number of octaves; the first interval ends at 2⁻¹⁰⁰ of the range
 )
 
 // gamma returns a bound on γ_n = nu/(1 − nu).
 func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
 
-// NewRoundoff measures the points. direct says that the device sums ‖x−z‖² from the differences if
-// no feature is scaled and there are at most 16, as devices of package cpu do.
+// NewRoundoff measures the points. If direct, the device sums (x_p−z_p)² for at most 16 features
+// without scales, as the devices of package cpu do.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	r := &Roundoff{kernel: k, points: points, direct: direct, known: map[int]float64{}}
 	if points.Sparse == nil && points.Rows > 0 {
@@ -57,7 +57,7 @@ func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff
 		}
 	}
 	for s, reach := range r.reach {
-		if reach == 0 { // all points are equal: any length will do
+		if reach == 0 { // all points are equal, and any positive length gives a bound
 			r.reach[s] = 1
 		}
 	}
@@ -68,7 +68,7 @@ func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff
 	return r
 }
 
-// collect appends the statistics of pairs in k whose error depends on the size of the points.
+// collect appends the statistics in k whose errors depend on the magnitude of the points.
 func (r *Roundoff) collect(k kernels.Kernel) {
 	for _, s := range kernels.Compile(k).Stats {
 		if s.Of != nil {
@@ -79,7 +79,8 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measure returns ‖x − origin‖² with the scale of an SqDist, and otherwise Σ|x_p| + |x_p − origin_p|.
+// measure returns ‖x − origin‖², with the scales of s, if s is an SqDist, and Σ_p |x_p| + |x_p −
+// origin_p| for other statistics.
 func (r *Roundoff) measure(s kernels.Stat, x numeric.Points, i int) (sum float64) {
 	for p, v := range x.Stored(i) {
 		off := v
@@ -98,7 +99,7 @@ func (r *Roundoff) measure(s kernels.Stat, x numeric.Points, i int) (sum float64
 	return sum * (1 + float64(x.Cols+4)*0x1p-50)
 }
 
-// at returns ε for row i of x. It is +Inf if none is known.
+// at returns ε for row i of x. It returns +Inf if no ε is known.
 func (r *Roundoff) at(x numeric.Points, i int) float64 {
 	far := 1.0
 	for s, stat := range r.stats {
@@ -121,7 +122,7 @@ func (r *Roundoff) relative(far float64) float64 {
 	defer r.mu.Unlock()
 	if _, ok := r.known[key]; !ok {
 		e := up(r.of(r.kernel, math.Ldexp(1, 2*key)))
-		if !(e < 0x1p-22) { // root relies on it
+		if !(e < 0x1p-22) { // root requires this
 			e = math.Inf(1)
 		}
 		r.known[key] = e
@@ -129,8 +130,9 @@ func (r *Roundoff) relative(far float64) float64 {
 	return r.known[key]
 }
 
-// root bounds √k(x, x) for row i of x, whose v = k(x, x) has the relative error ε. The bound is large enough that
-// the product of one rounding error and two roots exceeds what underflow does to a kernel value.
+// root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a relative error
+// of at most ε. The bound is so large that one rounding error times two roots exceeds the effect of underflow on
+// a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if !(v >= 0 && v <= largestValue) || r.vanishes(r.kernel, x, i) {
 		return math.Inf(1)
@@ -158,10 +160,10 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// of returns ε of k. With a = k(x, x) and b = k(z, z), errors of ε√ab of the parts of a kernel are
-// errors of the same kind of the whole: for a sum because √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)), for a
-// product because |k₁k₂| ≤ √(a₁a₂b₁b₂), and for exp because k ≤ √ab ≤ (a+b)/2, so that exp(k) is at
-// most the root of exp(a)exp(b).
+// of returns ε of k. With a = k(x, x) and b = k(z, z), errors of at most ε√ab in the parts of a
+// kernel cause an error of at most ε√ab in the whole kernel: for a sum because √a₁b₁ + √a₂b₂ ≤
+// √((a₁+a₂)(b₁+b₂)), for a product because |k₁k₂| ≤ √(a₁a₂b₁b₂), and for exp because k ≤ √ab ≤
+// (a+b)/2, so that exp(k) is at most the root of exp(a)exp(b).
 func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
@@ -207,7 +209,8 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	return r.leaf(k, far)
 }
 
-// leaf is of for a function of one statistic that is the same for all pairs (x, x).
+// leaf returns ε of a kernel that is a function of a single statistic, whose value is the same for
+// all pairs (x, x).
 func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {
@@ -252,7 +255,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	default:
 		return math.Inf(1)
 	}
-	// A device may have another formula with as many roundings.
+	// The factor 2 allows for a device with another formula of the same number of roundings.
 	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
 }
 
@@ -261,8 +264,8 @@ type known struct{ low, high, err float64 }
 
 func (a known) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
 
-// rounded adds to the error of a the error of n roundings of numbers that are at most as large as a
-// with its error, and widens the range by the rounding of its ends.
+// rounded adds the error of n roundings of numbers in a to the error of a, and widens the range by
+// the rounding errors of its ends.
 func (a known) rounded(n float64) known {
 	a.err = up(a.err + n*unit*(a.size()+a.err))
 	a.low -= up(math.Abs(a.low) * 0x1p-45)
@@ -270,9 +273,8 @@ func (a known) rounded(n float64) known {
 	return a
 }
 
-// propagate returns a bound on the errors of a program whose statistics are all in a: a running
-// error analysis (Higham 2002, section 3.3) for a range of numbers. It is +Inf or NaN if none is
-// known.
+// propagate bounds the error of a program for all statistics in the given range, by a running error
+// analysis (Higham 2002, section 3.3). The result is +Inf or NaN if no bound is known.
 func propagate(p *kernels.Program, statistic known) float64 {
 	stack := make([]known, 0, p.Depth)
 	for _, in := range p.Code {

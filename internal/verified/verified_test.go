@@ -11,7 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// excess returns |ball's center − exact| / radius, and radius relative to the magnitude of exact.
+// excess returns the distance between the center of b and exact divided by the radius of b, and the
+// radius divided by |exact|.
 func excess(b verified.Ball, exact *big.Float) (ratio, relative float64) {
 	center := add(number(b.Hi), number(b.Lo))
 	off, _ := zero().Abs(sub(center, exact)).Float64()
@@ -37,7 +38,7 @@ func TestFunctions(t *testing.T) {
 		f       func(verified.Ball) verified.Ball
 		exact   func(*big.Float) *big.Float
 		domain  func(v float64) bool
-		quality float64 // the largest radius, relative to the value or to 1
+		quality float64 // the largest allowed radius, relative to the value or to 1
 	}{
 		{"exp", verified.Exp, bigExp, func(v float64) bool { return math.Abs(v) < 680 }, 0x1p-78},
 		{"log", verified.Log, bigLog, func(v float64) bool { return v > 1e-290 }, 0x1p-78},
@@ -63,7 +64,8 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// The argument of 106 bits v·(1 + random/2⁵³), and one with a radius whose ends are tried.
+			// The arguments are v·(1 + random/2⁵³), which has 106 bits, and a ball with a radius, at whose
+			// ends the function is evaluated.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})
@@ -89,7 +91,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// Numbers outside the domain of a function have no bound, and never a wrong one.
+// TestOutsideTheDomain checks that a function has an infinite radius for arguments outside its domain.
 func TestOutsideTheDomain(t *testing.T) {
 	for name, b := range map[string]verified.Ball{
 		"exp(700)":      verified.Exp(verified.Exact(700)),
@@ -129,7 +131,7 @@ func TestOutsideTheDomain(t *testing.T) {
 	}
 }
 
-// tested are kernels with every statistic and operation.
+// tested returns kernels that together contain every statistic and every operation.
 func tested() []kernels.Kernel {
 	return []kernels.Kernel{
 		kernels.Linear{},
