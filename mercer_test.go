@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"io/fs"
 	"log"
@@ -1349,7 +1350,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[learners.Ridge](), reflect.TypeFor[learners.RidgeConstrained](), reflect.TypeFor[learners.RidgeModel](),
 		reflect.TypeFor[learners.SVC](), reflect.TypeFor[learners.SVCModel](), reflect.TypeFor[learners.SVR](), reflect.TypeFor[learners.Settings](),
 		reflect.TypeFor[learners.SupportModel](), reflect.TypeFor[learners.VotedModel](), reflect.TypeFor[learners.When](),
-		reflect.TypeFor[validate.FitError](), reflect.TypeFor[validate.Measure](), reflect.TypeFor[validate.Novelty](),
+		reflect.TypeFor[validate.FitError](), reflect.TypeFor[validate.OutOfBag](), reflect.TypeFor[tuning.Setting](), reflect.TypeFor[validate.Measure](), reflect.TypeFor[validate.Novelty](),
 		reflect.TypeFor[validate.Outcome](), reflect.TypeFor[validate.ROC](), reflect.TypeFor[validate.Runner](), reflect.TypeFor[validate.Samples](),
 		reflect.TypeFor[validate.Score](), reflect.TypeFor[validate.Table](), reflect.TypeFor[tuning.Result](), reflect.TypeFor[tuning.Trial](),
 		reflect.TypeFor[dataset.Dialect](), reflect.TypeFor[dataset.Encoder](),
@@ -1499,6 +1500,70 @@ func TestExportedTypesAreComplete(t *testing.T) {
 		for typ, list := range methods {
 			if !listed[name+"."+typ] && !slices.Contains(list, "Error") {
 				t.Errorf("%s.%s has methods and is not among exportedTypes", name, typ)
+			}
+		}
+	}
+}
+
+// TestNilModels: a function that takes a model returns an error for no model and for a nil pointer
+// to one, or its zero result if it returns no error.
+func TestNilModels(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	x := mat.NewDense(2, 1, []float64{1, 2})
+	calls := map[string]func(m learners.Model) (any, error){
+		"learners.NewPredictor": func(m learners.Model) (any, error) { return learners.NewPredictor(dev, m) },
+		"learners.Calibrate":    func(m learners.Model) (any, error) { return learners.Calibrate(t.Context(), dev, m, x, x) },
+		"learners.AsProber":     func(m learners.Model) (any, error) { _, ok := learners.AsProber(m); return ok, nil },
+		"learners.FactsOf":      func(m learners.Model) (any, error) { return learners.FactsOf(m, nil), nil },
+		"learners.PartsOf":      func(m learners.Model) (any, error) { return learners.PartsOf(m), nil },
+		"tuning.EvidenceOf":     func(m learners.Model) (any, error) { _, ok := tuning.EvidenceOf(m); return ok, nil },
+		"validate.Apply":        func(m learners.Model) (any, error) { return validate.Apply(t.Context(), dev, m, x, true, nil) },
+		"validate.Judged":       func(m learners.Model) (any, error) { return validate.Judged(m) != m, nil },
+		"validate.NewScore":     func(m learners.Model) (any, error) { return validate.NewScore(m, nil, x, validate.Outcome{}, nil) },
+		"validate.Importance": func(m learners.Model) (any, error) {
+			return validate.Importance(t.Context(), dev, m, x, x, validate.ImportanceParams{Repeats: 1})
+		},
+	}
+	nils := []learners.Model{nil, (*learners.RidgeModel)(nil), (*learners.SVCModel)(nil), (*learners.ClassifyModel)(nil), (*learners.GaussianProcessModel)(nil)}
+	for name, call := range calls {
+		for _, m := range nils {
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("%s of a nil %T: %v", name, m, p)
+					}
+				}()
+				got, err := call(m)
+				if v := reflect.ValueOf(got); v.IsValid() && !v.IsZero() {
+					t.Errorf("%s of a nil %T: %v", name, m, got)
+				}
+				if err != nil && !strings.Contains(err.Error(), "no model was given") {
+					t.Errorf("%s of a nil %T: %v", name, m, err)
+				}
+			}()
+		}
+	}
+	// calls has every function that takes a model.
+	for _, folder := range []string{".", "learners", "learners/tuning", "learners/validate"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", folder, len(files), err)
+		}
+		for _, path := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Recv != nil || !f.Name.IsExported() || strings.HasSuffix(path, "_test.go") {
+					continue
+				}
+				for _, p := range f.Type.Params.List {
+					if name := file.Name.Name + "." + f.Name.Name; strings.TrimPrefix(types.ExprString(p.Type), "learners.") == "Model" && calls[name] == nil {
+						t.Errorf("%s takes a model and is not tested with none", name)
+					}
+				}
 			}
 		}
 	}

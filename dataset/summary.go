@@ -53,6 +53,9 @@ func (s Summary) GobEncode() ([]byte, error) {
 
 // GobDecode implements gob.GobDecoder.
 func (s *Summary) GobDecode(data []byte) error {
+	if s == nil {
+		return errNoSummary
+	}
 	d := gob.NewDecoder(bytes.NewReader(data))
 	for _, f := range s.fields() {
 		if err := d.Decode(f); err != nil {

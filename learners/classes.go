@@ -39,7 +39,7 @@ type Prober interface {
 // AsProber returns m as a Prober if it has probabilities: an SVCModel has them if
 // SVC.Probabilities was set.
 func AsProber(m Model) (Prober, bool) {
-	if s, ok := m.(*SVCModel); ok && s.sigmoid.Cols == 0 {
+	if s, ok := m.(*SVCModel); numeric.IsNil(m) || ok && s.sigmoid.Cols == 0 {
 		return nil, false
 	}
 	p, ok := m.(Prober)

@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -34,8 +35,11 @@ type Calibration struct {
 // with the targets y. A class that m does not know has the score +∞.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
 	defer named("calibrate", nil, &c, &err)
-	if m == nil {
+	if numeric.IsNil(m) {
 		return nil, errors.New("no model was given")
+	}
+	if numeric.IsNil(x) {
+		return nil, errors.New("x is missing")
 	}
 	if d, err := Find(m.Learner()); err == nil && d.Does(Novelty) {
 		return nil, fmt.Errorf("%s has no targets that intervals could cover", m.Learner())

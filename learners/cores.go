@@ -39,6 +39,9 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 // for a parameter in the advice of a warning, or "" to omit the advice about it; the method Facts
 // uses the names of Go.
 func FactsOf(m Model, name func(parameter string) string) []Fact {
+	if numeric.IsNil(m) {
+		return nil
+	}
 	if k, is := m.(interface {
 		factsNamed(name func(parameter string) string) []Fact
 	}); is {

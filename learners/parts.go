@@ -3,6 +3,7 @@ package learners
 import (
 	"slices"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -26,6 +27,9 @@ type Parts struct {
 
 // PartsOf returns the parts of a model.
 func PartsOf(m Model) Parts {
+	if numeric.IsNil(m) {
+		return Parts{}
+	}
 	if c, ok := m.(*ClassifyModel); ok {
 		m = c.fitted()
 	}

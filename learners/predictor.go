@@ -57,7 +57,7 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 	if dev == nil {
 		return nil, errors.New("learners: predictor: no device was given")
 	}
-	if m == nil {
+	if numeric.IsNil(m) {
 		return nil, errors.New("learners: predictor: no model was given")
 	}
 	if features, _ := m.Dims(); features == 0 {

@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
@@ -432,7 +433,7 @@ func BestSetting(settings []Setting) (best int, err error) {
 
 // EvidenceOf returns the log evidence in a model's facts.
 func EvidenceOf(m learners.Model) (float64, bool) {
-	if d, ok := m.(learners.Describer); ok {
+	if d, ok := m.(learners.Describer); ok && !numeric.IsNil(m) {
 		for _, fact := range d.Facts() {
 			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
 				return v, true

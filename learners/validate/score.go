@@ -55,6 +55,9 @@ type Outcome struct {
 // proba set it also computes probabilities, if the model has them. progress, which may be nil,
 // is called with the completed part of the work, from 0 to 1.
 func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool, progress func(fraction float64)) (o Outcome, err error) {
+	if numeric.IsNil(m) {
+		return o, errNoModel
+	}
 	k, ok := m.(learners.Classifier)
 	if !ok {
 		o.Values, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, part) })
@@ -145,13 +148,18 @@ func CheckFinite(what string, m *mat.Dense) error {
 }
 
 // Judged returns the form of a model that Apply and NewScore take. It wraps a model of novelty
-// as a Novelty and returns every other model unchanged.
+// as a Novelty and returns every other model, also nil, unchanged.
 func Judged(m learners.Model) learners.Model {
+	if numeric.IsNil(m) {
+		return m
+	}
 	if d, err := learners.Find(m.Learner()); err == nil && d.Does(learners.Novelty) {
 		return Novelty{m}
 	}
 	return m
 }
+
+var errNoModel = errors.New("validate: no model was given")
 
 // Novelty makes a classifier of a model of novelty, which must not be nil: a sample with f(x) ≥ 0 is an inlier, whose
 // label is 1, and any other sample an outlier, whose label is −1.
@@ -184,6 +192,9 @@ func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names
 // NewScore compares the predictions o of a model that Judged returned with the n×t targets y.
 // names are those of learners.Options.Classes. Nil weights are all 1.
 func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights []float64) (*Score, error) {
+	if numeric.IsNil(m) {
+		return nil, errNoModel
+	}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
