@@ -81,7 +81,7 @@ func TestSamplesStayOnDevice(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		rows := &counted{Rows: solvers.InMemory(x, y, nil, nil)}
 		p := solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: rows, Lambda: 1e-3, Centers: x.View(0, 0, m, d)}
-		par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9, Sample: 1}
+		par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}
 		if !all {
 			par.Memory = bytes - 1
 		}
